@@ -108,7 +108,7 @@ class Run(unittest.TestCase):
     def test_overhead(self):
         """Python's part of a call, measured where the network takes no time, as a share of a
         forward of Ultraface: directly, the difference drowns in the noise of the forward."""
-        run, bare = self.times(self.m, self.x[:1], 3000)
+        run, bare = self.times(qg.load(DIGITS), self.x[:1], 3000)
         _, forward = self.times(qg.load(ULTRAFACE), samples(1, (3, 240, 320)), 100)
         share = (run - bare) / forward
         print(f"overhead of run: {(run - bare) * 1e6:.1f} us, {share:.2%} of a forward of "

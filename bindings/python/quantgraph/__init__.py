@@ -10,6 +10,7 @@
 See docs/python.md.
 """
 
+from . import _model
 from ._extend import At as At
 from ._extend import Extension as Extension
 from ._extend import PassGraph as PassGraph
@@ -25,7 +26,6 @@ from ._grid import nncf as nncf
 from ._model import Model as Model
 from ._model import Snapshot as Snapshot
 from ._model import load as load
-from ._model import Verbs as _Verbs
 from ._native import CanceledError as CanceledError
 from ._native import ConfigError as ConfigError
 from ._native import DataError as DataError
@@ -55,6 +55,6 @@ from ._verbs import Verbs as _Generated
 
 for _name, _function in vars(_Generated).items():
     if not _name.startswith("_"):
-        setattr(_Verbs, _name, _function)
+        setattr(_model.Model.__mro__[1], _name, _function)
 
 __version__ = _text(_lib.qg_version())

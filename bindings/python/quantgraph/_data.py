@@ -36,9 +36,12 @@ class Input:
     def part(self, a: Array, i: int, counted: bool) -> Array:
         """Sample i of an array, a view."""
         batch = abs(self.dims[0]) if self.dims else 1
+        out: Array = a
         if counted:
-            return a[i]  # type: ignore[no-any-return]
-        return a[i * batch : (i + 1) * batch] if a.ndim and a.shape[0] != batch else a
+            out = a[i]
+        elif a.ndim and a.shape[0] != batch:
+            out = a[i * batch : (i + 1) * batch]
+        return out
 
     def plain(self, a: Array) -> Array:
         """The array as the library reads it: a copy only of other types and strides.
@@ -48,7 +51,9 @@ class Input:
         if a.dtype == self.dtype and a.flags.c_contiguous:
             return a
         both = a.dtype.kind == "f" and self.dtype == np.float32
-        return np.ascontiguousarray(a, np.float32 if both else a.dtype).reshape(a.shape)
+        out: Array = np.ascontiguousarray(a, np.float32 if both else a.dtype)
+        out = out.reshape(a.shape)
+        return out
 
 
 def inputs_of(model: Any) -> list[Input]:

@@ -227,7 +227,7 @@ class Pass(Extension):
     kind = "pass"
 
     def __init__(self, name: str, run: Function, after: str | None, before: str | None,
-                 edits: bool) -> None:  # fmt: skip
+                 edits: bool) -> None:
         """Made by `pass_`."""
         self.name, self._run = name, run
         self.after, self.before, self.edits = after, before, edits
@@ -241,7 +241,7 @@ class Pass(Extension):
 
         o = options("qg_host_pass")
         words = [encode(self.name), encode((self.__doc__ or self.name).split("\n")[0]),
-                 encode(self.before), encode(self.after)]  # fmt: skip
+                 encode(self.before), encode(self.after)]
         o.name, o.summary, o.before, o.after = words
         o.edits = self.edits
         o.run = ctx.keep(
@@ -253,7 +253,7 @@ class Pass(Extension):
 def pass_(
     *, after: str | None = None, before: str | None = None, edits: bool = False,
     name: str | None = None,
-) -> Callable[[Function], Pass]:  # fmt: skip
+) -> Callable[[Function], Pass]:
     """Make a pass of a function f(graph), for `quantize(extend=[f])`.
 
     graph: a PassGraph, the model between two passes: it has records, setters, `count`,
@@ -272,7 +272,7 @@ class Observer(Extension):
     kind = "observer"
 
     def __init__(self, name: str, body: Any, dtype: np.dtype[Any], passes: int,
-                 per_channel: bool, ordered: bool) -> None:  # fmt: skip
+                 per_channel: bool, ordered: bool) -> None:
         """Made by `observer`."""
         self.name, self._body, self._dtype = name, body, dtype
         self.passes, self.per_channel, self.ordered = passes, per_channel, ordered
@@ -337,7 +337,7 @@ class Observer(Extension):
 def observer(
     name: str, *, state: Any, passes: int = 1, per_channel: bool = False,
     ordered: bool = False,
-) -> Callable[[Any], Observer]:  # fmt: skip
+) -> Callable[[Any], Observer]:
     """Make an observer of a class, for `quantize(observer=...)` and backends.
 
     state: a dtype of numpy, the memory that is kept per endpoint (and channel), at first
@@ -392,7 +392,7 @@ class Quantizer(Extension):
         o.name, o.summary = words
         o.run = ctx.keep(ffi.callback(
             "qg_status(void *, qg_ctx *, qg_scheme *, qg_qparam *, qg_tensor *, qg_tensor *)",
-            run, lib.QG_EDATA))  # fmt: skip
+            run, lib.QG_EDATA))
         ctx.check(lib.qg_add_quantizer(ctx.ctx, o))
 
 
@@ -425,7 +425,7 @@ class Operator(Extension):
     kind = "operator"
 
     def __init__(self, name: str, run: Function, infer: Function | None,
-                 attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> None:  # fmt: skip
+                 attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
         """Made by `operator`."""
         self.name, self._run, self._infer = name, run, infer
         self.attributes, self.fields = dict(attributes), dict(fields)
@@ -496,7 +496,7 @@ class Operator(Extension):
         for field, value in self.fields.items():
             if isinstance(value, str):
                 held.append(encode(value))
-                value = held[-1]  # noqa: PLW2901
+                value = held[-1]
             if value is not None:
                 setattr(o, field, value)
         kind = "qg_status(void *, qg_call *)"
@@ -528,9 +528,9 @@ def operator(
     """
     least = [n if isinstance(n, int) else n[0] for n in (inputs, outputs)]
     most = [n if isinstance(n, int) else n[1] for n in (inputs, outputs)]
-    fields = {"domain": domain, "since": since, "in_roles": roles, "traits": traits,
+    fields: dict[str, Any] = {"domain": domain, "since": since, "in_roles": roles, "traits": traits,
               "min_in": least[0], "max_in": most[0], "min_out": least[1],
-              "max_out": most[1]}  # fmt: skip
+              "max_out": most[1]}
     if clamp:
         fields["clamp_low"], fields["clamp_high"] = clamp
 
@@ -544,4 +544,4 @@ def operator(
 
 __all__ = ["At", "Extension", "Hook", "Observer", "Operator", "Pass", "PassGraph",
            "Quantizer", "forget", "hook", "observer", "operator", "pass_",
-           "quantizer", "registered"]  # fmt: skip
+           "quantizer", "registered"]

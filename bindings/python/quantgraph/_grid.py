@@ -14,7 +14,6 @@ from ._native import Context, encode, ffi, lib
 from ._tensor import Array, as_array, fill
 
 
-
 def is_tensor(x: Any) -> bool:
     """Whether x is a torch tensor, without importing torch."""
     return type(x).__module__.split(".")[0] == "torch"
@@ -48,7 +47,8 @@ class Layout:
         a = np.ascontiguousarray(as_array(p), dtype).ravel()
         if a.size not in (1, self.channels):
             raise ValueError(f"{a.size} parameters, expected 1 or {self.channels}")
-        return np.ascontiguousarray(np.broadcast_to(a, (self.channels,)))
+        out: Array = np.ascontiguousarray(np.broadcast_to(a, (self.channels,)))
+        return out
 
 
 def limits(bits: int, signed: bool, qmin: int | None, qmax: int | None) -> tuple[int, int]:
@@ -61,7 +61,8 @@ def summed(like: Any, per_channel: Array) -> Array:
     """Gradients per channel in the shape of the parameter."""
     a = as_array(like)
     total = per_channel.sum(keepdims=True) if a.size == 1 else per_channel
-    return total.reshape(a.shape).astype(np.float32)
+    out: Array = total.reshape(a.shape).astype(np.float32)
+    return out
 
 
 class Quantizer:
@@ -89,7 +90,7 @@ class Quantizer:
 
 def _torch_function(q: Quantizer) -> Any:
     """A torch.autograd.Function of a quantizer."""
-    import torch  # noqa: PLC0415
+    import torch
 
     class Function(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
@@ -114,37 +115,37 @@ class FakeQuantize(Quantizer):
 
     def __call__(self, x: Any, scale: Any, offset: Any = 0, *, bits: int = 8,
                  signed: bool = True, qmin: int | None = None, qmax: int | None = None,
-                 axis: int | None = None, rounding: str = "half-even") -> Any:  # fmt: skip
+                 axis: int | None = None, rounding: str = "half-even") -> Any:
         """Round to scale * (code - offset), codes in [qmin, qmax].
 
         axis: the channels of scale and offset; None: one grid.  The gradient of x is 1
         where the code is in range; scale and offset have none.
         """
         return self._apply(x, scale, offset, bits=bits, signed=signed, qmin=qmin, qmax=qmax,
-                           axis=axis, rounding=rounding)  # fmt: skip
+                           axis=axis, rounding=rounding)
 
     def forward(self, x: Any, *parameters: Any, **how: Any) -> Array:
         """qg_fake_quantize."""
         ctx = Context()
-        l, (scale, offset) = Layout(x, how["axis"]), parameters
+        layout, (scale, offset) = Layout(x, how["axis"]), parameters
         s = ffi.new("qg_scheme *")
         low, high = limits(how["bits"], how["signed"], how["qmin"], how["qmax"])
-        z = l.parameter(offset, np.int32)
+        z = layout.parameter(offset, np.int32)
         grain = lib.QG_PER_TENSOR if how["axis"] is None else lib.QG_PER_CHANNEL
         kind = lib.QG_ASYMMETRIC if z.any() or not how["signed"] else lib.QG_SYMMETRIC
-        s.policy, s.bits, s.axis = grain | lib.QG_LINEAR | kind, how["bits"], l.axis
+        s.policy, s.bits, s.axis = grain | lib.QG_LINEAR | kind, how["bits"], layout.axis
         s.qmin, s.qmax = low, high
         rounding = lib.qg_rounding_named(how["rounding"].encode())
         s.rounding = max(int(rounding), 0)
         if rounding < 0:
             raise ValueError(f"no rounding '{how['rounding']}' (qg.list('roundings'))")
         ctx.check(lib.qg_scheme_check(ctx.ctx, b"fake_quantize", s))
-        f = l.parameter(scale, np.float32)
-        p = ffi.new("qg_qparam *", {"n": l.channels, "scale": floats(f),
-                                    "offset": ffi.cast("int32_t *", z.ctypes.data)})  # fmt: skip
-        y = np.empty_like(l.x)
+        f = layout.parameter(scale, np.float32)
+        p = ffi.new("qg_qparam *", {"n": layout.channels, "scale": floats(f),
+                                    "offset": ffi.cast("int32_t *", z.ctypes.data)})
+        y = np.empty_like(layout.x)
         tx, ty = ffi.new("qg_tensor *"), ffi.new("qg_tensor *")
-        fill(tx, l.x)
+        fill(tx, layout.x)
         fill(ty, y)
         ctx.check(lib.qg_fake_quantize(ctx.ctx, b"fake_quantize", s, p, tx, ty))
         return y
@@ -152,32 +153,35 @@ class FakeQuantize(Quantizer):
     def gradients(self, x: Any, *parameters: Any, g: Any, **how: Any) -> tuple[Array, ...]:
         """dL/dx."""
         low, high = limits(how.get("bits", 8), how.get("signed", True), how.get("qmin"),
-                           how.get("qmax"))  # fmt: skip
+                           how.get("qmax"))
         scale, offset = (*parameters, 0)[:2]
         return learned_gradients(lib.QG_LEARNED_STE, Layout(x, how.get("axis")), scale, offset,
-                                 (low, high), g, 1.0)[:1]  # fmt: skip
+                                 (low, high), g, 1.0)[:1]
 
 
-def learned_layer(method: int, l: Layout, p: Any, b: Any, codes: tuple[int, int]) -> Any:
+def learned_layer(method: int, layout: Layout, p: Any, b: Any, codes: tuple[int, int]) -> Any:
     """A qg_learned_layer and the grids that it points to."""
-    grids = ffi.new("qg_learned_grid[]", l.channels)
-    for c, (step, offset) in enumerate(zip(l.parameter(p), l.parameter(b))):
+    grids = ffi.new("qg_learned_grid[]", layout.channels)
+    for c, (step, offset) in enumerate(zip(layout.parameter(p), layout.parameter(b))):
         grids[c] = (method, codes[0], codes[1], step, offset)
-    layer = ffi.new("qg_learned_layer *", (l.outer, l.channels, l.inner, grids))
+    layer = ffi.new("qg_learned_layer *", (layout.outer, layout.channels, layout.inner, grids))
     return layer, grids
 
 
-def learned_gradients(method: int, l: Layout, p: Any, b: Any, codes: tuple[int, int],
-                      g: Any, factor: float) -> tuple[Array, Array, Array]:  # fmt: skip
+def learned_gradients(method: int, layout: Layout, p: Any, b: Any, codes: tuple[int, int],
+                      g: Any, factor: float) -> tuple[Array, Array, Array]:
     """dL/dx, and dL/dp and dL/db in the shapes of p and b."""
     ctx = Context()
-    layer, grids = learned_layer(method, l, p, b, codes)
+    layer, grids = learned_layer(method, layout, p, b, codes)
     dy = np.ascontiguousarray(as_array(g), np.float32)
-    if dy.shape != l.x.shape:
-        raise ValueError(f"g is {dy.shape}, expected {l.x.shape}")
-    dx, dp, db = np.empty_like(l.x), np.empty(l.channels), np.empty(l.channels)
+    if dy.shape != layout.x.shape:
+        raise ValueError(f"g is {dy.shape}, expected {layout.x.shape}")
+    dx, dp, db = np.empty_like(layout.x), np.empty(layout.channels), np.empty(layout.channels)
     out = ffi.new("qg_learned_gradients *", (factor, floats(dx), doubles(dp), doubles(db)))
-    ctx.check(lib.qg_learned_backward(ctx.ctx, b"gradients", layer, floats(l.x), floats(dy), out))
+    status = lib.qg_learned_backward(
+        ctx.ctx, b"gradients", layer, floats(layout.x), floats(dy), out
+    )
+    ctx.check(status)
     del grids
     return dx, summed(p, dp), summed(b, db)
 
@@ -187,7 +191,7 @@ class Lsq(Quantizer):
 
     def __call__(self, x: Any, step: Any, offset: Any = None, *, bits: int = 8,
                  signed: bool = True, qmin: int | None = None, qmax: int | None = None,
-                 axis: int | None = None, scaled: bool = True) -> Any:  # fmt: skip
+                 axis: int | None = None, scaled: bool = True) -> Any:
         """step * round(clip(x / step)); with an offset, LSQ+.
 
         scaled: gradients of step and offset are multiplied by 1 / sqrt(n qmax), n the
@@ -195,31 +199,31 @@ class Lsq(Quantizer):
         """
         more = () if offset is None else (offset,)
         return self._apply(x, step, *more, bits=bits, signed=signed, qmin=qmin, qmax=qmax,
-                           axis=axis, scaled=scaled)  # fmt: skip
+                           axis=axis, scaled=scaled)
 
     def forward(self, x: Any, *parameters: Any, **how: Any) -> Array:
         """qg_learned_forward."""
-        ctx, l = Context(), Layout(x, how.get("axis"))
+        ctx, layout = Context(), Layout(x, how.get("axis"))
         method, step, offset, codes = self._grid(parameters, how)
-        layer, grids = learned_layer(method, l, step, offset, codes)
-        y = np.empty_like(l.x)
-        ctx.check(lib.qg_learned_forward(ctx.ctx, b"lsq", layer, floats(l.x), floats(y)))
+        layer, grids = learned_layer(method, layout, step, offset, codes)
+        y = np.empty_like(layout.x)
+        ctx.check(lib.qg_learned_forward(ctx.ctx, b"lsq", layer, floats(layout.x), floats(y)))
         del grids
         return y
 
     def gradients(self, x: Any, *parameters: Any, g: Any, **how: Any) -> tuple[Array, ...]:
         """dL/dx, dL/dstep, and of LSQ+ dL/doffset."""
-        l = Layout(x, how.get("axis"))
+        layout = Layout(x, how.get("axis"))
         method, step, offset, codes = self._grid(parameters, how)
-        n = l.x.size // max(l.channels, 1)
+        n = layout.x.size // max(layout.channels, 1)
         factor = lib.qg_lsq_factor(n, codes[1]) if how.get("scaled", True) else 1.0
-        found = learned_gradients(method, l, step, offset, codes, g, factor)
-        return found[: 1 + len(parameters)]
+        found = learned_gradients(method, layout, step, offset, codes, g, factor)
+        return tuple(found[: 1 + len(parameters)])
 
     @staticmethod
     def _grid(parameters: tuple[Any, ...], how: dict[str, Any]) -> Any:
         codes = limits(how.get("bits", 8), how.get("signed", True), how.get("qmin"),
-                       how.get("qmax"))  # fmt: skip
+                       how.get("qmax"))
         if len(parameters) > 1:
             return lib.QG_LEARNED_LSQ_PLUS, parameters[0], parameters[1], codes
         return lib.QG_LEARNED_LSQ, parameters[0], 0, codes
@@ -231,54 +235,54 @@ class Nncf(Quantizer):
     def __call__(self, x: Any, scale: Any, *, bits: int = 8, signed: bool = True,
                  narrow: bool = False, axis: int | None = None,
                  gradient: Literal["exact", "nncf"] = "exact",
-                 eps: float = 1e-16) -> Any:  # fmt: skip
+                 eps: float = 1e-16) -> Any:
         """Quantize on the levels of a scale.
 
         gradient: "exact", or "nncf", as published, without the factor
         1 - level_low / level_high inside of the range.
         """
         return self._apply(x, scale, bits=bits, signed=signed, narrow=narrow, axis=axis,
-                           gradient=gradient, eps=eps)  # fmt: skip
+                           gradient=gradient, eps=eps)
 
     @staticmethod
     def _layer(x: Any, scale: Any, how: dict[str, Any]) -> Any:
         """A qg_nncf, its ranges, the layout and the scales."""
-        l = Layout(x, how.get("axis"))
+        layout = Layout(x, how.get("axis"))
         levels = lib.qg_nncf_levels_symmetric(how.get("bits", 8), how.get("signed", True),
-                                              how.get("narrow", False))  # fmt: skip
-        scales, eps = l.parameter(scale, np.float32), how.get("eps", 1e-16)
-        ranges = ffi.new("qg_nncf_range[]", l.channels)
+                                              how.get("narrow", False))
+        scales, eps = layout.parameter(scale, np.float32), how.get("eps", 1e-16)
+        ranges = ffi.new("qg_nncf_range[]", layout.channels)
         for c, s in enumerate(scales):
             ranges[c] = lib.qg_nncf_range_symmetric(float(s), eps, levels)
         q = ffi.new("qg_nncf *")
         q.levels, q.range = levels, ranges
-        q.outer, q.channels, q.inner = l.outer, l.channels, l.inner
+        q.outer, q.channels, q.inner = layout.outer, layout.channels, layout.inner
         name = how.get("gradient", "exact")
         kind = lib.qg_nncf_grad_named(encode(name))
         if kind < 0:
             raise ValueError(f"gradient '{name}', expected exact or nncf")
         q.grad = kind
-        return q, ranges, l, scales
+        return q, ranges, layout, scales
 
     def forward(self, x: Any, *parameters: Any, **how: Any) -> Array:
         """qg_nncf_forward."""
         ctx = Context()
-        q, ranges, l, _ = self._layer(x, parameters[0], how)
-        y = np.empty_like(l.x)
-        ctx.check(lib.qg_nncf_forward(ctx.ctx, b"nncf", q, floats(l.x), floats(y)))
+        q, ranges, layout, _ = self._layer(x, parameters[0], how)
+        y: Array = np.empty_like(layout.x)
+        ctx.check(lib.qg_nncf_forward(ctx.ctx, b"nncf", q, floats(layout.x), floats(y)))
         del ranges
         return y
 
     def gradients(self, x: Any, *parameters: Any, g: Any, **how: Any) -> tuple[Array, ...]:
         """dL/dx and dL/dscale."""
         ctx = Context()
-        q, ranges, l, scales = self._layer(x, parameters[0], how)
+        q, ranges, layout, scales = self._layer(x, parameters[0], how)
         dy = np.ascontiguousarray(as_array(g), np.float32)
-        if dy.shape != l.x.shape:
-            raise ValueError(f"g is {dy.shape}, expected {l.x.shape}")
-        dx, ds = np.empty_like(l.x), np.empty(l.channels)
+        if dy.shape != layout.x.shape:
+            raise ValueError(f"g is {dy.shape}, expected {layout.x.shape}")
+        dx, ds = np.empty_like(layout.x), np.empty(layout.channels)
         out = ffi.new("qg_nncf_gradients *", {"x": floats(dx), "range": doubles(ds)})
-        ctx.check(lib.qg_nncf_backward(ctx.ctx, b"nncf", q, floats(l.x), floats(dy), out))
+        ctx.check(lib.qg_nncf_backward(ctx.ctx, b"nncf", q, floats(layout.x), floats(dy), out))
         del ranges
         return dx, summed(parameters[0], ds * np.sign(scales))
 

@@ -80,7 +80,7 @@ def load(
 
 
 def _exported(module: Any, example: Any) -> bytes:
-    import torch  # noqa: PLC0415
+    import torch
 
     if example is None:
         raise ConfigError("load: a torch module needs `example`, its arguments")
@@ -161,13 +161,15 @@ class Session:
 
     def output(self, k: int) -> Array:
         """A copy of output k of the last run."""
-        return view(self._out[k]).copy()
+        out: Array = view(self._out[k]).copy()
+        return out
 
     def kept(self, k: int) -> Array:
         """A copy of a kept value of the last run."""
         self._one.data = ffi.NULL
         self._ctx.check(lib.qg_session_value(self.handle, k, self._one))
-        return view(self._one).copy()
+        out: Array = view(self._one).copy()
+        return out
 
 
 class Model(Verbs, Graph):
@@ -198,7 +200,7 @@ class Model(Verbs, Graph):
         the command line.  more: the options of qg.quantize; extend: extensions, such as
         passes.  The report is `snapshot.report`.
         """
-        from ._verbs import quantize  # noqa: PLC0415
+        from ._verbs import quantize
 
         made: Snapshot = quantize(self, backend=backend, data=data, **more)
         return made
@@ -237,7 +239,7 @@ class Model(Verbs, Graph):
             return self._several(session, arrays, stacked)
 
     def _session(self, arrays: Sequence[Array], mode: Any, keep: tuple[str, ...],
-                 hooks: Sequence[Hook], kernels: str, profile: Any) -> Session:  # fmt: skip
+                 hooks: Sequence[Hook], kernels: str, profile: Any) -> Session:
         shapes = tuple(a.shape for a in arrays)
         reference = kernels == "reference"
         key = _Key(mode, reference, profile, keep, tuple(map(id, hooks)), shapes)
@@ -245,6 +247,13 @@ class Model(Verbs, Graph):
         if found is None:
             found = self._sessions[key] = Session(self, key, hooks)
         return found
+
+    def explain(self, name: str) -> Report:  # type: ignore[override]
+        """The origin of every setting of a node, endpoint, value or "group:..."."""
+        from ._verbs import explain
+
+        answer: Report = explain(self, name)
+        return answer
 
     def _counted(self, x: Any) -> bool:
         """Whether x has an axis that counts samples."""
@@ -302,7 +311,7 @@ class Model(Verbs, Graph):
             ops[n.op] = ops.get(n.op, 0) + 1
         rows = [[v.name, v.dtype, v.dims, kind]
                 for kind, vs in (("input", self.inputs), ("output", self.outputs))
-                for v in vs]  # fmt: skip
+                for v in vs]
         return page(["name", "type", "dims", ""], rows) + page(
             ["operator", "nodes"], sorted(ops.items(), key=lambda i: -i[1])
         )
@@ -329,13 +338,6 @@ class Snapshot(Model):
     def to_bytes(self) -> bytes:
         """The snapshot as one block, which `load` opens."""
         return self._bytes(lib.qg_model_save_bytes)
-
-    def explain(self, name: str) -> Report:  # type: ignore[override]
-        """The origin of every setting of a node, endpoint, value or "group:..."."""
-        from ._verbs import explain  # noqa: PLC0415
-
-        answer: Report = explain(self, name)
-        return answer
 
     def _check(self, status: int) -> None:
         super()._check(status)

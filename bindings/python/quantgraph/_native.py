@@ -9,8 +9,9 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from ._cdef import ffi
+from . import _cdef
 
+ffi: Any = _cdef.ffi
 HERE = pathlib.Path(__file__).parent
 lib: Any = ffi.dlopen(str(HERE / "libquantgraph.so"))
 T = TypeVar("T")
@@ -248,7 +249,7 @@ class Progress:
         self._stage = ""
         self._tqdm: Any = None
         try:
-            from tqdm.auto import tqdm  # noqa: PLC0415
+            from tqdm.auto import tqdm
 
             self._tqdm = tqdm
         except ImportError:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ._native import ConfigError, Context, encode, ffi, lib, maybe, record, text
 from ._report import frame, page
-from ._tensor import Array, dims, dtype_of, view
+from ._tensor import Array, dims, view
 
 if TYPE_CHECKING:
     from ._report import Report
@@ -367,7 +367,7 @@ class Value(Named):
     @property
     def constant(self) -> Array | None:
         """The data of a constant, a view of the model's memory, read-only."""
-        return _Held.view(self._record.constant, self._graph) if self.is_constant else None
+        return _Held.of(self._record.constant, self._graph) if self.is_constant else None
 
     @property
     def producer(self) -> Node | None:
@@ -386,15 +386,15 @@ class Value(Named):
         return out
 
 
-class _Held(np.ndarray):  # type: ignore[type-arg]
+class _Held(np.ndarray[Any, Any]):
     """A view that keeps the model of its memory open."""
 
     graph: Any = None
 
     @classmethod
-    def view(cls, t: Any, graph: Graph) -> Array:
+    def of(cls, t: Any, graph: Graph) -> Array:
         """A view of a tensor of the graph."""
-        out = view(t).view(cls)
+        out: _Held = view(t).view(cls)
         out.graph = graph
         return out
 
@@ -416,7 +416,7 @@ class Endpoint(Named):
     """The TensorQuantizationConfig of one slot of a node, as it was when read."""
 
     FIELDS = ("name", "state", "bits", "policy", "scale", "offset", "dominator",
-              "observer", "rule", "reason")  # fmt: skip
+              "observer", "rule", "reason")
 
     def __init__(self, graph: Graph, handle: Any) -> None:
         """Read the record; scale and offset are copied."""
@@ -468,7 +468,8 @@ class Endpoint(Named):
     @property
     def history(self) -> list[Change]:
         """The journal: every change of a field, in order, and what made it."""
-        out, r = [], record("qg_change_record")
+        out: list[Change] = []
+        r = record("qg_change_record")
         while lib.qg_model_change(self._graph._handle, self._handle, len(out), r):
             out.append(Change(text(r.field), text(r.old_value), text(r.new_value), text(r.by)))
         return out
@@ -484,13 +485,14 @@ class Endpoint(Named):
         scale = float(str(self.scale[0])) if one else self.scale  # its shortest text
         offset = int(self.offset[0]) if one else self.offset
         return [self.name, self.state, self.bits, self.policy, scale, offset, lead,
-                self.observer, self.rule, self.reason]  # fmt: skip
+                self.observer, self.rule, self.reason]
 
 
 def _numbers(p: Any, n: int, dtype: Any) -> Array:
     if p == ffi.NULL or n == 0:
         return np.zeros(n if p == ffi.NULL else 0, dtype)
-    return np.frombuffer(ffi.buffer(p, n * 4), dtype).copy()
+    out: Array = np.frombuffer(ffi.buffer(p, n * 4), dtype).copy()
+    return out
 
 
 def _tqc_name(handle: Any) -> Any:

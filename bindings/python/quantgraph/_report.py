@@ -33,7 +33,7 @@ def page(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "")
 
 def frame(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
     """A pandas.DataFrame."""
-    import pandas  # noqa: PLC0415
+    import pandas
 
     return pandas.DataFrame([list(r) for r in rows], columns=list(columns))
 

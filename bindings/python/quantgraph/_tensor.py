@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 # Types of numpy with the same elements; the others (bfloat16, float8, packed ones) are
 # not seen by numpy.
 NAMES = {"float32", "float64", "float16", "bool", "int8", "int16", "int32", "int64",
-         "uint8", "uint16", "uint32", "uint64"}  # fmt: skip
+         "uint8", "uint16", "uint32", "uint64"}
 TYPE_OF = {np.dtype(n): int(lib.qg_dtype_named(n.encode())) for n in sorted(NAMES)}
 DTYPE_OF = {code: dtype for dtype, code in TYPE_OF.items()}
 

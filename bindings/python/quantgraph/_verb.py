@@ -13,10 +13,10 @@ from typing import Any, Union
 import numpy as np
 
 from ._data import Source, inputs_of
+from ._extend import Extension, registered
 from ._model import Model, Snapshot, open_model
 from ._native import ConfigError, Context, Progress, encode, ffi, lib, work
 from ._report import take
-from ._extend import Extension, registered
 
 Text = Union[str, "os.PathLike[str]", int, float, "np.ndarray[Any, Any]", Extension, Model]
 Texts = Union[str, Sequence[str]]
