@@ -126,6 +126,7 @@ typedef struct cli_verb {
     const char *example;
     cli_question *ask;             /* for the model given as first file; or */
     int (*run)(const cli_call *c); /* returns an exit status */
+    FILE *err; /* of a copy of the row in another program: bare messages; else NULL */
 } cli_verb;
 
 /* A line on stderr that is overwritten during the work. */
@@ -134,6 +135,25 @@ typedef struct cli_bar {
     size_t done, total; /* displayed progress */
 } cli_bar;
 
+/* A model that stands for a word of argv, compared by address. */
+typedef struct cli_lent {
+    const char *word;
+    qg_model *model;
+} cli_lent;
+
+/* A verb that runs inside another program (bindings/python/native/verbs.c), which lends
+ * it models and samples, and takes what the command would print or save. */
+typedef struct cli_host {
+    const cli_lent *lent; /* [n_lent] */
+    size_t n_lent;
+    const qg_source *source; /* the samples that --data stands for; NULL: read DATA */
+    const char *data;        /* the word of argv that stands for them */
+    qg_progress progress;
+    qg_status status;  /* of the work; its message is that of the context */
+    qg_report *report; /* the answer; NULL: none */
+    qg_model *made;    /* instead of a saved snapshot; may be one that was lent */
+} cli_host;
+
 /* One run of a verb.
  * All borrowed; ctx is closed by main. */
 struct cli_call {
@@ -141,6 +161,7 @@ struct cli_call {
     const cli_arguments *args;
     qg_ctx *ctx;
     cli_bar *bar;
+    cli_host *host; /* NULL: the command */
 };
 
 extern const cli_verb cli_verbs[]; /* ends with a row whose name is NULL */
@@ -161,6 +182,12 @@ void cli_arguments_free(cli_arguments *a);
 int cli_answer(const cli_call *c, qg_status s, qg_report *r);
 /* Opens a model or snapshot with the shapes of the command line. */
 QG_NODISCARD qg_status cli_open(const cli_call *c, const char *path, qg_model **out);
+/* Closes a model of cli_open unless a host has it; NULL is fine. */
+void cli_close(const cli_call *c, qg_model *m);
+/* Saves a snapshot to --output, or gives it to the host, which may leave out --output.
+ * NULL or a fault of the folder: cli_snapshot_fault. */
+QG_NODISCARD qg_status cli_save(const cli_call *c, qg_model *m);
+const char *cli_save_fault(const cli_call *c);
 /* Opens the model, calls the question, prints the answer and closes the model.  Returns
  * the exit status. */
 int cli_ask(const cli_call *c, const char *path, cli_question *ask);

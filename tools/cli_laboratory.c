@@ -89,7 +89,7 @@ int cli_switch(const cli_call *c)
     const cli_arguments *a = c->args;
     qg_model *m = NULL;
     size_t total = 0;
-    const char *fault = cli_snapshot_fault(a->output);
+    const char *fault = cli_save_fault(c);
     if (fault)
         return cli_refuse_output(c, fault);
     qg_status s = cli_open(c, a->file.at[0], &m);
@@ -99,11 +99,12 @@ int cli_switch(const cli_call *c)
         total += changed;
     }
     if (s == QG_OK)
-        s = qg_model_save(m, a->output);
-    if (s == QG_OK && a->json)
+        s = cli_save(c, m);
+    if (s == QG_OK && a->json && !c->host)
         (void)printf("{\n  \"report\": \"switch\",\n  \"changed\": %zu\n}\n", total);
-    else if (s == QG_OK)
+    else if (s == QG_OK && !c->host)
         (void)printf("changed  %zu endpoints\nwritten  %s\n", total, a->output);
-    qg_model_close(m);
-    return cli_answer(c, s, NULL);
+    int status = cli_answer(c, s, NULL);
+    cli_close(c, m);
+    return status;
 }

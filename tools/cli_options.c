@@ -202,6 +202,10 @@ int cli_fail(const cli_verb *verb, const char *message)
 {
     size_t n = verb ? strlen(verb->name) : 0;
     bool said = n && strncmp(message, verb->name, n) == 0 && message[n] == ':';
+    if (verb && verb->err) {
+        (void)fputs(message, verb->err);
+        return CLI_FAILED;
+    }
     (void)fprintf(stderr, "qg: %s%s", verb && !said ? verb->name : "",
                   verb && !said ? ": " : "");
     cli_print(stderr, message);
@@ -212,10 +216,14 @@ int cli_fail(const cli_verb *verb, const char *message)
 int cli_usage(const cli_verb *verb, const char *fmt, ...)
 {
     va_list args;
-    (void)fprintf(stderr, "qg: %s%s", verb ? verb->name : "", verb ? ": " : "");
+    bool bare = verb && verb->err;
+    if (!bare)
+        (void)fprintf(stderr, "qg: %s%s", verb ? verb->name : "", verb ? ": " : "");
     va_start(args, fmt);
-    (void)vfprintf(stderr, fmt, args);
+    (void)vfprintf(bare ? verb->err : stderr, fmt, args);
     va_end(args);
+    if (bare)
+        return CLI_USAGE;
     (void)fprintf(stderr, "\nsee `qg %s%s`\n", verb ? verb->name : "help",
                   verb ? " --help" : "");
     return CLI_USAGE;
