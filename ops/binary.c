@@ -359,9 +359,22 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
 /* clang-format off */
 BINARY(mul,    b,                             a)
 BINARY(divide, 1 / b,                         -y / b)
-BINARY(pow,    b == 0 ? 0 : b * pow(a, b - 1), a > 0 ? y * log(a) : 0)
 BINARY(prelu,  a < 0 ? b : 1,                 a < 0 ? a : 0)
 /* clang-format on */
+
+PARTIAL(pow_by_a, b == 0 ? 0 : b * pow(a, b - 1))
+PARTIAL(pow_by_b, a > 0 ? y * log(a) : 0)
+
+/* The exponent may have another type than the base. */
+static qg_status pow_backward(const qg_backward *b)
+{
+    const qg_tensor *base = b->call->in[0], *exponent;
+    QG_TRY(qg_cast_view(b->call->ctx, b->call->scratch, b->call->in[1], QG_F32,
+                        &exponent));
+    if (b->in[0])
+        QG_TRY(qg_backward_pair(b, base, exponent, pow_by_a, b->in[0]));
+    return b->in[1] ? qg_backward_pair(b, base, exponent, pow_by_b, b->in[1]) : QG_OK;
+}
 
 /* Sums and means: one factor per input. */
 static qg_status linear_backward(const qg_backward *b, double first, double others)

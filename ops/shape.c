@@ -361,6 +361,7 @@ static qg_status lower_identity(qg_lower *l)
         .infer = id##_infer, .run = qg_run_copy, .in_place = 1,                        \
         .lower = qg_lower_move, .backward = qg_backward_move                           \
     }
+/* Before 10 the mask is a float, hence no position that qg_backward_move could take. */
 #define ROWDROP(first, last, inputs)                                                   \
     {                                                                                  \
         .name = "Dropout", .since = first, .until = last, .min_in = 1,                 \
@@ -368,7 +369,8 @@ static qg_status lower_identity(qg_lower *l)
         .out_roles = "ds",                                                             \
         .traits = MOVES | QG_OP_BATCH_FIRST | QG_OP_COPY | QG_OP_ELEMENTWISE,          \
         .prepare = dropout_prepare, .infer = dropout_infer, .run = dropout_run,        \
-        .in_place = 1, .lower = qg_lower_move, .backward = qg_backward_move            \
+        .in_place = 1, .lower = qg_lower_move,                                         \
+        .backward = (first) < 10 ? NULL : qg_backward_move                             \
     }
 
 /* clang-format off */
