@@ -46,8 +46,8 @@ typedef struct cli_arguments {
     int axis; /* INT_MIN: not given */
     const char *format, *weights, *placement, *float_type, *report, *model;
     const char *stats, *slice, *channels;
-    const char *select, *against, *between;
-    size_t seed, max_mem, max_nodes, max_ratio;
+    const char *select, *against, *between, *method, *block_name, *rate;
+    size_t seed, steps, max_mem, max_nodes, max_ratio;
     bool end_to_end;
     bool resume, any_kernels;
     bool narrow, codes, whole, strict;
@@ -91,6 +91,7 @@ typedef struct cli_option {
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
     X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(SEED) X(TRACE) X(YAML)     \
+    X(METHOD) X(STEPS) X(RATE) X(BLOCK_NAME)                                   \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
     X(MODEL) X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)   \
@@ -181,6 +182,7 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);
+int cli_tune(const cli_call *c);
 cli_question cli_compare, cli_price;
 int cli_switch(const cli_call *c);
 

@@ -5,7 +5,6 @@
 
 #include "engine/core/vec.h"
 #include "engine/ir/infer.h"
-#include "engine/quant/gradient.h"
 
 /* An endpoint that rounds. */
 typedef struct rounding {
@@ -46,6 +45,7 @@ typedef struct builder {
     struct qg_tape_state *s;
     const qg_quant *q;
     const uint8_t *part;
+    bool learns;
     const qg_tensor *const *known;
     uint32_t *step_of; /* [TQCs] by id of the root; QG_NONE */
     QG_VEC(qg_tape_weight) weight;
@@ -130,7 +130,7 @@ static qg_status add_weight(builder *b, const qg_value *v, char role)
     qg_ctx *ctx = b->t->ctx;
     qg_arena *a = b->s->arena;
     slot *at = &b->s->value[v->id];
-    qg_tape_weight w = { .value = v, .role = role };
+    qg_tape_weight w = { .value = v, .role = role, .step = QG_NONE };
     if (at->weight != QG_NONE)
         return QG_OK;
     qg_tensor_init(&w.now, QG_F32, v->constant->rank, v->constant->dim);
@@ -165,6 +165,18 @@ static qg_status add_reader(builder *b, const qg_node *n, uint32_t k)
     return qg_vec_push(b->t->ctx, b->s->arena, &b->in, v);
 }
 
+/* The step of a weight: that of all endpoints that read it. */
+static void set_step(builder *b, const qg_value *v, uint32_t step)
+{
+    const uint32_t at = b->s->value[v->id].weight;
+    if (at == QG_NONE)
+        return;
+    qg_tape_weight *w = &b->weight.at[at];
+    const bool first = w->step == QG_NONE && !w->on_grid;
+    w->on_grid = true; /* while building: seen */
+    w->step = first || w->step == step ? step : QG_NONE;
+}
+
 static bool is_read_outside(const builder *b, const qg_value *v)
 {
     for (size_t i = 0; i < v->use.n; i++)
@@ -191,6 +203,7 @@ static qg_status add_node(builder *b, const qg_node *n)
             continue;
         QG_TRY(add_reader(b, n, k));
         QG_TRY(add_rounding(b, qg_input_tqc(n, k), &e.in[k]));
+        set_step(b, n->in[k], e.in[k].step);
         wanted = wanted || b->s->value[n->in[k]->id].wanted ||
                  (e.in[k].step != QG_NONE && b->step.at[e.in[k].step].learned);
     }
@@ -203,7 +216,7 @@ static qg_status add_node(builder *b, const qg_node *n)
         if (is_read_outside(b, n->out[k]))
             QG_TRY(qg_vec_push(ctx, a, &b->out, n->out[k]));
     }
-    if (wanted && !n->op->backward && !(n->op->traits & QG_OP_SHAPE))
+    if (wanted && b->learns && !n->op->backward && !(n->op->traits & QG_OP_SHAPE))
         return qg_node_fail(ctx, QG_EUNSUPPORTED, "learn", n,
                             "has no gradient at opset %d, expected an operator that "
                             "has one",
@@ -235,13 +248,15 @@ static qg_status build(builder *b, qg_graph *g)
     t->n_in = b->in.n;
     t->out = b->out.at;
     t->n_out = b->out.n;
-    for (size_t i = 0; i < t->n_weight; i++)
+    for (size_t i = 0; i < t->n_weight; i++) {
+        t->weight[i].on_grid = false;
         b->s->value[t->weight[i].value->id].now = &t->weight[i].now;
+    }
     return QG_OK;
 }
 
 qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q, const uint8_t *part,
-                      qg_tape **out)
+                      bool learns, qg_tape **out)
 {
     qg_arena *a = qg_arena_new(ctx->alloc);
     qg_tape *t = a ? QG_NEW(a, qg_tape) : NULL;
@@ -254,7 +269,7 @@ qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q, const uint8_t
     s->arena = a;
     s->pass = qg_arena_new(ctx->alloc);
     s->scratch = qg_arena_new(ctx->alloc);
-    builder b = { .t = t, .s = s, .q = q, .part = part };
+    builder b = { .t = t, .s = s, .q = q, .part = part, .learns = learns };
     qg_status status = s->pass && s->scratch ? build(&b, g) : qg_nomem(ctx);
     if (status != QG_OK) {
         qg_tape_free(t);
@@ -322,6 +337,12 @@ static qg_status forward_rounding(qg_tape *t, rounding *r, const qg_tensor **x)
     return QG_OK;
 }
 
+static bool is_on_grid(const qg_tape *t, const qg_value *v)
+{
+    const uint32_t at = t->state->value[v->id].weight;
+    return at != QG_NONE && t->weight[at].on_grid;
+}
+
 static qg_status forward_node(qg_tape *t, entry *e)
 {
     struct qg_tape_state *s = t->state;
@@ -336,7 +357,8 @@ static qg_status forward_node(qg_tape *t, entry *e)
                   .scratch = s->scratch };
     for (uint32_t i = 0; i < n->n_in; i++) {
         e->arg[i] = n->in[i] ? s->value[n->in[i]->id].now : NULL;
-        if (e->arg[i])
+        e->in[i].x = NULL;
+        if (e->arg[i] && !is_on_grid(t, n->in[i]))
             QG_TRY(forward_rounding(t, &e->in[i], &e->arg[i]));
     }
     QG_TRY(n->op->infer(&k));
@@ -374,11 +396,10 @@ const qg_tensor *qg_tape_output(const qg_tape *t, size_t k)
 
 /* --- backward -------------------------------------------------------------------- */
 
-/* x as [outer, channels, inner] for these scales. */
-static qg_learned_layer layer_of(const qg_tqc *t, size_t n, const qg_tensor *x)
+qg_learned_layer qg_tape_layer(const qg_tape_step *s, const qg_tensor *x)
 {
-    qg_learned_layer l = { .outer = 1, .channels = n, .inner = 1 };
-    const int32_t axis = n > 1 ? t->scheme.axis : -1;
+    qg_learned_layer l = { .outer = 1, .channels = s->n, .inner = 1 };
+    const int32_t axis = s->n > 1 ? s->root->scheme.axis : -1;
     if (axis < 0)
         l.inner = (size_t)qg_dims_product(x, 0, x->rank);
     for (int32_t i = 0; axis >= 0 && i < x->rank; i++)
@@ -387,9 +408,10 @@ static qg_learned_layer layer_of(const qg_tqc *t, size_t n, const qg_tensor *x)
     return l;
 }
 
-static bool has_grid(const qg_tqc *t)
+bool qg_tape_has_grid(const qg_tape_step *s)
 {
-    return !(t->scheme.policy & (QG_FLOATING | QG_DYNAMIC | QG_BLOCK)) && !t->quantizer;
+    const uint16_t other = QG_FLOATING | QG_DYNAMIC | QG_BLOCK;
+    return !(s->root->scheme.policy & other) && !s->root->quantizer;
 }
 
 /* g, of the rounded value, becomes that of the value; the step gets its share.  Grids
@@ -397,11 +419,11 @@ static bool has_grid(const qg_tqc *t)
 static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
 {
     char text[QG_ENDPOINT_TEXT];
-    if (!r->x || !has_grid(r->tqc))
+    if (!r->x || !qg_tape_has_grid(&t->step[r->step]))
         return QG_OK;
     qg_tape_step *s = &t->step[r->step];
     const int32_t *offset = qg_tqc_param(r->tqc).offset;
-    qg_learned_layer l = layer_of(r->tqc, s->n, r->x);
+    qg_learned_layer l = qg_tape_layer(s, r->x);
     qg_learned_grid *grid = QG_NEWN(t->state->scratch, s->n, qg_learned_grid);
     double *by_scale = QG_NEWN(t->state->scratch, s->n, double);
     if (!grid || !by_scale)

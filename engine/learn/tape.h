@@ -30,6 +30,7 @@
 #ifndef QG_ENGINE_LEARN_TAPE_H
 #define QG_ENGINE_LEARN_TAPE_H
 
+#include "engine/quant/gradient.h"
 #include "engine/quant/tqc.h"
 
 /* A trainable constant. */
@@ -39,6 +40,9 @@ typedef struct qg_tape_weight {
     qg_tensor now;   /* to be changed between steps */
     qg_tensor start; /* as in the graph */
     qg_tensor grad;  /* of the last backward */
+    uint32_t step;   /* in tape->step, of the endpoints that read it; QG_NONE: none, or
+                      * several */
+    bool on_grid;    /* set by the caller: `now` is not rounded */
 } qg_tape_weight;
 
 /* The parameters of one root. */
@@ -67,9 +71,9 @@ struct qg_tape {
 
 /* part: [nodes] 1: in it.  The graph is inferred (infer.h).  QG_EUNSUPPORTED names the
  * first node of the part whose operator has no gradient, unless the node computes
- * nothing from activations. */
+ * nothing from activations; learns false: forward only. */
 QG_NODISCARD qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
-                                   const uint8_t *part, qg_tape **out);
+                                   const uint8_t *part, bool learns, qg_tape **out);
 void qg_tape_free(qg_tape *t); /* NULL is fine */
 
 /* in[k]: value t->in[k], plain; borrowed until backward is done. */
@@ -81,6 +85,13 @@ const qg_tensor *qg_tape_output(const qg_tape *t, size_t k);
 /* grad[k]: of output k, plain float32 of its dims; NULL: zero.  Once after a forward.
  * Overwrites the gradients of weights and steps. */
 QG_NODISCARD qg_status qg_tape_backward(qg_tape *t, const qg_tensor *const *grad);
+
+/* x as [outer, scales, inner]: element i belongs to scale i / inner % channels.  Without
+ * grids. */
+qg_learned_layer qg_tape_layer(const qg_tape_step *s, const qg_tensor *x);
+
+/* Whether the grid of the step is linear and known before a run. */
+bool qg_tape_has_grid(const qg_tape_step *s);
 
 /* The gradient of input k after backward; NULL where none arrived. */
 const qg_tensor *qg_tape_input_grad(const qg_tape *t, size_t k);
