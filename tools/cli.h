@@ -47,8 +47,8 @@ typedef struct cli_arguments {
     const char *format, *weights, *placement, *float_type, *version, *names, *report,
         *model;
     const char *stats, *slice, *channels;
-    const char *select, *against, *between, *from;
-    size_t seed, max_mem, max_nodes, max_ratio;
+    const char *select, *against, *between, *from, *method, *block_name, *rate;
+    size_t seed, steps, max_mem, max_nodes, max_ratio;
     bool end_to_end;
     bool resume, any_kernels;
     bool narrow, codes, whole, strict;
@@ -92,6 +92,7 @@ typedef struct cli_option {
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
     X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(FROM) X(SEED) X(TRACE) X(YAML)     \
+    X(METHOD) X(STEPS) X(RATE) X(BLOCK_NAME)                                   \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
     X(FORMAT_VERSION) X(NAMES)                                                 \
@@ -210,6 +211,7 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);
+int cli_tune(const cli_call *c);
 cli_question cli_compare, cli_price;
 int cli_switch(const cli_call *c);
 
