@@ -129,7 +129,9 @@ static qg_status add_rounding(work *w, qg_tape_weight *weight)
 static qg_status add_weight(work *w, qg_tape_weight *weight)
 {
     const size_t n = (size_t)qg_tensor_count(&weight->start);
-    learned l = { .kind = WEIGHT, .weight = weight, .unit = unit_of(w->r->tape, weight) };
+    learned l = { .kind = WEIGHT,
+                  .weight = weight,
+                  .unit = unit_of(w->r->tape, weight) };
     QG_TRY(add(w, l, n));
     for (size_t i = 0; i < n; i++)
         w->learned.at[w->learned.n - 1].adam.p[i] = (double)weight->now.f32[i] / l.unit;
@@ -238,7 +240,8 @@ static void load(const learned *l, double part)
 /* --- loss ------------------------------------------------------------------------ */
 
 /* Noise and signal of one output. */
-static void powers(const qg_tensor *y, const qg_tensor *f, double *noise, double *signal)
+static void powers(const qg_tensor *y, const qg_tensor *f, double *noise,
+                   double *signal)
 {
     for (int64_t i = 0, n = qg_tensor_count(y); i < n; i++) {
         const double d = (double)y->f32[i] - (double)f->f32[i];

@@ -65,15 +65,14 @@ static qg_status tune_block(tuning *t, size_t k)
     tape->rounds = true;
     QG_TRY(qg_stream_run(&t->stream, k, tape, QG_LANE_BEFORE));
     qg_reconstruction *r = &t->result[k];
-    *r = (qg_reconstruction){
-        .ctx = ctx,
-        .method = t->method,
-        .stream = &t->stream,
-        .tape = tape,
-        .steps = t->o->steps ? t->o->steps : t->method->iterations,
-        .rate = t->o->rate > 0 ? t->o->rate : t->method->rate,
-        .rng = {(t->o->seed ? t->o->seed : 1) + k}
-    };
+    *r =
+        (qg_reconstruction){ .ctx = ctx,
+                             .method = t->method,
+                             .stream = &t->stream,
+                             .tape = tape,
+                             .steps = t->o->steps ? t->o->steps : t->method->iterations,
+                             .rate = t->o->rate > 0 ? t->o->rate : t->method->rate,
+                             .rng = { (t->o->seed ? t->o->seed : 1) + k } };
     if (chosen) {
         QG_TRY(qg_reconstruct(r));
         t->done++;
@@ -96,10 +95,11 @@ static qg_status tune_all(tuning *t)
     for (size_t k = 0; k < t->n_block; k++)
         t->total += is_chosen(t, &t->block[k]);
     if (t->o->block && !t->total)
-        return qg_fail(ctx, QG_ECONFIG,
-                       "tune: block '%s': there is none, expected the name of the first "
-                       "compute node of a block",
-                       t->o->block);
+        return qg_fail(
+            ctx, QG_ECONFIG,
+            "tune: block '%s': there is none, expected the name of the first "
+            "compute node of a block",
+            t->o->block);
     t->stream.block = t->block;
     t->stream.n_block = t->n_block;
     return QG_OK;
@@ -274,7 +274,8 @@ static qg_status choose_method(tuning *t)
         return QG_OK;
     char all[128] = "";
     for (const qg_tune_method *m = qg_tune_methods; m->name; m++) {
-        (void)strncat(all, m == qg_tune_methods ? "" : ", ", sizeof all - strlen(all) - 1);
+        (void)strncat(all, m == qg_tune_methods ? "" : ", ",
+                      sizeof all - strlen(all) - 1);
         (void)strncat(all, m->name, sizeof all - strlen(all) - 1);
     }
     return qg_fail(t->m->ctx, QG_ECONFIG, "tune: method '%s': expected one of %s", name,
