@@ -26,6 +26,7 @@ static bool teaches(size_t i, size_t n) { return n < 4 || i % 4 != 3; }
 
 /* --- what is learned ------------------------------------------------------------- */
 
+/* A step is the logarithm of its ratio to the start, within a factor of e^3. */
 enum kind { WEIGHT, STEP, ROUNDING };
 
 /* One array of parameters. */
@@ -142,7 +143,8 @@ static qg_status add_step(work *w, qg_tape_step *step)
 {
     QG_TRY(add(w, (learned){ .kind = STEP, .step = step }, step->n));
     for (size_t i = 0; i < step->n; i++)
-        w->learned.at[w->learned.n - 1].adam.p[i] = log((double)step->scale[i]);
+        w->learned.at[w->learned.n - 1].adam.p[i] =
+            log((double)step->scale[i] / (double)step->start[i]);
     return QG_OK;
 }
 
@@ -198,7 +200,7 @@ static void store(const learned *l, bool hard)
         if (l->kind == WEIGHT)
             l->weight->now.f32[i] = (float)(p * l->unit);
         else if (l->kind == STEP)
-            l->step->scale[i] = (float)exp(p);
+            l->step->scale[i] = l->step->start[i] * (float)exp(fmax(-3, fmin(3, p)));
         else
             l->weight->now.f32[i] =
                 (float)(scale_of(l, &at, i) *
