@@ -433,6 +433,7 @@ static qg_status quantize(qg_attempt *t, qg_model *out)
                        &config };
     qg_quantize_options_init(&o, sizeof o);
     o.backend = t->draft.name ? added.name : t->draft.base;
+    o.observer = how->observer;
     o.work = qg_feed_again(how->feed, how->work);
     o.work.progress = (qg_progress){ 0 };
     *out = (qg_model){ .ctx = ctx, .path = how->m->path, .sha256 = how->m->sha256 };

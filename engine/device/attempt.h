@@ -29,8 +29,10 @@ typedef struct qg_attempts {
     const qg_workload *work;
     const qg_api_feed *feed;
     const qg_seen_values *seen;
-    const char *name; /* of drafts */
-    qg_arena *arena;  /* of texts of drafts */
+    const char *observer; /* of all activations, where scales do not matter: a cheap
+                           * one; NULL: those of the draft */
+    const char *name;     /* of drafts */
+    qg_arena *arena;      /* of texts of drafts */
 } qg_attempts;
 
 /* What a backend makes of a value. */
@@ -64,7 +66,8 @@ typedef struct qg_attempt {
  * qg_attempt_free also after a failure. */
 QG_NODISCARD qg_status qg_attempt_make(const qg_attempts *how, const qg_draft *d,
                                        qg_attempt *out);
-/* The same without elements and rules of scales: the score lacks a share. */
+/* The same without rules of scales and elements, at the cost of one quantization: the
+ * score lacks a share. */
 QG_NODISCARD qg_status qg_attempt_begin(const qg_attempts *how, const qg_draft *d,
                                         qg_attempt *out);
 void qg_attempt_free(qg_attempt *t); /* also a zeroed one */

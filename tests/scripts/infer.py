@@ -134,7 +134,8 @@ def infer(model, data, dump, out, *more):
 
 def next_base(report, backend):
     """The best candidate other than the device's own."""
-    rows = [c for c in report["candidates"] if c["backend"] != backend and not c["why"]]
+    rows = [c for c in report["candidates"] if c["backend"] != backend and c["score"] and
+            not c["why"]]
     return max(rows, key=lambda c: c["score"])["backend"]
 
 
