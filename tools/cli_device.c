@@ -63,7 +63,7 @@ int cli_diverge(const cli_call *c)
     bool same =
         s == QG_OK && qg_report_number(r, "differing", &differing) && differing == 0;
     int status = cli_answer(c, s, r);
-    qg_model_close(m);
+    cli_close(c, m);
     return status == CLI_OK && !same ? CLI_FAILED : status;
 }
 
