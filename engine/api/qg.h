@@ -414,7 +414,7 @@ QG_NODISCARD QG_API qg_status qg_model_diverge(qg_model *m, const qg_diverge_opt
 /* Which profiles explain `dump`, a trace of a device: every step of every profile's
  * program on the device's own inputs.  Facts: samples, values, verdict (a profile, or
  * "not told apart"), not_told_apart, nearest, rows_taken; tables operators (operator,
- * nodes, elements, ties of the first sample, verdict, explaining, profiles), profiles
+ * nodes, elements, ties, verdict, explaining, profiles), profiles
  * (profile, values, of, share, first_other, why).  yaml (may be NULL): a file for the
  * composed profile, which extends the nearest one. */
 QG_NODISCARD QG_API qg_status qg_model_fit(qg_model *m, const qg_diverge_options *o,
@@ -436,8 +436,8 @@ typedef struct qg_probe_options {
 QG_API void qg_probe_options_init(qg_probe_options *o, size_t size);
 
 /* Searches samples on which two profiles compute different codes, at as many values as
- * possible, each on the first profile's inputs, and writes them to `path` (.npy).  For
- * networks with one input.  Facts: between, samples, values, told_apart; table nodes:
+ * possible, each on the first profile's inputs, and writes them to `path`: .npy for one
+ * input, or .npz with an array per input.  Facts: between, samples, values, told_apart; table nodes:
  * node, value, elements and samples that differ.  A function of model, options and
  * seed alone. */
 QG_NODISCARD QG_API qg_status qg_model_probe(qg_model *m, const qg_probe_options *o,
