@@ -83,7 +83,7 @@ typedef struct qg_call qg_call;
 typedef struct qg_compile qg_compile; /* ir/kernel.h */
 typedef struct qg_kernel qg_kernel;
 typedef struct qg_element qg_element; /* ops/util_elements.h */
-typedef struct qg_lower qg_lower; /* ir/lower.h */
+typedef struct qg_lower qg_lower;     /* ir/lower.h */
 
 /* For an operator on codes: the float operator that it computes between
  * dequantizations of its inputs and a quantization of output 0 (QLinearConv: "Conv").
