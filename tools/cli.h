@@ -165,6 +165,10 @@ int cli_ask(const cli_call *c, const char *path, cli_question *ask);
 /* "output 'PATH': cannot be written: FAULT". */
 int cli_refuse_output(const cli_call *c, const char *fault);
 
+/* Prints text that can hold names from files: control characters except newline and tab
+ * become \xNN, so that no name reaches the terminal as a command. */
+void cli_print(FILE *f, const char *text);
+
 /* --- verbs of cli_formats.c and cli_stats.c --- */
 cli_question cli_export;
 int cli_import(const cli_call *c);
@@ -188,10 +192,6 @@ int cli_trace(const cli_call *c);
 int cli_diverge(const cli_call *c);
 int cli_fit(const cli_call *c);
 int cli_probe(const cli_call *c);
-
-/* Prints text that can hold names from files: control characters except newline and tab
- * become \xNN, so that no name reaches the terminal as a command. */
-void cli_print(FILE *f, const char *text);
 
 /* "qg: VERB: MESSAGE" on stderr; returns CLI_FAILED or CLI_USAGE (which points to
  * --help). */
