@@ -12,6 +12,7 @@
 
 #include "engine/core/num.h"
 #include "engine/ir/kernel.h"
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
@@ -411,7 +412,8 @@ static qg_status reverse_run(const qg_call *k)
     {                                                                                  \
         .name = onnx, .since = first, .min_in = inputs, .max_in = inputs,              \
         .min_out = 1, .max_out = 1, .in_roles = roles, .traits = MOVES | (t),          \
-        .infer = id##_infer, .run = id##_run, .lower = qg_lower_move                   \
+        .infer = id##_infer, .run = id##_run, .lower = qg_lower_move,                  \
+        .backward = qg_backward_move                                                   \
     }
 #define ROWP(onnx, first, inputs, roles, id, par, t, compiled)                         \
     {                                                                                  \
@@ -419,7 +421,8 @@ static qg_status reverse_run(const qg_call *k)
         .min_out = 1, .max_out = 1, .in_roles = roles, .traits = MOVES | (t),          \
         .param_size = sizeof(par##_param), .prepare = par##_prepare,                   \
         .infer = id##_infer, .run = id##_run, .compile = compiled,                     \
-        .lower = qg_lower_move                                                         \
+        .lower = qg_lower_move,                                                        \
+        .backward = qg_backward_move                                                   \
     }
 
 /* clang-format off */
@@ -428,7 +431,7 @@ const qg_op qg_ops_move[] = {
       .max_out = 1, .in_roles = "d", .traits = MOVES,
       .param_size = sizeof(transpose_param), .prepare = transpose_prepare,
       .infer = transpose_infer, .run = transpose_run, .compile = transpose_compile,
-      .lower = qg_lower_move },
+      .lower = qg_lower_move, .backward = qg_backward_move },
     ROWP("DepthToSpace",    1, 1, "d",  depth_to_space, block, QG_OP_BATCH_FIRST,
          depth_to_space_compile),
     ROWP("SpaceToDepth",    1, 1, "d",  space_to_depth, block, QG_OP_BATCH_FIRST,

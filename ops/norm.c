@@ -16,6 +16,7 @@
 
 #include <math.h>
 
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_check.h"
@@ -315,6 +316,99 @@ static qg_status group(const qg_call *k)
 
 static qg_status run_group(const qg_call *k) { return qg_run_f32(k, group); }
 
+/* --- gradients ------------------------------------------------------------------- */
+
+/* Sums over the elements of a channel: of g, and of g times the centred x. */
+typedef struct channel_sums {
+    double g, along;
+} channel_sums;
+
+static channel_sums channel_of(const qg_backward *b, block size, int64_t c, double mean)
+{
+    channel_sums s = { 0, 0 };
+    for (int64_t n = 0; n < size.batch; n++)
+        for (int64_t i = 0; i < size.space; i++) {
+            const int64_t at = (n * size.channels + c) * size.space + i;
+            s.g += (double)b->out[0]->f32[at];
+            s.along += (double)b->out[0]->f32[at] *
+                       ((double)b->call->in[0]->f32[at] - mean);
+        }
+    return s;
+}
+
+/* The statistics are inputs: an affine map per channel. */
+static qg_status backward_batch(const qg_backward *b)
+{
+    const qg_call *k = b->call;
+    const norm_param *p = k->param;
+    const block size = block_of(k->in[0]);
+    if (p->training)
+        return qg_run_fail(k, QG_EUNSUPPORTED, "gradient with training_mode, expected 0");
+    for (int64_t c = 0; c < size.channels; c++) {
+        const double mean = (double)k->in[3]->f32[c], scale = (double)k->in[1]->f32[c];
+        const double variance = (double)k->in[4]->f32[c] + (double)p->epsilon;
+        const double inverse = 1 / sqrt(variance);
+        const channel_sums s = channel_of(b, size, c, mean);
+        const double by[5] = { 0, s.along * inverse, s.g, -s.g * scale * inverse,
+                               -0.5 * s.along * scale * inverse / variance };
+        for (size_t i = 1; i < 5; i++)
+            if (b->in[i])
+                b->in[i]->f32[c] = (float)by[i];
+        for (int64_t n = 0; b->in[0] && n < size.batch; n++)
+            for (int64_t i = 0; i < size.space; i++) {
+                const int64_t at = (n * size.channels + c) * size.space + i;
+                b->in[0]->f32[at] =
+                    (float)((double)b->out[0]->f32[at] * scale * inverse);
+            }
+    }
+    return QG_OK;
+}
+
+/* `each` channels are normalized together, `shared` of them have one scale and bias. */
+static qg_status backward_rows(const qg_backward *b, int64_t each, int64_t shared)
+{
+    const qg_call *k = b->call;
+    const norm_param *p = k->param;
+    const block size = block_of(k->in[0]);
+    const int64_t row = each * size.space, scales = size.channels / shared;
+    double *sum = qg_arena_get(k->scratch, (size_t)(2 * scales), sizeof *sum);
+    double *h = qg_arena_raw(k->scratch, (size_t)row, sizeof *h);
+    if (!sum || !h)
+        return qg_nomem(k->ctx);
+    for (int64_t r = 0; row > 0 && r < size.batch * size.channels / each; r++) {
+        const float *x = k->in[0]->f32 + r * row, *g = b->out[0]->f32 + r * row;
+        const moments m = moments_of(x, 1, 0, row);
+        const qg_normal_row normal = { x, h, m.mean,
+                                       1 / sqrt(m.variance + (double)p->epsilon), true };
+        for (int64_t i = 0; i < row; i++) {
+            const int64_t c = (r * each + i / size.space) % size.channels / shared;
+            h[i] = (double)g[i] * (double)k->in[1]->f32[c];
+            sum[c] += (double)g[i] * ((double)x[i] - m.mean) * normal.inverse;
+            sum[scales + c] += (double)g[i];
+        }
+        if (b->in[0])
+            qg_backward_normal(&normal, row, b->in[0]->f32 + r * row);
+    }
+    for (int64_t c = 0; c < scales; c++)
+        for (int64_t i = 1; i < 3; i++)
+            if (b->in[i])
+                b->in[i]->f32[c] = (float)sum[(i - 1) * scales + c];
+    return QG_OK;
+}
+
+static qg_status backward_instance(const qg_backward *b)
+{
+    return backward_rows(b, 1, 1);
+}
+
+static qg_status backward_group(const qg_backward *b)
+{
+    const norm_param *p = b->call->param;
+    const int64_t each = block_of(b->call->in[0]).channels / p->groups;
+    return each > 0 ? backward_rows(b, each, b->call->node->opset < 21 ? each : 1)
+                    : QG_OK;
+}
+
 #define BATCH(opset, outputs)                                                          \
     {                                                                                  \
         .name = "BatchNormalization", .since = (opset), .min_in = 5, .max_in = 5,      \
@@ -322,14 +416,14 @@ static qg_status run_group(const qg_call *k) { return qg_run_f32(k, group); }
         .traits = QG_OP_NORMALIZE | QG_OP_PURE | QG_OP_BATCH_FIRST,                    \
         .param_size = sizeof(norm_param), .prepare = prepare_batch,                    \
         .infer = infer_batch, .run = run_batch, .compile = batch_compile,              \
-        .affine = batch_affine                                                         \
+        .affine = batch_affine, .backward = backward_batch                             \
     }
 #define ROW(onnx, opset, kind)                                                         \
     {                                                                                  \
         .name = onnx, .since = (opset), .min_in = 3, .max_in = 3, .min_out = 1,        \
         .max_out = 1, .in_roles = "dff", .traits = QG_OP_PURE | QG_OP_BATCH_FIRST,     \
         .param_size = sizeof(norm_param), .prepare = prepare_##kind,                   \
-        .infer = infer_##kind, .run = run_##kind                                       \
+        .infer = infer_##kind, .run = run_##kind, .backward = backward_##kind          \
     }
 /* clang-format off */
 const qg_op qg_ops_norm[] = {

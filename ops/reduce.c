@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
@@ -501,6 +502,83 @@ OP(max,    WITH_BOOL(max),      QG_DT_PLAIN)
 OP(min,    WITH_BOOL(min),      QG_DT_PLAIN)
 static qg_status logsumexp_infer(const qg_call *k) { return infer(k, QG_DT_NUMBERS); }
 
+/* --- gradients ------------------------------------------------------------------- */
+
+/* dy/dx of one element: x, the result y, and how many elements share it (extremes: how
+ * many of them equal y). */
+typedef double slope(double x, double y, double count);
+
+/* Elements in memory order, with y and g at the element they were reduced into. */
+typedef struct reduction {
+    qg_walk walk; /* of the output, of x */
+    double *count;
+} reduction;
+
+static qg_status reduction_of(const qg_backward *b, bool extreme, reduction *r)
+{
+    const qg_tensor *x = b->call->in[0], *y = b->call->out[0];
+    const size_t n = qg_elements(y);
+    int64_t stride[QG_MAX_RANK];
+    uint32_t mask;
+    qg_walk_at at = { 0 };
+    QG_TRY(reduced_axes(b->call, &mask));
+    acc_strides(x, mask, stride);
+    qg_walk_pair(&r->walk, x->rank, x->dim, stride, x->stride);
+    r->count = qg_arena_get(b->call->scratch, n, sizeof *r->count);
+    if (!r->count)
+        return qg_nomem(b->call->ctx);
+    const int32_t last = r->walk.rank - 1;
+    if (!qg_walk_empty(&r->walk))
+        do
+            for (int64_t i = 0; i < r->walk.dim[last]; i++) {
+                const int64_t to = at.offset[0] + i * r->walk.stride[0][last];
+                r->count[to] += !extreme || x->f32[at.offset[1] + i] == y->f32[to];
+            }
+        while (qg_walk_next(&r->walk, &at));
+    return QG_OK;
+}
+
+static qg_status backward(const qg_backward *b, slope *f, bool extreme)
+{
+    const float *x = b->call->in[0]->f32, *y = b->call->out[0]->f32;
+    reduction r;
+    qg_walk_at at = { 0 };
+    QG_TRY(reduction_of(b, extreme, &r));
+    const int32_t last = r.walk.rank - 1;
+    if (!qg_walk_empty(&r.walk))
+        do
+            for (int64_t i = 0; i < r.walk.dim[last]; i++) {
+                const int64_t from = at.offset[0] + i * r.walk.stride[0][last];
+                const int64_t to = at.offset[1] + i;
+                b->in[0]->f32[to] =
+                    (float)((double)b->out[0]->f32[from] *
+                            f((double)x[to], (double)y[from], r.count[from]));
+            }
+        while (qg_walk_next(&r.walk, &at));
+    return QG_OK;
+}
+
+#define SLOPE(id, extreme, expr)                                                       \
+    static double id##_slope(double x, double y, double n)                             \
+    {                                                                                  \
+        (void)x, (void)y, (void)n;                                                     \
+        return expr;                                                                   \
+    }                                                                                  \
+    static qg_status id##_backward(const qg_backward *b)                               \
+    {                                                                                  \
+        return backward(b, id##_slope, extreme);                                       \
+    }
+SLOPE(sum, false, 1)
+SLOPE(mean, false, 1 / n)
+SLOPE(max, true, x == y ? 1 / n : 0)
+SLOPE(min, true, x == y ? 1 / n : 0)
+SLOPE(l1, false, (x > 0) - (x < 0))
+SLOPE(l2, false, y > 0 ? x / y : 0)
+SLOPE(square, false, 2 * x)
+SLOPE(logsum, false, exp(-y))
+SLOPE(logsumexp, false, exp(x - y))
+#define prod_backward NULL
+
 /* All axes behind the channels: runtimes that have a mean may take it for a pooling. */
 static bool is_global(const qg_lower *l, const qg_ints *axes)
 {
@@ -543,7 +621,8 @@ static qg_status lower_mean(qg_lower *l)
     { .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = inputs,      \
       .min_out = 1, .max_out = 1, .in_roles = "ds", .traits = QG_OP_PURE | (bits),     \
       .param_size = sizeof(reduce_param), .prepare = prepare, .infer = id##_infer,     \
-      .run = id##_run, .compile = compiled, .lower = lowered }
+      .run = id##_run, .compile = compiled, .lower = lowered,                           \
+      .backward = id##_backward }
 #define SIGNED(onnx, input, id, bits) \
     ROW(onnx, 1, input - 1, 1, id, bits, NULL, NULL),                                  \
     ROW(onnx, input, 0, 2, id, bits, NULL, NULL)

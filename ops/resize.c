@@ -481,6 +481,52 @@ static qg_status compile_resize(qg_compile *c, qg_kernel **out)
     return QG_OK;
 }
 
+/* --- gradient -------------------------------------------------------------------- */
+
+/* The transpose of gather and blend along one axis: x, zeroed, gets y. */
+static void spread(const pass *p, const float *y, float *x)
+{
+    const qg_resample_table *t = p->table;
+    for (int64_t o = 0; o < p->outer; o++, x += p->in * p->inner)
+        for (int64_t i = 0; i < p->out; i++, y += p->inner)
+            for (int64_t n = 0; n < t->taps; n++) {
+                const float w = t->weight ? t->weight[i * t->taps + n] : 1;
+                float *to = x + t->index[i * t->taps + n] * p->inner;
+                for (int64_t j = 0; !(t->outside && t->outside[i]) && j < p->inner; j++)
+                    to[j] += w * y[j];
+            }
+}
+
+/* The passes in the opposite order. */
+static qg_status backward_resize(const qg_backward *b)
+{
+    const qg_call *k = b->call;
+    const resize_param *p = k->param;
+    const qg_tensor *x = k->in[0];
+    qg_tensor step = *b->out[0];
+    resize_shape s;
+    QG_TRY(shape_of(k, &s));
+    for (int32_t a = 0; a < x->rank; a++) {
+        const qg_tensor from = step;
+        qg_resample_table table;
+        if (!s.moves[a] || qg_tensor_count(x) == 0)
+            continue;
+        QG_TRY(qg_resample_new(k->ctx, k->scratch, &p->how, &s.axis[a], &table));
+        step.dim[a] = x->dim[a];
+        qg_tensor_set_plain(&step);
+        QG_TRY(qg_tensor_alloc(k->ctx, k->scratch, &step));
+        memset(step.data, 0, qg_elements(&step) * sizeof *step.f32);
+        const pass back = { .table = &table,
+                            .outer = qg_dims_product(x, 0, a),
+                            .in = s.axis[a].in,
+                            .out = s.axis[a].out,
+                            .inner = qg_dims_product(&from, a + 1, x->rank) };
+        spread(&back, from.f32, step.f32);
+    }
+    memcpy(b->in[0]->data, step.data, qg_elements(x) * sizeof *step.f32);
+    return QG_OK;
+}
+
 /* Coordinates that IntResize has, by enum qg_resize_coordinate. */
 static const char *const linear_coordinates[] = {
     [QG_RESIZE_HALF_PIXEL] = "half_pixel",
@@ -566,7 +612,8 @@ static const qg_attr nearest[] = {
         .param_size = sizeof(resize_param), .prepare = prepare_##kind,                 \
         .infer = infer_resize, .run = run_resize, .compile = compile_resize,           \
         .lower = lower_resize, .nearest = (choices) ? nearest : NULL,                  \
-        .n_nearest = (choices)                                                         \
+        .n_nearest = (choices),                                                        \
+        .backward = backward_resize                                                    \
     }
 /* clang-format off */
 const qg_op qg_ops_resize[] = {

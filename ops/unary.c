@@ -12,6 +12,7 @@
 
 #include <tgmath.h>
 
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_elements.h"
@@ -403,6 +404,118 @@ static qg_status lower_leaky(qg_lower *l)
                              (float)p->a);
 }
 
+/* --- gradients ------------------------------------------------------------------- */
+
+/* dL/dx = g * expr of x, y, a and b, in double.  At a kink it is that of PyTorch's
+ * function of this name: 0 at the corner of Relu. */
+#define SLOPE(id, expr)                                                                \
+    static qg_status id##_backward(const qg_backward *k)                               \
+    {                                                                                  \
+        static const unary_param none = { 0 };                                         \
+        const unary_param *p = k->call->param ? k->call->param : &none;                \
+        const float *in = k->call->in[0]->f32, *out = k->call->out[0]->f32;            \
+        const float *g = k->out[0]->f32;                                               \
+        float *to = k->in[0]->f32;                                                     \
+        const double a = (double)p->a, b = (double)p->b;                               \
+        (void)a, (void)b;                                                              \
+        for (size_t i = 0, n = qg_elements(k->in[0]); i < n; i++) {                    \
+            const double x = (double)in[i], y = (double)out[i];                        \
+            (void)x, (void)y;                                                          \
+            to[i] = (float)((double)g[i] * (expr));                                    \
+        }                                                                              \
+        return QG_OK;                                                                  \
+    }
+
+static double logistic(double x) { return 1 / (1 + exp(-x)); }
+
+static double mish_slope(double x)
+{
+    const double t = tanh(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)));
+    return t + x * (1 - t * t) * logistic(x);
+}
+
+/* u: the argument of tanh. */
+static double gelu_tanh_slope(double x)
+{
+    const double c = 0.79788456080286535588, u = c * (x + 0.044715 * x * x * x);
+    const double t = tanh(u);
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
+}
+
+static double gelu_slope(double x)
+{
+    return 0.5 * (1 + erf(x * 0.70710678118654752440)) +
+           x * 0.39894228040143267794 * exp(-0.5 * x * x);
+}
+
+/* clang-format off */
+SLOPE(relu,         x > 0)
+SLOPE(sigmoid,      y * (1 - y))
+SLOPE(tanh_,        1 - y * y)
+SLOPE(exp_,         y)
+SLOPE(log_,         1 / x)
+SLOPE(erf_,         1.12837916709551257390 * exp(-x * x))
+SLOPE(softplus,     logistic(x))
+SLOPE(mish,         mish_slope(x))
+SLOPE(elu,          x < 0 ? a * exp(x) : 1)
+SLOPE(celu,         x < 0 ? exp(x / a) : 1)
+SLOPE(selu,         b * (x > 0 ? 1 : a * exp(x)))
+SLOPE(swish,        logistic(a * x) * (1 + a * x * (1 - logistic(a * x))))
+SLOPE(floor_,       0)
+SLOPE(ceil_,        0)
+SLOPE(round_,       0)
+SLOPE(sign,         0)
+SLOPE(sqrt_,        0.5 / y)
+SLOPE(reciprocal,   -y * y)
+SLOPE(sin_,         cos(x))
+SLOPE(cos_,         -sin(x))
+SLOPE(tan_,         1 + y * y)
+SLOPE(asin_,        1 / sqrt(1 - x * x))
+SLOPE(acos_,        -1 / sqrt(1 - x * x))
+SLOPE(atan_,        1 / (1 + x * x))
+SLOPE(sinh_,        cosh(x))
+SLOPE(cosh_,        sinh(x))
+SLOPE(asinh_,       1 / sqrt(x * x + 1))
+SLOPE(acosh_,       1 / sqrt(x * x - 1))
+SLOPE(atanh_,       1 / (1 - x * x))
+SLOPE(softsign,     1 / ((1 + fabs(x)) * (1 + fabs(x))))
+SLOPE(leaky,        x < 0 ? a : 1)
+SLOPE(thresholded,  x > a)
+SLOPE(gelu,         a > 0 ? gelu_tanh_slope(x) : gelu_slope(x))
+SLOPE(hard_sigmoid, a * x + b > 0 && a * x + b < 1 ? a : 0)
+SLOPE(hard_swish,   x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5)
+SLOPE(abs_,         (x > 0) - (x < 0))
+SLOPE(neg,          -1)
+SLOPE(shrink,       x < -a || x > a)
+/* clang-format on */
+
+/* A limit gets the gradients of what it replaces; where both limits cross, high does. */
+static qg_status clip_backward(const qg_backward *b)
+{
+    const clip_param *p = b->call->param;
+    const qg_tensor *lo = qg_in(b->call, 1), *hi = qg_in(b->call, 2);
+    const double low = p->from_attributes ? (double)p->low
+                       : lo               ? (double)lo->f32[0]
+                                          : -INFINITY;
+    const double high = p->from_attributes ? (double)p->high
+                        : hi               ? (double)hi->f32[0]
+                                           : INFINITY;
+    double below = 0, above = 0;
+    for (size_t i = 0, n = qg_elements(b->out[0]); i < n; i++) {
+        const double x = (double)b->call->in[0]->f32[i], g = (double)b->out[0]->f32[i];
+        const bool over = (x < low ? low : x) > high, under = !over && x < low;
+        above += over ? g : 0;
+        below += under ? g : 0;
+        if (b->in[0])
+            b->in[0]->f32[i] = over || under ? 0 : (float)g;
+    }
+    if (lo && b->in[1])
+        b->in[1]->f32[0] = (float)below;
+    if (hi && b->in[2])
+        b->in[2]->f32[0] = (float)above;
+    return QG_OK;
+}
+
 #define PLAIN (QG_OP_ELEMENTWISE | QG_OP_PURE | QG_OP_BATCH_FIRST)
 #define ACT   (PLAIN | QG_OP_ACTIVATION)
 #define MONO  QG_OP_MONOTONE
@@ -414,7 +527,8 @@ static qg_status lower_leaky(qg_lower *l)
         .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .in_roles = "d", .traits = (t), .infer = id##_infer,             \
         .run = id##_run, .in_place = 1, .lower = lowered, .element = unary_element,    \
-        .compile = qg_compile_elements                                                 \
+        .compile = qg_compile_elements,                                                \
+        .backward = id##_backward                                                      \
     }
 #define ROWA(onnx, opset, id, prep, t) ROWAL(onnx, opset, id, prep, t, qg_lower_table)
 #define ROWAL(onnx, opset, id, prep, t, lowered)                                       \
@@ -423,7 +537,8 @@ static qg_status lower_leaky(qg_lower *l)
         .max_out = 1, .in_roles = "d", .traits = (t),                                  \
         .param_size = sizeof(unary_param), .prepare = prep##_prepare,                  \
         .infer = id##_infer, .run = id##_run, .in_place = 1, .lower = lowered,         \
-        .element = unary_element, .compile = qg_compile_elements                       \
+        .element = unary_element, .compile = qg_compile_elements,                      \
+        .backward = id##_backward                                                      \
     }
 #define ROWCLIP(opset, last, inputs)                                                   \
     {                                                                                  \
@@ -431,7 +546,8 @@ static qg_status lower_leaky(qg_lower *l)
         .min_out = 1, .max_out = 1, .in_roles = "dpp", .traits = ACT | MONO,           \
         .param_size = sizeof(clip_param), .prepare = clip_prepare,                     \
         .infer = clip_infer, .run = clip_run, .in_place = 1, .clamp = clip_clamp,      \
-        .element = unary_element, .lower = lower_clamp                                 \
+        .element = unary_element, .lower = lower_clamp,                                \
+        .backward = clip_backward                                                      \
     }
 
 /* clang-format off */
@@ -440,7 +556,8 @@ const qg_op qg_ops_unary[] = {
       .in_roles = "d", .traits = ACT | MONO | QG_OP_HOMOGENEOUS, .infer = relu_infer,
       .run = relu_run,
       .in_place = 1, .clamp = relu_clamp, .element = unary_element,
-      .compile = qg_compile_elements, .lower = lower_clamp },
+      .compile = qg_compile_elements, .lower = lower_clamp,
+      .backward = relu_backward },
     ROWCLIP(1, 10, 1),
     ROWCLIP(11, 0, 3),
     ROWL("Sigmoid",         1, sigmoid,      ACT | MONO, lower_sigmoid),
@@ -460,7 +577,7 @@ const qg_op qg_ops_unary[] = {
     { .name = "Gelu", .since = 20, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = ACT, .param_size = sizeof(unary_param),
       .prepare = gelu_prepare, .infer = gelu_infer, .run = gelu_run, .in_place = 1,
-      .lower = qg_lower_table },
+      .lower = qg_lower_table, .backward = gelu_backward },
     ROWA("Shrink",          9, shrink, shrink, PLAIN),
     ROW("Abs",              1, abs_,         PLAIN),
     ROW("Neg",              1, neg,          PLAIN),

@@ -274,8 +274,12 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
         chain[c.n_chain] = at;
         QG_TRY(constants_of(b, at, &chain_in[c.n_chain]));
     }
+    QG_TRY(
+        qg_vec_reserve(p->ctx, p->arena, &p->kernel)); /* the plan frees what is made */
     QG_TRY(n->op->compile(&c, out));
-    return *out ? qg_vec_push(p->ctx, p->arena, &p->kernel, *out) : QG_OK;
+    if (*out)
+        p->kernel.at[p->kernel.n++] = *out;
+    return QG_OK;
 }
 
 /* --- element-wise nodes on channels-last memory --- */
