@@ -26,7 +26,16 @@ else:
 
 
 Mode = Literal["float", "simulate", "integer"]
-Origin = Union[str, bytes]
+
+
+@dataclass(frozen=True)
+class GraphText:
+    """A model in the text form."""
+
+    text: str
+
+
+Origin = Union[str, bytes, GraphText]
 
 
 def open_model(ctx: Context, origin: Origin, shape: Sequence[str]) -> tuple[Any, int]:
@@ -38,6 +47,9 @@ def open_model(ctx: Context, origin: Origin, shape: Sequence[str]) -> tuple[Any,
     out = ffi.new("qg_model **")
     if isinstance(origin, str):
         ctx.check(lib.qg_model_open(ctx.ctx, origin.encode(), o, out))
+    elif isinstance(origin, GraphText):
+        raw = origin.text.encode()
+        ctx.check(lib.qg_model_open_text(ctx.ctx, raw, len(raw), out))
     else:
         raw = ctx.keep(ffi.from_buffer("char[]", origin))  # read in place
         ctx.check(lib.qg_model_open_bytes(ctx.ctx, raw, len(origin), o, out))
@@ -72,6 +84,15 @@ def load(
             "or a torch module"
         )
     words = [shape] if isinstance(shape, str) else list(shape)
+    return _opened(origin, words, extend)
+
+
+def load_text(text: str, *, extend: Sequence[Extension] = ()) -> Model:
+    """Open a model in the text form (docs/text-form.md): "graph { x = input f32[1,8] ... }"."""
+    return _opened(GraphText(text), [], extend)
+
+
+def _opened(origin: Origin, words: list[str], extend: Sequence[Extension]) -> Model:
     ctx = Context((*registered(), *extend))
     handle, key = open_model(ctx, origin, words)
     if lib.qg_model_is_quantized(handle):
