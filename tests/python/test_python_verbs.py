@@ -141,6 +141,8 @@ class Verbs(unittest.TestCase):
             (qg.ConfigError, "trt-int9", lambda: self.m.quantize("trt-int9", data=self.x)),
             (qg.DataError, "image", lambda: self.m.quantize("trt-int8", data=np.zeros((3, 3), np.float32))),
             (qg.DataError, "no input 'x'", lambda: self.m.quantize("trt-int8", data={"x": self.x})),
+            (qg.DataError, "of pairs", lambda: self.m.quantize(
+                "trt-int8", data=[(self.x[:1], 3)])),
             (qg.DataError, "no samples", lambda: self.m.quantize("trt-int8", data=[])),
             (qg.FileError, "nowhere.onnx", lambda: qg.load("nowhere.onnx")),
             (qg.ParseError, "", lambda: qg.load(b"not a model")),
@@ -171,6 +173,23 @@ class Verbs(unittest.TestCase):
         with self.assertRaisesRegex(qg.DataError, "the disk is full") as failed:
             self.m.quantize("trt-int8", data=feeds())
         self.assertIsInstance(failed.exception.__cause__, RuntimeError)
+
+    def test_verbs_leave_models_and_screen_to_the_host(self):
+        """In C: a verb that closes a lent model itself, or prints, cannot run here."""
+        own = {"cli_output.c", "cli_screen.c", "cli_options.c"}
+        allowed = {"cli_verbs.c": {"qg_model_close": 1, "qg_model_save": 1, "printf": 2},
+                   "cli_laboratory.c": {"printf": 2}}
+        for path in sorted(pathlib.Path("tools").glob("cli_*.c")):
+            if path.name in own:
+                continue
+            text = path.read_text()
+            for word in ("qg_model_close", "qg_model_save", "printf", "cli_snapshot_fault"):
+                n = len(re.findall(rf"\b{word}\(", text))
+                most = allowed.get(path.name, {}).get(word, 0)
+                if word == "cli_snapshot_fault":
+                    most = 1 if path.name == "cli_verbs.c" else 0
+                self.assertLessEqual(n, most, f"{path}: {word}: use cli_close, cli_save, "
+                                     "cli_save_fault, or print unless c->host")
 
     def test_json_reads_back(self):
         report = self.s.analyse(data=self.x, by="layer")

@@ -25,6 +25,7 @@ else:
         """The generated verbs, added when they are imported."""
 
 
+MOST_SESSIONS = 8  # of one model: modes, shapes and hooks that it runs with
 Mode = Literal["float", "simulate", "integer"]
 
 
@@ -51,8 +52,9 @@ def open_model(ctx: Context, origin: Origin, shape: Sequence[str]) -> tuple[Any,
         raw = origin.text.encode()
         ctx.check(lib.qg_model_open_text(ctx.ctx, raw, len(raw), out))
     else:
-        raw = ctx.keep(ffi.from_buffer("char[]", origin))  # read in place
-        ctx.check(lib.qg_model_open_bytes(ctx.ctx, raw, len(origin), o, out))
+        held = ffi.from_buffer("char[]", origin)  # read in place while the model is open
+        ctx.check(lib.qg_model_open_bytes(ctx.ctx, held, len(origin), o, out))
+        return out[0], ctx.own(out[0], lambda m: (lib.qg_model_close(m), held)[0])
     return out[0], ctx.own(out[0], lib.qg_model_close)
 
 
@@ -144,7 +146,7 @@ class Session:
             o.shape = shapes
         if hooks:
             self._rows = [h.row(model) for h in hooks]
-            rows = ffi.new("qg_session_hook[]", [r[0] for r in self._rows])
+            rows = ffi.new("qg_session_hook[]", [r[0][0] for r in self._rows])
             o.hook, o.n_hook = rows, len(hooks)
         out = ffi.new("qg_session **")
         ctx.check(lib.qg_session_new(model._handle, o, out))
@@ -266,6 +268,10 @@ class Model(Verbs, Graph):
         key = _Key(mode, reference, profile, keep, tuple(map(id, hooks)), shapes)
         found = self._sessions.get(key)
         if found is None:
+            if len(self._sessions) == MOST_SESSIONS:
+                oldest = self._sessions.pop(next(iter(self._sessions)))
+                self._ctx.drop(oldest.key)
+                self._usual = self._last = None
             found = self._sessions[key] = Session(self, key, hooks)
         return found
 
