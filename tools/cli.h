@@ -44,10 +44,11 @@ typedef struct cli_arguments {
     const char *scheme, *variant, *range, *rounding, *scale, *offset;
     size_t bits, exponent_bits, block, raise_to;
     int axis; /* INT_MIN: not given */
-    const char *format, *weights, *placement, *float_type, *report, *model;
+    const char *format, *weights, *placement, *float_type, *version, *names, *report,
+        *model;
     const char *stats, *slice, *channels;
-    const char *select, *against, *between;
-    size_t seed, max_mem, max_nodes, max_ratio;
+    const char *select, *against, *between, *from, *method, *block_name, *rate;
+    size_t seed, steps, max_mem, max_nodes, max_ratio;
     bool end_to_end;
     bool resume, any_kernels;
     bool narrow, codes, whole, strict;
@@ -90,9 +91,11 @@ typedef struct cli_option {
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
-    X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(SEED) X(TRACE) X(YAML)     \
+    X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(FROM) X(SEED) X(TRACE) X(YAML)     \
+    X(METHOD) X(STEPS) X(RATE) X(BLOCK_NAME)                                   \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
+    X(FORMAT_VERSION) X(NAMES)                                                 \
     X(MODEL) X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)   \
     X(MAX_RATIO) X(HELP)
 /* clang-format on */
@@ -208,6 +211,7 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);
+int cli_tune(const cli_call *c);
 cli_question cli_compare, cli_price;
 int cli_switch(const cli_call *c);
 
@@ -219,6 +223,7 @@ int cli_trace(const cli_call *c);
 int cli_diverge(const cli_call *c);
 int cli_fit(const cli_call *c);
 int cli_probe(const cli_call *c);
+int cli_infer_backend(const cli_call *c);
 
 /* "qg: VERB: MESSAGE" on stderr; returns CLI_FAILED or CLI_USAGE (which points to
  * --help). */

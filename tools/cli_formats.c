@@ -10,6 +10,9 @@ qg_status cli_export(const cli_call *c, qg_model *m, qg_report **r)
     o.weights = a->weights;
     o.placement = a->placement;
     o.float_type = a->float_type;
+    o.version = a->version;
+    o.names = a->names;
+    o.quirks = a->quirks;
     o.strict = a->strict;
     o.report = a->report;
     return qg_model_export(m, &o, a->output, r);

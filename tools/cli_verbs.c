@@ -367,6 +367,7 @@ const cli_verb cli_verbs[] = {
       .summary = "write a snapshot in the format of another tool",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(FLOAT),
+               TAKES(FORMAT_VERSION), TAKES(NAMES), TAKES(QUIRKS),
                TAKES(STRICT), TAKES(REPORT), NEEDS(FILE) },
       .about = "Reports, per endpoint, the quantization details that the format\n"
                "cannot represent.",
@@ -479,6 +480,28 @@ const cli_verb cli_verbs[] = {
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg probe snapshot --between tflite-reference,tflite-xnnpack -o x.npy",
       .run = cli_probe },
+    { .name = "infer-backend",
+      .summary = "write a backend file from the tensors of a device",
+      FILES("MODEL.onnx", 1, 1),
+      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(FROM), TAKES(YAML) },
+      .about = "Which values the device rounds and to which grids, what it fuses,\n"
+               "what shares a grid.  The file extends the nearest shipped backend;\n"
+               "its decisions that the dump does not show are listed.\n"
+               "\n" DATA_FORMS,
+      .example = "qg infer-backend model.onnx -d x.npy --against dump.npz -o mine.yaml",
+      .run = cli_infer_backend },
+    { .name = "tune",
+      .summary = "learn weights, biases and step sizes, block by block",
+      FILES("SNAPSHOT", 1, 1),
+      .use = { NEEDS(DATA), RUNS, TAKES(METHOD), TAKES(STEPS), TAKES(RATE),
+               TAKES(BLOCK_NAME), TAKES(SEED), NEEDS(SNAPSHOT) },
+      .about = "Each block learns to give the outputs of the float network, from what\n"
+               "the blocks before it give.  No labels are needed.  A quarter of the\n"
+               "samples is held back to judge: a block that is no better there stays\n"
+               "as it was, and when the network is no better nothing is written.\n"
+               "\n" DATA_FORMS,
+      .example = "qg tune snapshot -d calib.npy --method lsq -o tuned",
+      .run = cli_tune },
     { .name = "switch",
       .summary = "disable endpoints of a snapshot, or restore them",
       FILES("SNAPSHOT", 1, 1),
