@@ -4,6 +4,7 @@ reports are the same, feeds of every form are the same samples, failures are exc
 with the text of the command."""
 import inspect
 import json
+import keyword
 import pathlib
 import re
 import tempfile
@@ -16,7 +17,7 @@ PRINTS = {"json", "all", "verbose", "config-dir", "max-mem", "max-nodes", "max-r
 
 def python_name(name):
     name = name.replace("-", "_")
-    return name + "_" if name == "import" else name
+    return name + "_" if keyword.iskeyword(name) else name
 
 
 class Verbs(unittest.TestCase):
@@ -110,14 +111,26 @@ class Verbs(unittest.TestCase):
         self.assertIsInstance(imported, qg.Snapshot)
         self.assertGreater(len(imported.endpoints), 0)
 
-    def test_switch_changes_the_snapshot(self):
+    def test_verbs_make_new_snapshots(self):
         s = self.m.quantize("trt-int8", data=self.x)
-        before = s.run(self.x)["logits"]
-        self.assertIs(s.switch(set="node=conv5 state=dequantized"), s)
-        self.assertEqual(s["conv5"].output_endpoints[0].state, "DEQUANTIZED")
-        self.assertNotEqual(before.tobytes(), s.run(self.x)["logits"].tobytes())
-        s.switch(set=["node=conv5 state=restored"])
-        self.assertEqual(before.tobytes(), s.run(self.x)["logits"].tobytes())
+        before = s.run(self.x)["logits"].tobytes()
+        off = s.switch(set="node=conv5 state=dequantized")
+        self.assertEqual(off["conv5"].output_endpoints[0].state, "DEQUANTIZED")
+        self.assertNotEqual(before, off.run(self.x)["logits"].tobytes())
+        self.assertEqual(before, s.run(self.x)["logits"].tobytes())
+        again = off.switch(set=["node=conv5 state=restored"])
+        self.assertEqual(before, again.run(self.x)["logits"].tobytes())
+
+    def test_tune(self):
+        """A later verb: it appeared by its row of the table."""
+        s = self.m.quantize("trt-int8", data=self.x)
+        before = s.to_bytes()
+        for method in ("bias", "lsq"):
+            t = s.tune(data=self.x, method=method, steps=2)
+            self.assertIsInstance(t, qg.Snapshot)
+            self.assertIn("changed", t.report)
+            self.assertEqual(t.report["changed"] == 0, bool(t.diff(s)["identical"]), method)
+        self.assertEqual(s.to_bytes(), before)
 
     def test_statistics_traces_and_devices(self):
         stats, trace = self.folder / "d.qgs", self.folder / "t.npz"
