@@ -297,6 +297,12 @@ static void onnx_qdq_for_openvino(void **state)
     try_format("onnx-qdq", option, ROUNDS / 4);
 }
 
+static void onnx_qoperator_there_and_back(void **state)
+{
+    (void)state;
+    try_format("onnx-qoperator", NULL, ROUNDS / 8);
+}
+
 static void ppq_json_there_and_back(void **state)
 {
     (void)state;
@@ -343,6 +349,7 @@ QG_TEST_MAIN(cmocka_unit_test(openvino_fq_there_and_back),
              cmocka_unit_test(openvino_fq_with_float_weights),
              cmocka_unit_test(onnx_qdq_there_and_back),
              cmocka_unit_test(onnx_qdq_for_openvino),
+             cmocka_unit_test(onnx_qoperator_there_and_back),
              cmocka_unit_test(ppq_json_there_and_back),
              cmocka_unit_test(aimet_there_and_back),
              cmocka_unit_test(tensorrt_there_and_back),

@@ -40,7 +40,7 @@ CASES = {  # backend and options of qg quantize
     "unsigned": ("openvino-int8", "pass=unsigned-activations run=yes"),
     "levels": ("ppl-dsp-int8", ACTIVATION + "rounding=half-even-level"),
 }
-FORMATS = {"onnx-qdq": "onnx", "openvino-fq": "onnx", "ppq-json": "json"}
+FORMATS = {"onnx-qdq": "onnx", "onnx-qoperator": "onnx", "openvino-fq": "onnx", "ppq-json": "json"}
 TABLES = {"aimet 0.4.0": "json", "aimet 0.6.1": "json", "aimet 1.0.0": "json",
           "aimet 2.0.0": "json", "tensorrt-json": "json", "tensorrt-cache": "cache",
           "csv": "csv", "ncnn-table": "table"}
