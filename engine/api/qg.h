@@ -211,9 +211,11 @@ typedef struct qg_format_options {
                              * "float32", or "auto": the former where the runtime of the
                              * placement has kernels; NULL: auto */
     const char *version;    /* of the format: "1.0.0"; NULL: the format's default */
-    const char *names;  /* ncnn-table: the .param file whose layers the table is for;
+    const char *names;    /* ncnn-table: the .param file whose layers the table is for;
                              * NULL: the names of the nodes */
-    const char *quirks; /* of `qg list quirks`, with commas between: "ppq" writes
+    const char *analysis; /* model-explorer: a report of `qg analyse --json`, whose
+                             * errors it shows; NULL: none */
+    const char *quirks;   /* of `qg list quirks`, with commas between: "ppq" writes
                              * what PPQ's exporter writes; NULL: none */
 } qg_format_options;
 QG_API void qg_format_options_init(qg_format_options *o, size_t size);
