@@ -33,7 +33,9 @@ typedef struct qg_builder {
     bool *kept;                    /* [values] of options.keep */
     /* [values] the type depends on a constant that a hook may replace; NULL: none */
     bool *guessed;
-    uint8_t *todo;     /* [nodes] qg_todo */
+    uint8_t *todo; /* [nodes] qg_todo */
+    /* [nodes] the node because of which it cannot be executed; NULL: all can */
+    const qg_node **opaque;
     bool *done;        /* [nodes] absorbed by a kernel before it */
     qg_arena *scratch; /* for one node */
 } qg_builder;
@@ -50,6 +52,16 @@ bool qg_plan_rounds_constant(const qg_plan_options *o, const qg_tqc *t);
 /* Whether a hook writes there. */
 bool qg_plan_writes(const qg_plan_options *o, qg_endpoint at);
 
+/* Whether hooks see this node. */
+bool qg_plan_watched(const qg_plan_options *o, const qg_node *n);
+
+/* plan_chain.c: the node that a kernel of `first` may absorb after n (first, or the
+ * node absorbed before): it alone consumes n's output 0 with nothing in between, keeps
+ * its type, and its other inputs are constants or read by `first` too, as they are.
+ * NULL when there is none. */
+const qg_node *qg_plan_follower(const qg_builder *b, const qg_node *first,
+                                const qg_node *n);
+
 /* Inference folds in float.  Values downstream of an endpoint that may round constants
  * are removed from known[values], even if the plan mutes it: the plan computes them
  * instead, so that they are rounded, and visible where watched.  The same holds for
@@ -58,7 +70,14 @@ bool qg_plan_writes(const qg_plan_options *o, qg_endpoint at);
  * them. */
 void qg_plan_forget_rounded(const qg_plan *p, const qg_tensor **known);
 
-/* Fills b->todo (all QG_TODO_NOTHING before) of a plan with a base. */
+/* Fills b->todo (all QG_TODO_NOTHING before) and b->opaque.  QG_EUNSUPPORTED names an
+ * opaque node that is needed, unless options.executable. */
+QG_NODISCARD qg_status qg_plan_mark_wanted(qg_builder *b);
+
+/* Whether the plan does not compute v, because an opaque node stands before it. */
+bool qg_plan_leaves_out(const qg_builder *b, const qg_value *v);
+
+/* Reduces b->todo of a plan with a base to what the change affects. */
 void qg_partial_mark(qg_builder *b);
 
 /* Values that the base run holds: its tensors, in the layouts they have there. */
