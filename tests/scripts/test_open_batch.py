@@ -2,9 +2,7 @@
 """Open dimensions survive: networks with the shape arithmetic that exporters write, with
 names or without, keep them in every ONNX file that qg writes; ONNX Runtime and OpenVINO
 then run other batches and sizes, with the results of single samples."""
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -17,22 +15,13 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+from command import qg
 
-QG = os.environ.get("QG", "build/qg")
 FILES = [("onnx-qdq", *place) for place in
          (["--placement", "ort"], ["--placement", "trt"], ["--placement", "openvino"])]
 FILES += [("openvino-fq",), ("ppq-json",)]
 rng = np.random.default_rng(11)
 node = h.make_node
-
-
-def qg(*words, fails=None):
-    run = subprocess.run([QG, *map(str, words)], capture_output=True, text=True)
-    if fails:
-        assert run.returncode == 1 and fails in run.stderr, (words, run.stderr)
-    else:
-        assert run.returncode == 0, (words, run.stderr)
-    return run.stdout
 
 
 def weight(*shape):
