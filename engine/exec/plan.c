@@ -624,7 +624,9 @@ static qg_status find_types(builder *b)
     }
     b->type = type;
     b->known = known;
-    return QG_OK;
+    return p->options.mode == QG_MODE_FLOAT && !p->options.learned
+               ? qg_graph_untuned(g, p->arena, known)
+               : QG_OK;
 }
 
 static qg_status begin(builder *b)

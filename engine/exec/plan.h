@@ -77,6 +77,8 @@ typedef struct qg_plan_options {
      * an error. */
     bool executable;
     bool reference;         /* op->run only: the same bytes on every machine */
+    bool learned;           /* FLOAT: with learned constants instead of those of the
+                             * float network (qg_graph_untuned) */
     const qg_tensor *input; /* [graph inputs] shapes that replace the declared ones */
 
     /* Partial runs.  A plan made with keep_all gives every computed value its own

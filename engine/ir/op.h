@@ -83,7 +83,7 @@ typedef struct qg_call qg_call;
 typedef struct qg_compile qg_compile; /* ir/kernel.h */
 typedef struct qg_kernel qg_kernel;
 typedef struct qg_element qg_element; /* ops/util_elements.h */
-typedef struct qg_lower qg_lower; /* ir/lower.h */
+typedef struct qg_lower qg_lower;     /* ir/lower.h */
 typedef struct qg_backward qg_backward;
 
 /* For an operator on codes: the float operator that it computes between
@@ -203,7 +203,7 @@ struct qg_call {
 struct qg_backward {
     const qg_call *call;         /* inputs and outputs as run left them, float32 */
     const qg_tensor *const *out; /* [n_out] with respect to output k; NULL: zero */
-    qg_tensor *const *in;        /* [n_in] to be written (not added to); NULL: not wanted.
+    qg_tensor *const *in; /* [n_in] to be written (not added to); NULL: not wanted.
                                   * Overlaps nothing else */
 };
 
