@@ -96,6 +96,9 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
         return t->state == QG_TQC_FP32 && is_confirmed(e, t->node)
                    ? NULL
                    : about_constant(e, t, what);
+    *what = "rounding";
+    if (!qg_graph_node(e->t->how->m->graph, t->node->name))
+        return "its node is made by a pass of the backend";
     const char *why = about_rounding(e, t, what);
     if (why || t->state == QG_TQC_FP32)
         return why;
@@ -103,6 +106,8 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
     *what = "grid";
     if (!anchor)
         return "no value of its group is visible on a grid";
+    if (root->scheme.policy & QG_FLOATING)
+        return "elements of a float format show its scale up to a power of two";
     *what = "zero point";
     return !anchor->zero_known && e->given[root->id] &&
                    root->scheme.policy & QG_ASYMMETRIC
