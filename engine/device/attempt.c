@@ -215,7 +215,7 @@ bool qg_attempt_has_grid(const qg_tqc *t, const qg_seen *o)
     if (s->policy & QG_FLOATING)
         return fabs(log2(ratio) - nearbyint(log2(ratio))) < SAME_SCALE;
     double same = o->zero_known ? SAME_GIVEN : SAME_SCALE;
-    bool coarser = o->levels < 64 && ratio > 1.5;
+    bool coarser = !o->zero_known && o->levels < 64 && ratio > 1.5;
     if (fabs(ratio - (coarser ? nearbyint(ratio) : 1)) > same * ratio)
         return false;
     int64_t zero = p.offset ? p.offset[0] : 0;
