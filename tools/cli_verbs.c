@@ -367,7 +367,7 @@ const cli_verb cli_verbs[] = {
       .summary = "write a snapshot in the format of another tool",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(FLOAT),
-               TAKES(FORMAT_VERSION), TAKES(NAMES), TAKES(QUIRKS),
+               TAKES(FORMAT_VERSION), TAKES(NAMES), TAKES(ANALYSIS), TAKES(QUIRKS),
                TAKES(STRICT), TAKES(REPORT), NEEDS(FILE) },
       .about = "Reports, per endpoint, the quantization details that the format\n"
                "cannot represent.",

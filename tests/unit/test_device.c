@@ -145,7 +145,7 @@ static void test_probe(void **state)
                  "expected two profiles");
     (void)snprintf(path, sizeof path, "%s/probe.npz", f->folder);
     o.between = "tflite-reference,tflite-xnnpack";
-    assert_ok(f->ctx, qg_model_probe(f->m, &o, path, &r));
+    assert_ok(f->ctx, qg_model_probe(f->m, &o, path, &r)); /* an array per input */
     qg_report_free(r);
     (void)snprintf(path, sizeof path, "%s/probe.bin", f->folder);
     assert_fails(f->ctx, qg_model_probe(f->m, &o, path, &r), QG_EUNSUPPORTED, ".npy");
