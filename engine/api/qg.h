@@ -439,9 +439,9 @@ QG_API void qg_probe_options_init(qg_probe_options *o, size_t size);
 
 /* Searches samples on which two profiles compute different codes, at as many values as
  * possible, each on the first profile's inputs, and writes them to `path`: .npy for one
- * input, or .npz with an array per input.  Facts: between, samples, values, told_apart; table nodes:
- * node, value, elements and samples that differ.  A function of model, options and
- * seed alone. */
+ * input, or .npz with an array per input.  Facts: between, samples, values, told_apart;
+ * table nodes: node, value, elements and samples that differ.  A function of model,
+ * options and seed alone. */
 QG_NODISCARD QG_API qg_status qg_model_probe(qg_model *m, const qg_probe_options *o,
                                              const char *path, qg_report **report);
 

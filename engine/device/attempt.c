@@ -142,12 +142,14 @@ static bool inherits_grid(const qg_attempt *t, const qg_value *v, const qg_seen 
     return inputs > 0;
 }
 
-/* More multiples of the step than the scheme of the record has codes. */
+/* More multiples of the step than the scheme of the record has codes; without a record,
+ * than 8 bits have. */
 static bool exceeds(const qg_value *v, const qg_seen *o)
 {
     const qg_tqc *t = qg_attempt_tqc(v);
-    return t && !(t->scheme.policy & QG_FLOATING) &&
-           o->high - o->low > (double)(t->scheme.qmax - t->scheme.qmin);
+    if (t && t->scheme.policy & QG_FLOATING)
+        return false;
+    return o->high - o->low > (t ? (double)(t->scheme.qmax - t->scheme.qmin) : 255);
 }
 
 /* Means of codes, and copies of them, which are on a grid of more codes than the record
@@ -177,11 +179,20 @@ bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts)
     if (!*counts)
         return false;
     if (o->kind == QG_SEEN_CODES && inherits_grid(t, v, o, false))
-        return as == QG_AS_CODES ? !exceeds(v, o) : as == QG_AS_SILENT;
+        return as != QG_AS_CODES || !exceeds(v, o);
+    if (o->kind == QG_SEEN_CODES && as == QG_AS_CODES && exceeds(v, o))
+        return false;
     return (o->kind == QG_SEEN_CODES) == (as == QG_AS_CODES);
 }
 
 /* --- grids --- */
+
+/* The trace has codes of the other sign: its own type is evidence, too. */
+static bool other_sign(const qg_scheme *s, const qg_seen *o)
+{
+    return o->zero_known &&
+           ((o->sign > 0 && s->qmin < 0) || (o->sign < 0 && s->qmin >= 0));
+}
 
 /* The observed zero point as a code of the scheme's type. */
 static int64_t zero_by(const qg_scheme *s, const qg_seen *o)
@@ -199,10 +210,12 @@ bool qg_attempt_has_grid(const qg_tqc *t, const qg_seen *o)
     if (p.n != 1)
         return false;
     double ratio = o->step / (double)p.scale[0];
+    if (other_sign(s, o) || (o->zero_known && s->policy & QG_FLOATING))
+        return false;
     if (s->policy & QG_FLOATING)
         return fabs(log2(ratio) - nearbyint(log2(ratio))) < SAME_SCALE;
     double same = o->zero_known ? SAME_GIVEN : SAME_SCALE;
-    bool coarser = o->levels < 64 && ratio > 1.5;
+    bool coarser = !o->zero_known && o->levels < 64 && ratio > 1.5;
     if (fabs(ratio - (coarser ? nearbyint(ratio) : 1)) > same * ratio)
         return false;
     int64_t zero = p.offset ? p.offset[0] : 0;
@@ -323,13 +336,15 @@ static const char *setting(qg_arena *a, const qg_tqc *root, const qg_seen *o)
     double scale = o->step;
     if (s->policy & QG_FLOATING) /* of all powers of two the nearest */
         scale *= exp2(nearbyint(log2((double)p.scale[0] / o->step)));
-    else if (s->policy & QG_SYMMETRIC && o->zero_known && zero != 0) {
+    else if (other_sign(s, o) ||
+             (s->policy & QG_SYMMETRIC && o->zero_known && zero != 0)) {
         int64_t half = (int64_t)1 << (s->bits - 1); /* all codes, as in the trace */
-        low = s->qmin < 0 ? -half : 0;
-        more = qg_arena_printf(a,
-                               ", range: [%lld, %lld], policy: [per-tensor, linear, "
-                               "asymmetric]",
-                               (long long)low, (long long)(low + 2 * half - 1));
+        low = o->sign > 0 || (o->sign == 0 && s->qmin >= 0) ? 0 : -half;
+        zero = o->zero;
+        more = qg_arena_printf(
+            a, ", range: [%lld, %lld], policy: [per-tensor, linear, %s]",
+            (long long)low, (long long)(low + 2 * half - 1),
+            zero ? "asymmetric" : "symmetric");
     } else if (s->policy & QG_SYMMETRIC && !o->zero_known && o->low >= 0 &&
                o->high > (double)s->qmax && o->high <= (double)(s->qmax - s->qmin)) {
         more = qg_arena_printf(a, ", range: [0, %lld]", (long long)(s->qmax - s->qmin));

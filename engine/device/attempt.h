@@ -96,7 +96,7 @@ const qg_tqc *qg_attempt_tqc(const qg_value *v);
 bool qg_attempt_by_readers(const qg_value *v);
 
 /* Whether the scale of a record is the observed one, and its zero point where it is
- * known.  A coarser observed step, of which few codes were seen, is the same grid; so
+ * known.  A coarser step that was found in few codes is the same grid; so
  * is any power of two for a float format. */
 bool qg_attempt_has_grid(const qg_tqc *t, const qg_seen *o);
 

@@ -52,7 +52,8 @@ static const char *about_constant(const evidence *e, const qg_tqc *t, const char
             return "its scale is derived from one that is not visible";
     }
     const qg_tqc *root = qg_tqc_root(t);
-    if (!qg_tqc_is_constant(root) && !e->anchor[root->id])
+    if (!qg_tqc_is_constant(root) &&
+        (!e->anchor[root->id] || root->scheme.policy & QG_FLOATING))
         return "it has the scale of a value that is not visible";
     return is_confirmed(e, t->node) ? NULL
                                     : "no result confirms how the constant is rounded";
@@ -96,6 +97,10 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
         return t->state == QG_TQC_FP32 && is_confirmed(e, t->node)
                    ? NULL
                    : about_constant(e, t, what);
+    *what = "rounding";
+    const qg_graph *own = e->t->how->m->graph;
+    if (!qg_graph_node(own, t->node->name) || !qg_graph_node(own, root->node->name))
+        return "its node is made by a pass of the backend";
     const char *why = about_rounding(e, t, what);
     if (why || t->state == QG_TQC_FP32)
         return why;
@@ -103,6 +108,8 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
     *what = "grid";
     if (!anchor)
         return "no value of its group is visible on a grid";
+    if (root->scheme.policy & QG_FLOATING)
+        return "elements of a float format show its scale up to a power of two";
     *what = "zero point";
     return !anchor->zero_known && e->given[root->id] &&
                    root->scheme.policy & QG_ASYMMETRIC

@@ -1,4 +1,5 @@
-/* qg_model_trace, _diverge, _fit and _probe under the sanitizers, on the demo model. */
+/* qg_model_trace, _diverge, _fit, _probe, _infer_backend and qg_trace_diff under the
+ * sanitizers, on the demo model. */
 #include "tests/support/test.h"
 
 #include "engine/api/qg.h"
@@ -146,6 +147,54 @@ static void test_probe(void **state)
     o.between = "tflite-reference,tflite-xnnpack";
     assert_ok(f->ctx, qg_model_probe(f->m, &o, path, &r)); /* an array per input */
     qg_report_free(r);
+    (void)snprintf(path, sizeof path, "%s/probe.bin", f->folder);
+    assert_fails(f->ctx, qg_model_probe(f->m, &o, path, &r), QG_EUNSUPPORTED, ".npy");
+}
+
+static void test_diff(void **state)
+{
+    fixture *f = *state;
+    qg_report *r;
+    char path[SCRATCH_PATH + 16];
+    (void)snprintf(path, sizeof path, "%s/reference.npz", f->folder);
+    write_trace(f, "tflite-reference", path);
+    assert_ok(f->ctx, qg_trace_diff(f->ctx, f->dump, f->dump, &r));
+    assert_cmp_int((int)number(r, "identical"), ==, 1);
+    qg_report_free(r);
+    assert_ok(f->ctx, qg_trace_diff(f->ctx, f->dump, path, &r));
+    assert_cmp_int((int)number(r, "identical"), ==, 0);
+    assert_cmp_int((int)qg_table_rows(qg_report_table_named(r, "differences")), >, 0);
+    qg_report_free(r);
+    assert_fails(f->ctx, qg_trace_diff(f->ctx, f->dump, "none.npz", &r), QG_EIO,
+                 "none.npz");
+}
+
+/* The float network, the dump of the quantized one, and one base: every other one
+ * takes the same way. */
+static void test_infer(void **state)
+{
+    fixture *f = *state;
+    qg_model *m;
+    qg_report *r;
+    qg_infer_options o;
+    char path[SCRATCH_PATH + 16];
+    (void)snprintf(path, sizeof path, "%s/mine.yaml", f->folder);
+    qg_infer_options_init(&o, sizeof o);
+    o.work = work();
+    o.from = "trt-int8";
+    assert_fails(f->ctx, qg_model_infer_backend(f->m, &o, f->dump, path, &r), QG_ESTATE,
+                 "not quantized");
+    assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
+    assert_ok(f->ctx, qg_model_infer_backend(m, &o, f->dump, path, &r));
+    assert_cmp_int((int)number(r, "arrays"), ==, 14);
+    assert_cmp_int((int)qg_table_rows(qg_report_table_named(r, "changes")), >, 0);
+    assert_cmp_int((int)number(r, "undecided_endpoints"), <,
+                   (int)number(r, "endpoints"));
+    qg_report_free(r);
+    o.from = "no-such";
+    assert_fails(f->ctx, qg_model_infer_backend(m, &o, f->dump, NULL, &r), QG_ECONFIG,
+                 "no-such");
+    qg_model_close(m);
 }
 
 int main(void)
@@ -155,6 +204,8 @@ int main(void)
         cmocka_unit_test(test_a_folder_is_a_trace),
         cmocka_unit_test(test_fit_and_its_profile),
         cmocka_unit_test(test_probe),
+        cmocka_unit_test(test_diff),
+        cmocka_unit_test(test_infer),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
