@@ -68,7 +68,7 @@ def check_verbs(snapshot, folder):
              "diff": ("diff", snapshot, snapshot),
              "explain": ("explain", snapshot, "conv0.out0"), "version": ("version",)}
     calls |= {f"list {what}": ("list", what) for what in
-              ("formats", "quirks", "backends", "passes", "observers", "operators")}
+              ("formats", "quirks", "backends", "observers")}
     for name, words in calls.items():
         text = qg(*words, "--json")
         bad += complaints("report", json.loads(text), name)
