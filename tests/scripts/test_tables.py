@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tables of scales that are imported: what the seeds of their fuzzers mean, forms that
-real files have, and what is refused with which words."""
+real files have, and what is refused with which words.  Files that only their vendor's
+tools read have the members of the vendors' documented examples."""
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import tempfile
 try:
     import numpy as np
     import onnx
+    import yaml
     from onnx import TensorProto, helper, numpy_helper
 except ImportError as missing:
     print(f"skipped: {missing}")
@@ -146,6 +148,51 @@ def check_seed(form, seed, want, folder):
     return None
 
 
+def check_cache(folder):
+    """The example of onnxruntime's reader, ReadDynamicRange in
+    onnxruntime/core/providers/tensorrt: 4000889d is 2.008338."""
+    file = pathlib.Path(folder, "x.cache")
+    file.write_text("TRT-7103-EntropyCalibration2\nx: 4000889d\n")
+    run = imported("tensorrt-cache", file, folder)
+    scale = json.loads(pathlib.Path(folder, "s/quant.json").read_text())["tqcs"][0]["scale"]
+    return None if abs(scale[0] - 2.008338) < 1e-6 else f"scale {scale} {run.stderr}"
+
+
+def exported(form, end, folder):
+    out = pathlib.Path(folder, f"out{end}")
+    subprocess.run([QG, "export", f"{folder}/s", "--format", form, "-o", out], check=True,
+                   stdout=subprocess.DEVNULL)
+    return out.read_text()
+
+
+def check_rknn(folder):
+    """RKNN Toolkit2 user guide, hybrid quantization: an int8 tensor in [-1, 1] has these
+    members, lists of one number per tensor."""
+    imported("csv", CORPUS / "csv/sheet.csv", folder)
+    tree = yaml.safe_load(exported("rknn-cfg", ".cfg", folder))
+    want = {"qtype": "symmetric_quantized", "qmethod": "layer", "dtype": "int8",
+            "min": [-12.8], "max": [12.7], "scale": [0.1], "zero_point": [0],
+            "ori_min": [-12.8], "ori_max": [12.7]}
+    got = tree["quantize_parameters"]["x"]
+    numbers = all(np.allclose(got[k], v, rtol=1e-6) if isinstance(v, list) else got[k] == v
+                  for k, v in want.items())
+    unsigned = tree["quantize_parameters"]["r"]
+    fine = list(got) == list(want) and numbers and unsigned["zero_point"] == [3 - 128]
+    return None if fine and tree["custom_quantize_layers"] == {} else str(tree)
+
+
+def check_ascend(folder):
+    """The record of AMCT's documentation, "Quantization factor record file"."""
+    text = exported("ascend-record", ".txt", folder)
+    want = ('record {\n  key: "c"\n  value {\n    scale_d: 0.1\n    offset_d: 0\n'
+            "    scale_w: 0.1\n    scale_w: 0.2\n    scale_w: 0.3\n    scale_w: 0.4\n"
+            + 4 * "    offset_w: 0\n"
+            + "    channels: 2\n    height: 4\n    width: 4\n  }\n}\n")
+    words = text.split()
+    close = [a == b or abs(float(a) - float(b)) < 1e-6 for a, b in zip(words, want.split())]
+    return None if all(close) and len(words) == len(want.split()) else text
+
+
 def main():
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -154,6 +201,11 @@ def main():
             wrong = check_seed(form, seed, want, folder)
             if wrong:
                 print(f"FAILED {seed}: {wrong}")
+                bad += 1
+        for check in check_cache, check_rknn, check_ascend:
+            wrong = check(folder)
+            if wrong:
+                print(f"FAILED {check.__name__}: {wrong}")
                 bad += 1
         for form, document, words in REFUSED:
             file = pathlib.Path(folder, "x")
