@@ -476,7 +476,7 @@ const cli_verb cli_verbs[] = {
       FILES(ANY_MODEL, 1, 1),
       .use = { TAKES(DATA), RUNS, NEEDS(BETWEEN), TAKES(SEED), NEEDS(ARRAY) },
       .about = "Makes --samples samples, 8 by default, from random codes, or from\n"
-               "those of --data.  For networks with one input.\n"
+               "those of --data.  -o: .npz for networks with several inputs.\n"
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg probe snapshot --between tflite-reference,tflite-xnnpack -o x.npy",
       .run = cli_probe },
