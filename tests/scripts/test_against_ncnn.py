@@ -2,8 +2,9 @@
 """`qg run --mode integer --profile ncnn-x86` against ncnn, bit by bit.
 
 Networks are quantized for ncnn-int8; a .param and a .bin are written from the snapshot
-alone (model.onnx for the weights, quant.json for the scales), ncnn runs them with one
-thread, and every float32 that a layer gives must have the same bits as ours.  Layers:
+(model.onnx for the weights) and from its calibration table, which `qg export --format
+ncnn-table` writes for the layers of the .param and of which ncnn2int8 makes the scales of
+the .bin; ncnn runs them with one thread, and every float32 that a layer gives must have the same bits as ours.  Layers:
 Convolution, ReLU, Pooling (maximum), InnerProduct.  ConvolutionDepthWise has no row in the
 profile: with one channel per group its x86 kernels multiply by the hardware's approximate
 reciprocal (rcpps) when the channels are a multiple of 8."""
@@ -101,12 +102,28 @@ class Files:
         self.constants = {c.name: numpy_helper.to_array(c)
                           for c in self.model.graph.initializer}
         self.lines = ["Input x 0 1 x"]
-        self.data = b""
+        self.weighted = []  # layer, codes, bias
         for node in self.model.graph.node:
             self.layer(node)
+        param = snapshot / "net.param"
+        param.write_text("\n".join(["7767517", f"{len(self.lines)} {len(self.lines)}",
+                                    *self.lines, ""]))
+        table = snapshot / "net.table"
+        qg("export", snapshot, "--format", "ncnn-table", "--names", param, "-o", table)
+        scales = {name: np.asarray(values, "<f4") for name, *values in
+                  map(str.split, table.read_text().splitlines())}
+        self.data = b"".join(self.blob(*w, scales) for w in self.weighted)
 
-    def weights(self, node):
+    @staticmethod
+    def blob(layer, codes, bias, scales):
         """Codes, padded to 4 bytes; bias; scales of weights and input, as reciprocals."""
+        raw = codes.tobytes()
+        return (struct.pack("<I", INT8_TAG) + raw + bytes(-len(raw) % 4)
+                + bias.astype("<f4").tobytes() + scales[f"{layer}_param_0"].tobytes()
+                + scales[layer].tobytes())
+
+    def weights(self, node, layer):
+        """The codes of its weight."""
         record = self.records[node.name, "in1"]
         array = self.constants[node.input[1]]
         if node.op_type == "Gemm" and not self.attributes(node).get("transB"):
@@ -114,13 +131,7 @@ class Files:
         scale = np.asarray(record["scale"], np.float32)
         codes = away(array / scale.reshape(-1, *[1] * (array.ndim - 1)))
         codes = np.clip(codes, *record["range"]).astype("int8")
-        raw = codes.tobytes()
-        one = np.float32(1)
-        self.data += struct.pack("<I", INT8_TAG) + raw + bytes(-len(raw) % 4)
-        self.data += self.constants[node.input[2]].astype("<f4").tobytes()
-        self.data += (one / scale).astype("<f4").tobytes()
-        given = np.float32(self.records[node.name, "in0"]["scale"][0])
-        self.data += np.asarray([one / given], "<f4").tobytes()
+        self.weighted.append((layer, codes, self.constants[node.input[2]]))
         return codes
 
     @staticmethod
@@ -130,8 +141,9 @@ class Files:
     def layer(self, node):
         a = self.attributes(node)
         kind, options = node.op_type, ""
+        name = f"layer_{len(self.lines)}"  # the table finds it by the name of its output
         if kind == "Conv":
-            codes = self.weights(node)
+            codes = self.weights(node, name)
             kind = "Convolution"
             options = (f"0={codes.shape[0]} 1={codes.shape[2]} 3={a['strides'][0]} "
                        f"4={a['pads'][0]} 5=1 6={codes.size} 8=2")
@@ -140,11 +152,11 @@ class Files:
         elif kind == "MaxPool":
             kind, options = "Pooling", "0=0 1=2 2=2 5=1"
         elif kind == "Gemm":
-            codes = self.weights(node)
+            codes = self.weights(node, name)
             kind, options = "InnerProduct", f"0={codes.shape[0]} 1=1 2={codes.size} 8=2"
         elif kind != "Flatten":
             raise SystemExit(f"FAILED: {node.op_type} has no ncnn layer here")
-        self.lines.append(f"{kind} {node.name} 1 1 {node.input[0]} {node.output[0]} {options}")
+        self.lines.append(f"{kind} {name} 1 1 {node.input[0]} {node.output[0]} {options}")
 
     def run(self, folder, samples):
         """{value: float32 with the samples first} of every layer."""
