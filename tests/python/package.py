@@ -17,6 +17,8 @@ DIGITS = "configs/models/digits.onnx"
 SHARED = pathlib.Path("../shared")
 ULTRAFACE = SHARED / "models/ultraface-rfb-320.onnx"
 KWS, KWS_DATA = SHARED / "models/kws_float.onnx", SHARED / "data/kws_dev.npz"
+# AddressSanitizer keeps freed memory and costs time.
+not_sanitized = unittest.skipIf(os.environ.get("QG_SANITIZED"), "under AddressSanitizer")
 needs_shared = unittest.skipUnless(KWS.exists(), "../shared is not here")
 
 

@@ -208,8 +208,8 @@ class Extend(unittest.TestCase):
         x = np.float32([[-4, -1, 0, 2]])
         self.assertEqual(qg.load(model).run(x)["y"].tolist(), [[-1, -0.25, 0, 2]])
         qg.forget("PyLeaky")
-        with self.assertRaises(qg.UnsupportedError):
-            qg.load(model)
+        with self.assertRaisesRegex(qg.UnsupportedError, "PyLeaky"):
+            qg.load(model).run(x)
         self.assertEqual(qg.load(model, extend=[leaky]).run(x)["y"].shape, (1, 4))
 
 

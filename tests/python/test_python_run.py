@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from package import DIGITS, ULTRAFACE, main, needs_shared, np, qg, samples
+from package import DIGITS, ULTRAFACE, main, needs_shared, not_sanitized, np, qg, samples
 from quantgraph._model import Session
 from quantgraph._native import lib
 
@@ -105,6 +105,7 @@ class Run(unittest.TestCase):
         return least
 
     @needs_shared
+    @not_sanitized
     def test_overhead(self):
         """Python's part of a call, measured where the network takes no time, as a share of a
         forward of Ultraface: directly, the difference drowns in the noise of the forward."""
@@ -199,6 +200,7 @@ class Run(unittest.TestCase):
         progress.close()
         self.assertEqual(events, [("run", 8), 3, 8, "close", ("save", None), 1, "close"])
 
+    @not_sanitized
     def test_handles_are_closed(self):
         """Models, sessions and contexts go with their Python objects."""
         def memory():
