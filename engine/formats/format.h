@@ -36,6 +36,7 @@
 #ifndef QG_ENGINE_FORMATS_FORMAT_H
 #define QG_ENGINE_FORMATS_FORMAT_H
 
+#include "engine/number/profile.h"
 #include "engine/snapshot/quant_json.h"
 
 /* clang-format off */
@@ -100,7 +101,9 @@ typedef struct qg_format {
     /* Whether a file that begins like this is one of the format, so that it can be
      * opened as a model; NULL: it is imported by name only. */
     bool (*recognizes)(const unsigned char *bytes, size_t size);
-    bool needs_model; /* import: the file has no graph of its own */
+    bool needs_model;    /* import: the file has no graph of its own */
+    const char *profile; /* export: the integer program that is written has this
+                          * arithmetic; NULL: the float graph is written */
 } qg_format;
 
 /* One detail that the file cannot represent. */
@@ -116,7 +119,8 @@ struct qg_export {
     qg_ctx *ctx;
     const qg_quant *quant; /* graph and TQCs: read, never changed */
     const qg_snapshot_info *info;
-    const char *path; /* of the file; others are next to it */
+    const char *path;          /* of the file; others are next to it */
+    const qg_profile *profile; /* set after begin, if the format names one */
 
     const qg_format *format;                /* by begin */
     const char *option[QG_N_FORMAT_OPTION]; /* a word of choice, or NULL: not taken */
