@@ -37,10 +37,11 @@ MAY = {  # room: the rooms that it may include, of those above it
     "session":        [],
     "analysis":       [],
     "device":         [],
+    "learn":          [],
     "embed":          [],
     "tools":          ["api"],
 }
-ABOVE = ("session", "analysis", "device", "embed")  # rooms that may include all above them
+ABOVE = ("session", "analysis", "device", "learn", "embed")  # rooms that may include all above them
 for name in ABOVE:
     MAY[name] = list(MAY)[:list(MAY).index(name)]
 THIRD = [  # third-party header, the files that may see it
