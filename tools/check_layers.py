@@ -26,7 +26,7 @@ MAY = {  # room: the rooms that it may include, of those above it
     "config":         [*BASE, "quant", "calib"],
     "data":           [*BASE, "onnx", "config"],
     "snapshot":       [*BASE, "quant", "calib", "onnx"],
-    "formats":        [*BASE, "quant", "onnx", "snapshot"],
+    "formats":        [*BASE, "quant", "lower", "onnx", "snapshot"],
     "pass":           [*BASE, "quant", "calib"],
     "ops":            [*BASE, "accel"],
     "passes":         [*BASE, "quant", "calib", "exec", "pass"],

@@ -36,6 +36,7 @@
 #ifndef QG_ENGINE_FORMATS_FORMAT_H
 #define QG_ENGINE_FORMATS_FORMAT_H
 
+#include "engine/number/profile.h"
 #include "engine/snapshot/quant_json.h"
 
 /* clang-format off */
@@ -109,6 +110,8 @@ typedef struct qg_format {
     bool takes_analysis;               /* the same of qg_export.analysis */
     const struct qg_table_form *table; /* of a format that is a table (table.h) */
     const struct qg_quirk_row *quirk;  /* its behaviours that quirks replace, or NULL */
+    const char *profile; /* export: the integer program that is written has this
+                          * arithmetic; NULL: the float graph is written */
 } qg_format;
 
 /* One detail that the file cannot represent. */
@@ -127,8 +130,9 @@ struct qg_export {
     const char *path; /* of the file; others are next to it */
     const char
         *names; /* a file of the target with its names; NULL: those of the graph */
-    const char *analysis; /* a report of errors per node; NULL: none */
-    uint64_t quirks;      /* mask of qg_quirk */
+    const char *analysis;      /* a report of errors per node; NULL: none */
+    uint64_t quirks;           /* mask of qg_quirk */
+    const qg_profile *profile; /* set after begin, if the format names one */
 
     const qg_format *format;                /* by begin */
     const char *option[QG_N_FORMAT_OPTION]; /* a word of choice, or NULL: not taken */

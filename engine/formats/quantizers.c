@@ -7,6 +7,7 @@
 
 #include "engine/formats/fake_quantize.h"
 #include "engine/formats/mqbench/operators.h"
+#include "engine/formats/qonnx/quant.h"
 #include "engine/formats/qoperator.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
@@ -169,10 +170,12 @@ static qg_status fold(folder *f, const quantizer *z, const qg_grid_record *grid)
     return QG_OK;
 }
 
-/* MQBench's operators exist in its files only. */
+/* Operators that exist in the files of one tool only. */
+static bool is_foreign(const qg_op *op) { return qg_is_mqbench(op) || qg_is_qonnx(op); }
+
 static qg_status keep_operator(const folder *f, const qg_node *n, const char *why)
 {
-    if (qg_is_mqbench(n->op))
+    if (is_foreign(n->op))
         return qg_fail(f->ctx, QG_EUNSUPPORTED,
                        "import: node '%.100s' (%s): %s, expected a quantizer that can "
                        "become a record",
@@ -308,6 +311,7 @@ static qg_status visit_fake(folder *f, qg_node *n)
     if (!grid)
         return qg_nomem(f->ctx);
     QG_TRY(qg_is_mqbench(n->op) ? qg_grid_of_mqbench(f->g, n, grid, &why)
+           : qg_is_qonnx(n->op) ? qg_grid_of_qonnx(f->g, n, grid, &why)
                                 : qg_grid_of_fake(f->g, n, grid, &why));
     if (!why)
         why = cannot_fold(f, &z);
@@ -327,7 +331,7 @@ static qg_status refuse_in_graph(const folder *f, const qg_graph *body)
 {
     for (size_t i = 0; i < body->node.n; i++) {
         const qg_node *n = body->node.at[i];
-        QG_TRY(qg_is_mqbench(n->op)
+        QG_TRY(is_foreign(n->op)
                    ? keep_operator(f, n, "it is in the body of a control operator")
                    : refuse_in_bodies(f, n));
     }
@@ -346,9 +350,9 @@ static qg_status refuse_in_bodies(const folder *f, const qg_node *n)
     return QG_OK;
 }
 
-static qg_status visit_mqbench(folder *f, qg_node *n)
+static qg_status visit_foreign(folder *f, qg_node *n)
 {
-    return qg_is_mqbench(n->op) ? visit_fake(f, n) : refuse_in_bodies(f, n);
+    return is_foreign(n->op) ? visit_fake(f, n) : refuse_in_bodies(f, n);
 }
 
 /* In order of execution; nodes that die on the way are skipped. */
@@ -360,8 +364,9 @@ static qg_status visit_all(folder *f)
             continue;
         if (f->which == QG_QUANTIZERS_OPENVINO) {
             QG_TRY(visit_openvino(f, n));
-        } else if (f->which == QG_QUANTIZERS_MQBENCH) {
-            QG_TRY(visit_mqbench(f, n));
+        } else if (f->which == QG_QUANTIZERS_MQBENCH ||
+                   f->which == QG_QUANTIZERS_QONNX) {
+            QG_TRY(visit_foreign(f, n));
         } else if (qg_is_quantize_linear(n)) {
             QG_TRY(visit_quantize(f, n));
         } else if (qg_is_dequantize_linear(n)) {

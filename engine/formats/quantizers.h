@@ -5,7 +5,7 @@
  *     QLinearConv and others, MaxPool of codes           (as pairs: qoperator.h)
  *     w (integers) -> DequantizeLinear -> r
  *     x -> FakeQuantize -> r                             (output limits = input limits)
- *     x -> an operator of mqbench/operators.h -> r
+ *     x -> an operator of mqbench/operators.h or qonnx/quant.h -> r
  *
  * In each case readers of r read x instead, and a record marks the quantized endpoint:
  *
@@ -22,7 +22,7 @@
  *
  * Other forms (integer operators between, limits that are computed, two roundings
  * before one slot, a FakeQuantize that changes the range) stay operators, with a
- * warning: the graph's results do not change.  Operators of MQBench are refused
+ * warning: the graph's results do not change.  Those of MQBench and QONNX are refused
  * instead, since no other reader of the graph supports them.
  *
  * Grids    codes are those of the ONNX type; of a FakeQuantize see
@@ -36,11 +36,12 @@
 #include "engine/formats/format.h"
 
 /* Which operators are folded: QuantizeLinear and DequantizeLinear; FakeQuantize, and
- * DequantizeLinear of constants; those of MQBench. */
+ * DequantizeLinear of constants; those of MQBench; those of QONNX. */
 enum qg_quantizers {
     QG_QUANTIZERS_ONNX,
     QG_QUANTIZERS_OPENVINO,
-    QG_QUANTIZERS_MQBENCH
+    QG_QUANTIZERS_MQBENCH,
+    QG_QUANTIZERS_QONNX
 };
 
 /* g: inferred and normalized; afterwards again, with all rules of the verifier true.

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "engine/report/describe.h"
+#include "engine/config/profile_yaml.h"
 #include "engine/formats/formats.h"
 #include "engine/quant/quirk.h"
 
@@ -116,6 +117,16 @@ static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
     return qg_report_end(s, r, out);
 }
 
+/* The arithmetic of what the format writes, in the arena of the export. */
+static qg_status find_profile(qg_export *e)
+{
+    qg_search search;
+    if (!e->format->profile)
+        return QG_OK;
+    QG_TRY(qg_config_search(e->ctx, e->arena, "profiles", &search));
+    return qg_profile_load(e->ctx, e->arena, e->format->profile, search, &e->profile);
+}
+
 qg_status qg_model_export(qg_model *m, const qg_format_options *given, const char *path,
                           qg_report **report)
 {
@@ -142,7 +153,9 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
     if (o.quirks)
         QG_TRY(qg_quirks_named(m->ctx, o.quirks, &e.quirks));
     QG_TRY(qg_export_begin(&e, o.format, option));
-    qg_status s = run(&e, &o, report);
+    qg_status s = find_profile(&e);
+    if (s == QG_OK)
+        s = run(&e, &o, report);
     qg_export_end(&e);
     return s;
 }

@@ -27,8 +27,7 @@ def constant(name, values, dtype="float32"):
 
 def model(folder, name, nodes, constants, outputs=("y",), opset=21, shape=(1, 2, 4, 4)):
     opsets = [h.make_opsetid("", opset)]
-    if any(n.domain for n in nodes):
-        opsets.append(h.make_opsetid("org.openvinotoolkit", 1))
+    opsets += [h.make_opsetid(d, 1) for d in sorted({n.domain for n in nodes} - {""})]
     graph = h.make_graph(nodes, name, [h.make_tensor_value_info("x", T.FLOAT, shape)],
                          [h.make_tensor_value_info(o, T.FLOAT, None) for o in outputs],
                          constants)
@@ -139,6 +138,31 @@ def mqbench():
            *numbers], ("y",), opset=11)
     model("mqbench_import", "logarithm",
           [h.make_node("NNIEQuantize", ["x", "s"], ["y"])], [scale], opset=11)
+
+
+def qonnx():
+    def quant(x, y, scale="s", zero="z", op="Quant", domain="qonnx.custom_op.general", **other):
+        return h.make_node(op, [x, scale, zero, "b"], [y], domain=domain, **other)
+
+    kept = {"signed": 1, "narrow": 1, "rounding_mode": "HALF_UP"}
+    scale, zero, bits = constant("s", 0.1), constant("z", 0), constant("b", 8)
+    w = constant("w", np.linspace(-1, 1, 8).reshape(4, 2, 1, 1))
+    ws = constant("ws", np.linspace(0.1, 0.4, 4).reshape(4, 1, 1, 1))
+    model("qonnx_import", "conv",
+          [quant("x", "xf"), quant("w", "wf", "ws", **kept), h.make_node("Conv", ["xf", "wf"],
+           ["c"]), h.make_node("Relu", ["c"], ["r"]),
+           quant("r", "y", "s", "odd", signed=0, rounding_mode="FLOOR")],
+          [scale, zero, bits, w, ws, constant("odd", 3)], opset=13)
+    model("qonnx_import", "older",
+          [quant("x", "a", op="IntQuant", domain="onnx.brevitas"), h.make_node("Relu", ["a"],
+           ["r"]), quant("r", "y", domain="finn.custom_op.general", rounding_mode="CEIL")],
+          [scale, zero, bits], opset=13)
+    model("qonnx_import", "bipolar",
+          [h.make_node("BipolarQuant", ["x", "s"], ["y"], domain="qonnx.custom_op.general")],
+          [scale], opset=13)
+    model("qonnx_import", "modes",
+          [quant("x", "a", rounding_mode="UP"), h.make_node("Relu", ["a"], ["y"])],
+          [scale, zero, constant("b", 1.5)], opset=13)
 
 
 def record(state, key, root=None, channel=False, **other):
@@ -310,6 +334,7 @@ tables()
 trace()
 openvino()
 mqbench()
+qonnx()
 ppq()
 stats()
 tflite_networks.write(CORPUS / "tflite")

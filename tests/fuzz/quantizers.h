@@ -9,6 +9,7 @@
 
 #include "engine/onnx/import.h"
 #include "engine/formats/mqbench/operators.h"
+#include "engine/formats/qonnx/quant.h"
 #include "engine/formats/quantizers.h"
 #include "engine/ir/infer.h"
 #include "engine/quant/tqc_check.h"
@@ -39,6 +40,9 @@ static int fuzz_quantizers(enum qg_quantizers which, const uint8_t *bytes, size_
     ctx->registry = &qg_ops_registry;
     if (which == QG_QUANTIZERS_MQBENCH &&
         qg_mqbench_registry(ctx, &qg_ops_registry, &ctx->registry) != QG_OK)
+        abort();
+    if (which == QG_QUANTIZERS_QONNX &&
+        qg_qonnx_registry(ctx, &qg_ops_registry, &ctx->registry) != QG_OK)
         abort();
     if (qg_onnx_import_bytes(ctx, bytes, size, NULL, &g) == QG_OK) {
         qg_status s = qg_infer(g, NULL, 0);

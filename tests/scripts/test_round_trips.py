@@ -5,6 +5,7 @@ Exact   where the report says that nothing computed is lost, the imported snapsh
         the same bits for 4 samples
 Again   a second export in the same format loses no computed value, and imports to
         the same snapshot
+Refused tflite has integer kernels only: other schemes are refused
 Scales  every scale (and offset) of an endpoint that rounds is that of one which rounded
         before, but for last bits that the report tells
 
@@ -40,7 +41,9 @@ CASES = {  # backend and options of qg quantize
     "unsigned": ("openvino-int8", "pass=unsigned-activations run=yes"),
     "levels": ("ppl-dsp-int8", ACTIVATION + "rounding=half-even-level"),
 }
-FORMATS = {"onnx-qdq": "onnx", "onnx-qoperator": "onnx", "openvino-fq": "onnx", "ppq-json": "json"}
+FORMATS = {"onnx-qdq": "onnx", "onnx-qoperator": "onnx", "openvino-fq": "onnx",
+           "tflite": "tflite", "qonnx": "onnx", "ppq-json": "json"}
+TIES = "add the zero point before they round"  # of qonnx: no record has that order
 TABLES = {"aimet 0.4.0": "json", "aimet 0.6.1": "json", "aimet 1.0.0": "json",
           "aimet 2.0.0": "json", "tensorrt-json": "json", "tensorrt-cache": "cache",
           "csv": "csv", "ncnn-table": "table"}
@@ -62,7 +65,7 @@ def there_and_back(snapshot, format_name, work):
     file = f"{work}.{(FORMATS | TABLES)[format_name]}"
     format_name, *version = format_name.split()
     version = ["--version", *version] if version else []
-    model = [] if file.endswith("onnx") else ["--model", f"{work}.onnx"]
+    model = [] if file.endswith(("onnx", "tflite")) else ["--model", f"{work}.onnx"]
     place = ["--placement", "ort"] if format_name == "onnx-qdq" else []  # has all types
     report = json.loads(agreement.qg("export", snapshot, "--format", format_name, "-o", file,
                                      *place, *version, "--json"))
@@ -91,8 +94,9 @@ def check(s, want, format_name, folder):
     if strange and format_name == "onnx-qdq":
         return f"scales that nobody had: {list(strange)[:1]}"
     again = there_and_back(once, format_name, twice)
-    if again["changed_results"]:
-        return f"loses again: {[r for r in again['losses'] if r['changes_results']][:1]}"
+    lost = [r for r in again["losses"] if r["changes_results"] and TIES not in r["meaning"]]
+    if lost:
+        return f"loses again: {lost[:1]}"
     if simulated(twice, s.data, twice + ".out") != got:
         return "a second round trip gives other results"
     return "told" if told else "exact"
@@ -101,6 +105,7 @@ def check(s, want, format_name, folder):
 def main():
     wanted = sys.argv[1:] or (None if os.environ.get("QG_ALL") else ["digits"])
     count, tables, bad = {"exact": 0, "told": 0}, {"exact": 0, "told": 0}, 0
+    refused = 0
     for name, path, x in agreement.models():
         for case, (*options,) in CASES.items():
             if wanted is not None and name not in wanted:
@@ -113,13 +118,20 @@ def main():
                 for format_name in FORMATS | TABLES:
                     where = pathlib.Path(folder, format_name)
                     where.mkdir()
-                    verdict = check(s, want, format_name, where)
+                    try:
+                        verdict = check(s, want, format_name, where)
+                    except RuntimeError as why:  # it has integer kernels only
+                        verdict = str(why)
+                        if format_name == "tflite" and case != "tflite-int8" and (
+                                "integer kernel" in verdict or "codes of" in verdict):
+                            refused += 1
+                            continue
                     if verdict in count:
                         (tables if format_name in TABLES else count)[verdict] += 1
                         continue
                     print(f"FAILED {name} {case} {format_name}: {verdict}")
                     bad += 1
-    print(count, tables)
+    print(count, tables, f"{refused} refused")
     bad += count["exact"] < LEAST_EXACT * sum(count.values())
     bad += tables["exact"] < LEAST_TABLES * sum(tables.values())
     return 1 if bad else 0

@@ -32,6 +32,7 @@
 #include "engine/formats/qdq/qdq.h"
 #include "engine/formats/qdq/runtime.h"
 #include "engine/formats/quantize_linear.h"
+#include "engine/formats/qonnx/quant.h"
 #include "engine/formats/quantizers.h"
 #include "engine/onnx/export.h"
 #include "engine/ir/edit.h"
@@ -57,6 +58,10 @@ typedef struct grid_values {
     qg_dtype code;
 } grid_values;
 
+/* How a rounding is written: Q and DQ, operators on codes where there are some, or
+ * QONNX. */
+enum form { PAIRS, FUSED, QUANTS };
+
 typedef struct builder {
     qg_export *e;
     qg_ctx *ctx;
@@ -64,7 +69,7 @@ typedef struct builder {
     const qg_quant *quant;
     enum qg_placement place;
     bool float_weights, is_unsigned; /* the latter: int8 activations */
-    bool fuse;                       /* into operators on codes */
+    enum form form;
     int64_t opset;
     made **made;             /* [values of the original] */
     const qg_tqc **producer; /* [values of the original] its active endpoint; NULL:
@@ -226,6 +231,8 @@ static qg_status add_chain(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
                            const char *stem, qg_value *x, qg_value *out)
 {
     grid_values grid;
+    if (b->form == QUANTS)
+        return qg_qonnx_add_quant(b->g, t, x, out);
     QG_TRY(grid_of(b, t, how->code, &x->type, &grid));
     if (how->clip && !x->constant)
         QG_TRY(add_clip(b, t, stem, &x));
@@ -241,7 +248,11 @@ static qg_status add_chain(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
 static qg_status lose_precision(builder *b, const qg_tqc *t, const qg_onnx_grid *how)
 {
     const qg_scheme *s = &t->scheme;
-    if (t->visibility == QG_EXPORT_INTERNAL || s->policy & QG_FLOATING)
+    const char *ties = b->form == QUANTS ? qg_qonnx_ties(t) : NULL;
+    if (ties)
+        return qg_export_lose(b->e, QG_SAYS_ROUNDING, t, "%s", ties);
+    if (t->visibility == QG_EXPORT_INTERNAL || s->policy & QG_FLOATING ||
+        b->form == QUANTS)
         return QG_OK;
     if (s->bits != qg_dtype_bits(how->code))
         QG_TRY(qg_export_lose(b->e, QG_SAYS_BITS, t, "%u bits are written as %s",
@@ -271,6 +282,14 @@ static qg_status lose_endpoint(builder *b, const qg_tqc *t, const char *why)
     return qg_export_lose(
         b->e, QG_SAYS_ENDPOINT, t, "%s: %s",
         constant ? "written as float values on its grid" : "stays float", why);
+}
+
+/* The type of the codes, or why the file has none. */
+static qg_onnx_grid grid_kind(const builder *b, const qg_tqc *t, bool constant)
+{
+    if (b->form == QUANTS)
+        return (qg_onnx_grid){ .fault = qg_qonnx_fault(t) };
+    return qg_onnx_grid_of(t, constant, b->place);
 }
 
 /* --- constants --- */
@@ -318,7 +337,7 @@ static qg_status write_floats(builder *b, const qg_tqc *t, const qg_onnx_grid *h
 
 static qg_status put_constant(builder *b, const qg_tqc *t, qg_value *v, qg_value **out)
 {
-    qg_onnx_grid how = qg_onnx_grid_of(t, true, b->place);
+    qg_onnx_grid how = grid_kind(b, t, true);
     bool internal = t->visibility == QG_EXPORT_INTERNAL;
     if (how.fault || internal) {
         qg_tensor y;
@@ -330,6 +349,8 @@ static qg_status put_constant(builder *b, const qg_tqc *t, qg_value *v, qg_value
     QG_TRY(lose_precision(b, t, &how));
     QG_TRY(add_value(b, v->name, "_dequantized", out));
     bool weight = qg_op_in_role(t->node->op, t->slot) == 'w';
+    if (b->form == QUANTS)
+        return add_chain(b, t, &how, v->name, v, *out);
     return b->float_weights && weight ? write_floats(b, t, &how, v, *out)
                                       : write_codes(b, t, &how, v, *out);
 }
@@ -347,7 +368,7 @@ static bool is_written(const qg_tqc *t, const qg_value *v)
 /* An activation that the file cannot represent: QG_OK with *how.fault set. */
 static qg_status grid_or_loss(builder *b, const qg_tqc *t, qg_onnx_grid *how)
 {
-    *how = qg_onnx_grid_of(t, false, b->place);
+    *how = grid_kind(b, t, false);
     if (b->is_unsigned && how->code == QG_I8)
         how->code = QG_U8;
     if (t->visibility == QG_EXPORT_INTERNAL)
@@ -492,7 +513,7 @@ static qg_status begin(builder *b)
     const qg_graph *from = b->quant->graph;
     qg_arena *a = b->e->arena;
     const char *place = b->e->option[QG_FORMAT_PLACEMENT];
-    b->place = QG_PLACE_ORT;
+    b->place = b->form == QUANTS ? QG_PLACE_OPENVINO : QG_PLACE_ORT;
     for (int i = 0; place && qg_placements[i]; i++)
         if (strcmp(qg_placements[i], place) == 0)
             b->place = (enum qg_placement)i;
@@ -505,7 +526,8 @@ static qg_status begin(builder *b)
         return qg_nomem(b->ctx);
     QG_TRY(qg_graph_clone(from, &b->e->graph));
     b->g = b->e->graph;
-    int64_t own = qg_graph_opset(from, ""), need = needed_opset(b->quant, b->place);
+    int64_t own = qg_graph_opset(from, "");
+    int64_t need = b->form == QUANTS ? own : needed_opset(b->quant, b->place);
     b->opset = own > need ? own : need;
     b->is_unsigned = b->place == QG_PLACE_ORT && b->opset >= UNSIGNED_SINCE;
     return QG_OK;
@@ -559,7 +581,7 @@ static qg_status build_graph(builder *b)
     QG_TRY(begin(b));
     QG_TRY(put_nodes(b));
     QG_TRY(lose_forced(b));
-    if (b->fuse) {
+    if (b->form == FUSED) {
         QG_TRY(qg_graph_upgrade(b->g, b->opset));
         QG_TRY(qg_qdq_fuse(b->e, b->g, b->opset));
     }
@@ -616,20 +638,22 @@ static qg_status annotate(builder *b)
     return QG_OK;
 }
 
-static qg_status build(qg_export *e, bool fuse)
+static qg_status build(qg_export *e, enum form form)
 {
     builder *b = QG_NEW(e->arena, builder);
     if (!b)
         return qg_nomem(e->ctx);
-    *b = (builder){ .e = e, .ctx = e->ctx, .quant = e->quant, .fuse = fuse };
+    *b = (builder){ .e = e, .ctx = e->ctx, .quant = e->quant, .form = form };
     e->built = b;
     QG_TRY(build_graph(b));
     return annotate(b);
 }
 
-qg_status qg_qdq_build(qg_export *e) { return build(e, false); }
+qg_status qg_qdq_build(qg_export *e) { return build(e, PAIRS); }
 
-qg_status qg_qdq_build_fused(qg_export *e) { return build(e, true); }
+qg_status qg_qdq_build_quants(qg_export *e) { return build(e, QUANTS); }
+
+qg_status qg_qdq_build_fused(qg_export *e) { return build(e, FUSED); }
 
 /* One more entry of the metadata; unknown values are left out. */
 static void say(qg_export_options *o, qg_onnx_property *list, const char *key,

@@ -16,4 +16,7 @@ QG_NODISCARD qg_status qg_qdq_write(qg_export *e);
 /* The same, with operators on codes where there are kernels for them (fuse.h). */
 QG_NODISCARD qg_status qg_qdq_build_fused(qg_export *e);
 
+/* The same with a Quant of QONNX instead of each pair (qonnx/quant.h). */
+QG_NODISCARD qg_status qg_qdq_build_quants(qg_export *e);
+
 #endif

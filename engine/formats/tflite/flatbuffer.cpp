@@ -90,6 +90,7 @@ bool unpack_compute(const schema::Operator *op, qg_tflite_options *o)
         dilated(c, o);
     } else if (auto d = op->options_as_DepthwiseConv2D()) {
         dilated(d, o);
+        o->multiplier = d->multiplier();
     } else if (auto t = op->options_as_TransposeConv()) {
         window(t, o);
     } else if (auto p = op->options_as_Pool2D()) {

@@ -53,7 +53,7 @@ typedef struct qg_tflite_options {
     int32_t kind; /* of qg_tflite_options_kind, or another number of the union */
     int32_t padding, activation; /* see operators.h */
     int32_t stride_h, stride_w, dilation_h, dilation_w, filter_h, filter_w;
-    int32_t axis, batch_dims, parts, format;
+    int32_t axis, batch_dims, parts, format, multiplier;
     float factor; /* beta of SOFTMAX, alpha of LEAKY_RELU */
     bool keep_dims, adj_x, adj_y, align_corners, half_pixel, offset;
     int32_t begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask;

@@ -137,8 +137,12 @@ const qg_format qg_format_tflite = {
     .name = "tflite",
     .suffix = ".tflite",
     .summary = "TensorFlow Lite, quantized or float",
-    .says = QG_SAYS_PER_CHANNEL | QG_SAYS_OFFSET | QG_SAYS_SILENT | QG_SAYS_SHARING,
+    .says = QG_SAYS_PER_CHANNEL | QG_SAYS_OFFSET | QG_SAYS_RANGE | QG_SAYS_SILENT |
+            QG_SAYS_SHARING | QG_SAYS_DERIVED,
     .rounding = QG_ROUND_HALF_AWAY,
+    .profile = "tflite-reference",
     .recognizes = recognizes,
+    .build = qg_tflite_build_file,
+    .write = qg_tflite_write_file,
     .import = import,
 };

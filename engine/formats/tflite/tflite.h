@@ -1,5 +1,5 @@
-/* tflite.h -- reading TensorFlow Lite files: a float graph with the grids of the file
- * as records.
+/* tflite.h -- TensorFlow Lite files.  Reading gives a float graph with the grids of the
+ * file as records; writing is in writer.h.
  *
  * The interface of the graph is that of the file: names, types and N,H,W,C dims of
  * inputs and outputs.  Inside it has operators of ai.onnx on float32 (operators.h,
@@ -18,11 +18,15 @@
 #ifndef QG_ENGINE_FORMATS_TFLITE_TFLITE_H
 #define QG_ENGINE_FORMATS_TFLITE_TFLITE_H
 
-#include "engine/quant/tqc.h"
+#include "engine/formats/format.h"
 
 /* A graph, inferred and verified, and its records.  The bytes (16-byte aligned) may go
  * away afterwards.  Hostile bytes give a status. */
 QG_NODISCARD qg_status qg_tflite_read(qg_ctx *ctx, const unsigned char *bytes,
                                       size_t size, qg_graph **graph, qg_quant **quant);
+
+/* The export (write.c): build and write of the format. */
+QG_NODISCARD qg_status qg_tflite_build_file(qg_export *e);
+QG_NODISCARD qg_status qg_tflite_write_file(qg_export *e);
 
 #endif

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""tflite in LiteRT: the file of a snapshot loads, and with the reference kernels every
+tensor of every sample has the codes of integer mode.  Random networks of LiteRT's
+operators keep all their codes through import and export.  A network with an operator that
+TensorFlow Lite has no integer kernel for is refused with the name of the node.  Models
+in ../shared are skipped when they are absent."""
+import json
+import pathlib
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import litert
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+import agreement
+import litert_networks
+
+SAMPLES, NETWORKS = 8, 24
+BACKENDS = "tflite-int8", "tflite-legacy-int8"
+REFUSED = {  # model: the first operator without an integer kernel
+    "effnet": "Div", "vit": "Expand", "yolo": "Pow", "ultraface": "Exp",
+}
+# Tensors of conversions: of layout, of grids, and around clamps
+BESIDE = "_nhwc", "_nchw", "_padded", "_unclamped", "_not_below", "_rescaled"
+
+
+def integers(s):
+    """{value: codes} of integer mode; outputs of the network as floats."""
+    run = json.loads(agreement.qg("run", s.path, "-d", s.data, "-n", len(s.x), "--mode",
+                                  "integer", "--profile", "tflite-reference", "-o",
+                                  s.folder / "integer", "--dump", "*", "--json"))
+    found = {d["name"]: np.load(d["file"]) for d in run["dumps"]}
+    for o in run["outputs"]:
+        found[f"{o['name']}_codes"] = found.get(o["name"])
+        found[o["name"]] = np.load(o["file"])
+    found[f"{s.input}_codes"] = found.pop(s.input)
+    return found
+
+
+def forms(x):
+    """x with the samples first, and x with its channels behind."""
+    return (x, np.moveaxis(x, 2, -1)) if x.ndim == 5 else (x,)
+
+
+def compare(bad, name, backend, s):
+    """Rows of the table; every tensor that is a value of the network is compared."""
+    file, report = s.export("model.tflite", "--format", "tflite")
+    runtime = litert.Runtime(pathlib.Path(file).read_bytes(), "reference")
+    theirs = runtime.run_all([{s.input: x} for x in s.x])
+    ours, compared, elements, equal = integers(s), 0, 0, 0
+    for tensor, codes in theirs.items():
+        mine = ours.get(tensor)
+        if tensor == s.input or tensor.endswith(BESIDE):
+            continue
+        if mine is None:
+            bad.append(f"{name} {backend}: tensor {tensor} is no value of the network")
+            continue
+        same = max((np.sum(codes == m) for m in forms(mine) if m.shape == codes.shape),
+                   default=0)
+        compared, elements, equal = compared + 1, elements + codes.size, equal + int(same)
+        if same != codes.size or mine.dtype != codes.dtype:
+            bad.append(f"{name} {backend}: {tensor}: {same} of {codes.size} codes equal")
+    print(f"{name:11} {backend:20} {len(runtime.model.subgraphs[0].operators):>9} "
+          f"{compared:>7} {elements:>9} {equal:>9}", flush=True)
+    other = [row for row in report["losses"] if "as in integer mode" not in row["meaning"]]
+    if other or compared < 3:
+        bad.append(f"{name} {backend}: {compared} tensors, losses {other[:1]}")
+
+
+def again(bad, kind, seed):
+    """A network of litert_networks.py, imported and exported: the same tensors, some of
+    them in N,C,H,W."""
+    network = litert_networks.Network(seed, kind)
+    with tempfile.TemporaryDirectory() as folder:
+        first, snapshot, second = (pathlib.Path(folder, n) for n in ("a.tflite", "s", "b.tflite"))
+        first.write_bytes(network.bytes())
+        agreement.qg("import", first, "--format", "tflite", "-o", snapshot)
+        try:
+            agreement.qg("export", snapshot, "--format", "tflite", "-o", second)
+        except RuntimeError as why:
+            if "output multiplier" in str(why):  # LiteRT refuses it, too
+                return 0
+            raise
+        feed = network.feeds()[0]
+        a, b = (litert.Runtime(f.read_bytes(), "reference").run(feed) for f in (first, second))
+    shared = a.keys() & b.keys()
+    for name in sorted(shared):
+        same = [a[name], np.moveaxis(a[name], -1, 1)] if a[name].ndim == 4 else [a[name]]
+        if not any(np.array_equal(x, b[name]) for x in same):
+            bad.append(f"{kind} {seed}: {name} has other codes")
+    return len(shared)
+
+
+def main():
+    bad = []
+    print("model       backend              operators tensors  elements     equal")
+    for name, path, x in agreement.models():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
+        for backend in BACKENDS:
+            with tempfile.TemporaryDirectory() as folder:
+                s = agreement.Snapshot(f"{folder}/s", path, backend, x[:SAMPLES])
+                if name not in REFUSED:
+                    compare(bad, name, backend, s)
+                    continue
+                try:
+                    s.export("model.tflite", "--format", "tflite")
+                    bad.append(f"{name} {backend}: not refused")
+                except RuntimeError as why:
+                    if f"({REFUSED[name]})" not in str(why):
+                        bad.append(f"{name} {backend}: {why}")
+    for kind in ("int8", "uint8") if not sys.argv[1:] else ():
+        tensors = sum(again(bad, kind, seed) for seed in range(NETWORKS))
+        print(f"{NETWORKS} networks of {kind}: {tensors} tensors")
+        if tensors < NETWORKS:
+            bad.append(f"{kind}: only {tensors} tensors")
+    for line in bad:
+        print("FAILED", line)
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
