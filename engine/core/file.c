@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +114,14 @@ static void *get(const qg_ctx *ctx, size_t size)
  * with this id. */
 enum { TEMPORARY_TRIES = 1000, TEMPORARY_ROOM = 48 };
 
+/* False where processes are not listed; their files then stay. */
+static bool has_ended(int64_t process)
+{
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/%lld", (long long)process);
+    return access("/proc/self", F_OK) == 0 && access(path, F_OK) != 0;
+}
+
 /* Whether it is the name of a temporary whose process has ended. */
 static bool is_leftover(const char *name)
 {
@@ -124,13 +131,12 @@ static bool is_leftover(const char *name)
         return false;
     digits = strspn(name + 4, "0123456789");
     return name[4 + digits] == '-' && qg_num_parse_i64(name + 4, digits, &process) &&
-           process > 0 && process <= INT32_MAX && kill((pid_t)process, 0) != 0 &&
-           errno == ESRCH;
+           has_ended(process);
 }
 
 /* Temporaries of killed writers in the folder of `path`, whose end has room for a name.
- * A process that is not visible here (another container) still holds the lock on its
- * own.  Failures are harmless. */
+ * A process that is not visible here (another container, hidepid) still holds the lock
+ * on its own.  Failures are harmless. */
 static void remove_leftovers(char *path, size_t folder)
 {
     path[folder] = '\0';
