@@ -36,11 +36,12 @@ MAY = {  # room: the rooms that it may include, of those above it
                        "passes", "api"],  # exec, data, onnx, ops: not needed
     "session":        [],
     "analysis":       [],
+    "lint":           [],
     "device":         [],
     "embed":          [],
     "tools":          ["api"],
 }
-ABOVE = ("session", "analysis", "device", "embed")  # rooms that may include all above them
+ABOVE = ("session", "analysis", "lint", "device", "embed")  # rooms that may include all above them
 for name in ABOVE:
     MAY[name] = list(MAY)[:list(MAY).index(name)]
 THIRD = [  # third-party header, the files that may see it
