@@ -15,9 +15,12 @@
 
 #include <tgmath.h>
 
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_elements.h"
 #include "ops/util_lower.h"
+#include "ops/util_vector.h"
 
 #define ROW2(id, suffix, T, W, expr)                                                   \
     static void id##_##suffix(const void *a, int64_t sa, const void *b, int64_t sb,    \
@@ -49,13 +52,25 @@
     ROWS_UNSIGNED(id, on_unsigned)                                                     \
     TABLE(id)
 
-OP(add, x + z, (wide)x + (wide)z, (wide)x + (wide)z)
-OP(sub, x - z, (wide)x - (wide)z, (wide)x - (wide)z)
-OP(mul, x * z, (wide)x * (wide)z, (wide)x * (wide)z)
+/* float32 through the vector loop of util_vector.h. */
+#define OPV(id, pair_id, on_float, on_signed, on_unsigned)                             \
+    static void id##_f32(const void *a, int64_t sa, const void *b, int64_t sb,         \
+                         void *y, size_t n)                                            \
+    {                                                                                  \
+        qg_vector_best()->pair[QG_PAIR_##pair_id](a, sa, b, sb, y, n);                 \
+    }                                                                                  \
+    ROW2(id, f64, double, double, on_float)                                            \
+    ROWS_SIGNED(id, on_signed)                                                         \
+    ROWS_UNSIGNED(id, on_unsigned)                                                     \
+    TABLE(id)
+
+OPV(add, ADD, x + z, (wide)x + (wide)z, (wide)x + (wide)z)
+OPV(sub, SUB, x - z, (wide)x - (wide)z, (wide)x - (wide)z)
+OPV(mul, MUL, x * z, (wide)x * (wide)z, (wide)x * (wide)z)
 
 /* Integers truncate.  ONNX does not define x / 0: 0 here, as in numpy.  -1 is handled
  * separately, because the most negative integer has no negative. */
-OP(divide, x / z,
+OPV(divide, DIV, x / z,
    z == 0 ? 0 : z == -1 ? 0 - (wide)x : (wide)(x / z),
    z == 0 ? 0 : x / z)
 
@@ -69,8 +84,8 @@ OP(modulo, FLOORED_REAL(fmod(x, z), z),
 OP(remainder_, fmod(x, z), z == 0 || z == -1 ? 0 : x % z, z == 0 ? 0 : x % z)
 
 /* A NaN on either side wins. */
-OP(maximum, x > z || x != x ? x : z, x > z ? x : z, x > z ? x : z)
-OP(minimum, x < z || x != x ? x : z, x < z ? x : z, x < z ? x : z)
+OPV(maximum, MAX, x > z || x != x ? x : z, x > z ? x : z, x > z ? x : z)
+OPV(minimum, MIN, x < z || x != x ? x : z, x < z ? x : z, x < z ? x : z)
 
 OP(prelu, x < 0 ? x * z : x, x < 0 ? (wide)x * (wide)z : (wide)x, x)
 /* clang-format on */
@@ -294,6 +309,19 @@ static qg_status add_affine(qg_ctx *ctx, const qg_node *n, size_t channels,
     return QG_OK;
 }
 
+/* By numpy's rule for shapes. */
+static bool binary_element(const qg_node *n, const qg_tensor *const *constant,
+                           qg_element *out)
+{
+    (void)constant;
+    *out = (qg_element){ .is_pair = true,
+                         .pair = n->op->run == add_run   ? QG_PAIR_ADD
+                                 : n->op->run == sub_run ? QG_PAIR_SUB
+                                 : n->op->run == mul_run ? QG_PAIR_MUL
+                                                         : QG_PAIR_DIV };
+    return n->op->since >= 7;
+}
+
 /* Add and the clamp after it access memory once; the layout is irrelevant when all dims
  * are equal. */
 typedef struct add_clamped {
@@ -303,14 +331,8 @@ typedef struct add_clamped {
 static qg_status run_add_clamped(const qg_kernel *kernel, const qg_call *k)
 {
     const add_clamped *p = kernel->state;
-    const float *a = k->in[0]->f32, *b = k->in[1]->f32, low = p->low, high = p->high;
-    float *y = k->out[0]->f32;
-    QG_IVDEP for (size_t i = 0, n = qg_elements(k->in[0]); i < n; i++)
-    {
-        float v = a[i] + b[i];
-        v = v < low ? low : v;
-        y[i] = v > high ? high : v;
-    }
+    qg_vector_best()->add_clamped(k->in[0]->f32, k->in[1]->f32, k->out[0]->f32,
+                                  qg_elements(k->in[0]), p->low, p->high);
     return QG_OK;
 }
 
@@ -321,7 +343,7 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
     *out = NULL;
     if (a->dtype != QG_F32 || a->data || b->data || !qg_same_dims(a, b) ||
         !qg_absorb_clamp(c, &limits.low, &limits.high))
-        return QG_OK;
+        return qg_compile_elements(c, out);
     qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
     add_clamped *state = QG_NEW(c->arena, add_clamped);
     if (!kernel || !state)
@@ -339,6 +361,93 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
     *out = kernel;
     return QG_OK;
 }
+
+/* --- gradients ------------------------------------------------------------------- */
+
+#define PARTIAL(id, expr)                                                              \
+    static double id(double a, double b, double y)                                     \
+    {                                                                                  \
+        (void)a, (void)b, (void)y;                                                     \
+        return (expr);                                                                 \
+    }
+#define BINARY(id, expr_a, expr_b)                                                     \
+    PARTIAL(id##_by_a, expr_a)                                                         \
+    PARTIAL(id##_by_b, expr_b)                                                         \
+    static qg_status id##_backward(const qg_backward *k)                               \
+    {                                                                                  \
+        return qg_backward_binary(k, id##_by_a, id##_by_b);                            \
+    }
+/* clang-format off */
+BINARY(mul,    b,                             a)
+BINARY(divide, 1 / b,                         -y / b)
+BINARY(prelu,  a < 0 ? b : 1,                 a < 0 ? a : 0)
+/* clang-format on */
+
+PARTIAL(pow_by_a, b == 0 ? 0 : b * pow(a, b - 1))
+PARTIAL(pow_by_b, a > 0 ? y * log(a) : 0)
+
+/* The exponent may have another type than the base. */
+static qg_status pow_backward(const qg_backward *b)
+{
+    const qg_tensor *base = b->call->in[0], *exponent;
+    QG_TRY(qg_cast_view(b->call->ctx, b->call->scratch, b->call->in[1], QG_F32,
+                        &exponent));
+    if (b->in[0])
+        QG_TRY(qg_backward_pair(b, base, exponent, pow_by_a, b->in[0]));
+    return b->in[1] ? qg_backward_pair(b, base, exponent, pow_by_b, b->in[1]) : QG_OK;
+}
+
+/* Sums and means: one factor per input. */
+static qg_status linear_backward(const qg_backward *b, double first, double others)
+{
+    for (size_t i = 0; i < b->call->n_in; i++)
+        if (b->in[i])
+            QG_TRY(qg_backward_sum(b, b->out[0], i == 0 ? first : others, b->in[i]));
+    return QG_OK;
+}
+
+static qg_status add_backward(const qg_backward *b) { return linear_backward(b, 1, 1); }
+static qg_status sub_backward(const qg_backward *b)
+{
+    return linear_backward(b, 1, -1);
+}
+#define sum_backward add_backward
+
+static qg_status mean_backward(const qg_backward *b)
+{
+    const double share = 1 / (double)b->call->n_in;
+    return linear_backward(b, share, share);
+}
+
+/* Of Max and Min: the inputs that are the result share its gradient equally. */
+static qg_status extreme_backward(const qg_backward *b)
+{
+    const qg_call *k = b->call;
+    qg_tensor same, wide;
+    QG_TRY(qg_backward_like(b, k->out[0], &same));
+    QG_TRY(qg_backward_like(b, k->out[0], &wide));
+    const size_t n = qg_elements(&same);
+    float *count = QG_NEWN(k->scratch, n, float);
+    if (!count)
+        return qg_nomem(k->ctx);
+    for (size_t s = 0; s < k->n_in; s++) {
+        qg_stretch(k->in[s], &wide);
+        for (size_t i = 0; i < n; i++)
+            count[i] += wide.f32[i] == k->out[0]->f32[i];
+    }
+    for (size_t s = 0; s < k->n_in; s++) {
+        if (!b->in[s])
+            continue;
+        qg_stretch(k->in[s], &wide);
+        for (size_t i = 0; i < n; i++)
+            same.f32[i] =
+                wide.f32[i] == k->out[0]->f32[i] ? b->out[0]->f32[i] / count[i] : 0;
+        QG_TRY(qg_backward_sum(b, &same, 1, b->in[s]));
+    }
+    return QG_OK;
+}
+#define max_backward extreme_backward
+#define min_backward extreme_backward
 
 static qg_status lower_add(qg_lower *l) { return qg_lower_binary(l, QG_USE_ADD); }
 static qg_status lower_sub(qg_lower *l)
@@ -370,7 +479,9 @@ static const qg_node *square_of(const qg_node *n)
         .name = onnx, .since = first, .until = last, .min_in = 2, .max_in = 2,         \
         .min_out = 1, .max_out = 1, .in_roles = "d", .traits = (bits),                 \
         .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
-        .infer = infer_numbers, .run = id##_run, .in_place = 3, .lower = lower_##id    \
+        .infer = infer_numbers, .run = id##_run, .in_place = 3, .lower = lower_##id,   \
+        .element = binary_element, .compile = qg_compile_elements,                     \
+        .backward = (first) < 7 ? NULL : id##_backward                                 \
     }
 #define ROWPRELU(first, last)                                                          \
     {                                                                                  \
@@ -379,7 +490,8 @@ static const qg_node *square_of(const qg_node *n)
         .traits = QG_OP_ELEMENTWISE | QG_OP_ACTIVATION | QG_OP_HOMOGENEOUS |           \
                   QG_OP_PURE | QG_OP_BATCH_FIRST,                                      \
         .param_size = sizeof(qg_binary_param), .prepare = prelu_prepare,               \
-        .infer = prelu_infer, .run = prelu_run, .in_place = 1, .lower = lower_prelu    \
+        .infer = prelu_infer, .run = prelu_run, .in_place = 1, .lower = lower_prelu,   \
+        .backward = (first) < 7 ? NULL : prelu_backward                                \
     }
 #define ROWPOW(first, last)                                                            \
     {                                                                                  \
@@ -387,14 +499,15 @@ static const qg_node *square_of(const qg_node *n)
         .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
         .traits = QG_OP_ELEMENTWISE | QG_OP_PURE,                                      \
         .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
-        .infer = pow_infer, .run = pow_run, .in_place = 1                              \
+        .infer = pow_infer, .run = pow_run, .in_place = 1,                             \
+        .backward = (first) < 7 ? NULL : pow_backward                                  \
     }
 #define ROWFOLD(onnx, first, id, types)                                                \
     {                                                                                  \
         .name = onnx, .since = first, .min_in = 1, .max_in = 255, .min_out = 1,        \
         .max_out = 1, .in_roles = "d", .traits = JOINS | SIGN,                         \
         .infer = infer_fold_##types, .run = id##_run, .in_place = 3,                   \
-        .lower = lower_##id                                                            \
+        .lower = lower_##id, .backward = id##_backward                                 \
     }
 
 /* clang-format off */
@@ -403,13 +516,16 @@ const qg_op qg_ops_binary[] = {
     { .name = "Add", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = SUMS | SIGN, .param_size = sizeof(qg_binary_param),
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run,
-      .in_place = 3, .compile = add_compile, .affine = add_affine,
-      .lower = lower_add },
+      .in_place = 3, .element = binary_element, .compile = add_compile,
+      .affine = add_affine, .lower = lower_add,
+      .backward = add_backward },
     ROW("Sub", 1, 6, sub, SUMS),
     { .name = "Sub", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = SUMS, .param_size = sizeof(qg_binary_param),
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = sub_run,
-      .in_place = 3, .lower = lower_sub, .takes = square_of },
+      .in_place = 3, .element = binary_element, .compile = qg_compile_elements,
+      .lower = lower_sub, .takes = square_of,
+      .backward = sub_backward },
     ROW("Mul", 1, 6, mul, JOINS | SIGN), ROW("Mul", 7, 0, mul, JOINS | SIGN),
     ROW("Div", 1, 6, divide, JOINS | SIGN), ROW("Div", 7, 0, divide, JOINS | SIGN),
     ROWPOW(1, 6),               ROWPOW(7, 0),

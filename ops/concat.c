@@ -6,6 +6,7 @@
 
 #include "engine/core/num.h"
 #include "engine/ir/kernel.h"
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
@@ -279,7 +280,7 @@ static qg_status lower_concat(qg_lower *l)
         .traits = QG_OP_JOIN | QG_OP_PURE | QG_OP_NONNEGATIVE,                         \
         .param_size = sizeof(axis_param), .prepare = concat_prepare,                   \
         .infer = concat_infer, .run = concat_run, .compile = concat_compile,           \
-        .lower = lower_concat                                                          \
+        .lower = lower_concat, .backward = qg_backward_move                            \
     }
 #define ROWSPLIT(first, last, inputs)                                                  \
     {                                                                                  \
@@ -287,7 +288,7 @@ static qg_status lower_concat(qg_lower *l)
         .min_out = 1, .max_out = 255, .in_roles = "ds",                                \
         .traits = QG_OP_PASSIVE | QG_OP_PURE, .param_size = sizeof(split_param),       \
         .prepare = split_prepare, .infer = split_infer, .run = split_run,              \
-        .lower = qg_lower_move                                                         \
+        .lower = qg_lower_move, .backward = qg_backward_move                           \
     }
 
 /* clang-format off */

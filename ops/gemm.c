@@ -11,6 +11,7 @@
 #include "ops/families.h"
 
 #include "engine/accel/kernels.h"
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
@@ -182,6 +183,109 @@ static qg_status run_gemm(const qg_call *k)
     return qg_run_as(k, HALF, QG_F32, gemm_whole);
 }
 
+/* --- gradients ------------------------------------------------------------------- */
+
+/* to += g B' and to += A' g for each pair of matrices; both as they are stored. */
+static void matmul_by_a(const qg_matmul *p, const float *g, const float *b, float *to)
+{
+    const qg_gemm_problem q = { .m = p->m,
+                                .n = p->k,
+                                .k = p->n,
+                                .lda = p->n,
+                                .ldb = p->n,
+                                .ldc = p->k,
+                                .trans_b = true,
+                                .alpha = 1,
+                                .beta = 1 };
+    qg_ref_gemm_f32(&q, g, b, to);
+}
+
+static void matmul_by_b(const qg_matmul *p, const float *a, const float *g, float *to)
+{
+    const qg_gemm_problem q = { .m = p->k,
+                                .n = p->n,
+                                .k = p->m,
+                                .lda = p->k,
+                                .ldb = p->n,
+                                .ldc = p->n,
+                                .trans_a = true,
+                                .alpha = 1,
+                                .beta = 1 };
+    qg_ref_gemm_f32(&q, a, g, to);
+}
+
+static void clear(qg_tensor *t)
+{
+    if (t)
+        memset(t->data, 0, qg_elements(t) * sizeof *t->f32);
+}
+
+/* A matrix that several products read gets the sum. */
+static qg_status matmul_backward(const qg_backward *b)
+{
+    const float *x = b->call->in[0]->f32, *w = b->call->in[1]->f32;
+    qg_matmul p;
+    qg_matmul_of(b->call->in[0], b->call->in[1], &p);
+    clear(b->in[0]);
+    clear(b->in[1]);
+    for (int64_t i = 0; i < p.batch; i++) {
+        const float *g = b->out[0]->f32 + i * p.m * p.n;
+        int64_t at[2];
+        qg_matmul_at(&p, i, &at[0], &at[1]);
+        if (b->in[0])
+            matmul_by_a(&p, g, w + at[1], b->in[0]->f32 + at[0]);
+        if (b->in[1])
+            matmul_by_b(&p, x + at[0], g, b->in[1]->f32 + at[1]);
+    }
+    return QG_OK;
+}
+
+/* Y = alpha A' B': A' gets alpha g B'^T, and A its transpose where it is stored so; B
+ * likewise. */
+static void gemm_by_a(const qg_gemm_problem *y, const float *g, const float *b,
+                      float *to)
+{
+    const bool t = y->trans_a;
+    const qg_gemm_problem q = { .m = t ? y->k : y->m,
+                                .n = t ? y->m : y->k,
+                                .k = y->n,
+                                .lda = t ? y->ldb : y->n,
+                                .ldb = t ? y->n : y->ldb,
+                                .ldc = t ? y->m : y->k,
+                                .trans_a = t && y->trans_b,
+                                .trans_b = t || !y->trans_b,
+                                .alpha = y->alpha };
+    qg_ref_gemm_f32(&q, t ? b : g, t ? g : b, to);
+}
+
+static void gemm_by_b(const qg_gemm_problem *y, const float *a, const float *g,
+                      float *to)
+{
+    const bool t = y->trans_b;
+    const qg_gemm_problem q = { .m = t ? y->n : y->k,
+                                .n = t ? y->k : y->n,
+                                .k = y->m,
+                                .lda = t ? y->n : y->lda,
+                                .ldb = t ? y->lda : y->n,
+                                .ldc = t ? y->k : y->n,
+                                .trans_a = t || !y->trans_a,
+                                .trans_b = t && y->trans_a,
+                                .alpha = y->alpha };
+    qg_ref_gemm_f32(&q, t ? g : a, t ? a : g, to);
+}
+
+static qg_status gemm_backward(const qg_backward *b)
+{
+    const qg_gemm_problem y = gemm_problem(b->call);
+    const qg_tensor *g = b->out[0];
+    if (b->in[0])
+        gemm_by_a(&y, g->f32, b->call->in[1]->f32, b->in[0]->f32);
+    if (b->in[1])
+        gemm_by_b(&y, b->call->in[0]->f32, g->f32, b->in[1]->f32);
+    return qg_in(b->call, 2) && b->in[2] ? qg_backward_sum(b, g, y.beta, b->in[2])
+                                         : QG_OK;
+}
+
 /* Rows of B when it is stored transposed, else its columns. */
 static int gemm_weight_axis(const qg_node *node)
 {
@@ -222,7 +326,8 @@ static qg_status lower_gemm(qg_lower *l)
         .max_out = 1, .in_roles = "dw",                                                \
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .infer = infer_matmul, .run = run_matmul, .compile = compile_matmul,           \
-        .weight_axis = qg_matmul_axis, .lower = lower_matmul                           \
+        .weight_axis = qg_matmul_axis, .lower = lower_matmul,                          \
+        .backward = matmul_backward                                                    \
     }
 #define GEMM(opset, least)                                                             \
     {                                                                                  \
@@ -231,7 +336,8 @@ static qg_status lower_gemm(qg_lower *l)
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .param_size = sizeof(gemm_param), .prepare = prepare_gemm,                     \
         .infer = infer_gemm, .run = run_gemm, .compile = compile_gemm,                 \
-        .weight_axis = gemm_weight_axis, .lower = lower_gemm                           \
+        .weight_axis = gemm_weight_axis, .lower = lower_gemm,                          \
+        .backward = gemm_backward                                                      \
     }
 /* clang-format off */
 const qg_op qg_ops_gemm[] = {

@@ -7,6 +7,7 @@
  * and conditions are 's'; the data pass through unchanged (PASSIVE). */
 #include "ops/families.h"
 
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
@@ -417,14 +418,16 @@ static qg_status compress_run(const qg_call *k)
         .name = onnx, .since = first, .min_in = 2, .max_in = 2, .min_out = 1,          \
         .max_out = 1, .in_roles = "ds", .traits = MOVES,                               \
         .param_size = sizeof(par##_param), .prepare = prep##_prepare,                  \
-        .infer = id##_infer, .run = id##_run, .lower = qg_lower_move                   \
+        .infer = id##_infer, .run = id##_run, .lower = qg_lower_move,                  \
+        .backward = qg_backward_move                                                   \
     }
 #define ROWSLICE(first, last, least, most)                                             \
     {                                                                                  \
         .name = "Slice", .since = first, .until = last, .min_in = least,               \
         .max_in = most, .min_out = 1, .max_out = 1, .in_roles = "ds", .traits = MOVES, \
         .param_size = sizeof(slice_param), .prepare = slice_prepare,                   \
-        .infer = slice_infer, .run = slice_run, .lower = qg_lower_move                 \
+        .infer = slice_infer, .run = slice_run, .lower = qg_lower_move,                \
+        .backward = qg_backward_move                                                   \
     }
 
 /* clang-format off */

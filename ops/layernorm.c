@@ -15,6 +15,7 @@
 
 #include <math.h>
 
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_vector.h"
@@ -149,6 +150,49 @@ static qg_status layer(const qg_call *k) { return normalize_rows(k, true); }
 static qg_status root(const qg_call *k) { return normalize_rows(k, false); }
 static qg_status run_layer(const qg_call *k) { return qg_run_f32(k, layer); }
 static qg_status run_root(const qg_call *k) { return qg_run_f32(k, root); }
+
+/* Gradients of scale and bias for every element, to be summed over what they are
+ * broadcast to. */
+static qg_status layer_backward(const qg_backward *b, bool centred)
+{
+    const qg_call *k = b->call;
+    const layer_param *p = k->param;
+    const qg_tensor *x = k->in[0];
+    spread scale;
+    qg_tensor along;
+    int32_t axis;
+    QG_TRY(qg_check_axis(k, p->axis, x->rank, &axis));
+    QG_TRY(spread_of(k, k->in[1], axis, &scale));
+    QG_TRY(qg_backward_like(b, x, &along));
+    const int64_t rows = qg_dims_product(x, 0, axis);
+    const int64_t n = qg_dims_product(x, axis, x->rank);
+    double *h = qg_arena_raw(k->scratch, (size_t)n, sizeof *h);
+    if (!h)
+        return qg_nomem(k->ctx);
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = x->f32 + r * n, *g = b->out[0]->f32 + r * n;
+        const double m = centred ? mean_of(row, n) : 0;
+        const qg_normal_row normal = { row, h, m,
+                                       inverse_deviation(row, m, n, p->epsilon),
+                                       centred };
+        for (int64_t i = 0; i < n; i++) {
+            h[i] = (double)g[i] * (double)scale.at[r * scale.step + i];
+            along.f32[r * n + i] =
+                (float)((double)g[i] * ((double)row[i] - m) * normal.inverse);
+        }
+        if (b->in[0])
+            qg_backward_normal(&normal, n, b->in[0]->f32 + r * n);
+    }
+    if (b->in[1])
+        QG_TRY(qg_backward_sum(b, &along, 1, b->in[1]));
+    return qg_in(k, 2) && b->in[2] ? qg_backward_sum(b, b->out[0], 1, b->in[2]) : QG_OK;
+}
+
+static qg_status backward_layer(const qg_backward *b) { return layer_backward(b, true); }
+static qg_status backward_root(const qg_backward *b) { return layer_backward(b, false); }
+#define backward_lp  NULL
+#define backward_lrn NULL
+#define backward_mvn NULL
 
 /* --- LpNormalization ----------------------------------------------------------- */
 
@@ -347,7 +391,7 @@ static qg_status run_mvn(const qg_call *k) { return qg_run_f32(k, mvn); }
         .max_in = (inputs), .min_out = 1, .max_out = (outputs), .in_roles = roles,     \
         .out_roles = "dff", .traits = QG_OP_PURE | QG_OP_BATCH_FIRST,                  \
         .param_size = sizeof(layer_param), .prepare = prepare_##size,                  \
-        .infer = infer_##size, .run = run_##kind                                       \
+        .infer = infer_##size, .run = run_##kind, .backward = backward_##kind          \
     }
 /* clang-format off */
 const qg_op qg_ops_layernorm[] = {

@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 
@@ -216,7 +217,8 @@ const qg_op qg_ops_logic[] = {
       .infer = float_test_infer, .run = isinf_run },
     { .name = "Where", .since = 9, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
       .in_roles = "sdd", .traits = QG_OP_ELEMENTWISE | QG_OP_JOIN | QG_OP_PURE,
-      .infer = where_infer, .run = where_run, .in_place = 6 },
+      .infer = where_infer, .run = where_run, .in_place = 6,
+      .backward = qg_backward_move },
     { 0 },
 };
 /* clang-format on */

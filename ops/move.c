@@ -12,6 +12,7 @@
 
 #include "engine/core/num.h"
 #include "engine/ir/kernel.h"
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
@@ -229,6 +230,59 @@ static qg_status space_to_depth_run(const qg_call *k)
     return QG_OK;
 }
 
+/* The same on channels-last memory, whose order is N, height, width, C. */
+static qg_status depth_to_space_last(const qg_kernel *kernel, const qg_call *k)
+{
+    const block_param *p = k->param;
+    const int64_t b = p->size, *d = k->in[0]->dim, c = d[1] / (b * b);
+    const int64_t dcr[6] = { d[0], d[2], d[3], b, b, c };
+    const int64_t crd[6] = { d[0], d[2], d[3], c, b, b };
+    const int32_t dcr_perm[6] = { 0, 1, 3, 2, 4, 5 },
+                  crd_perm[6] = { 0, 1, 4, 2, 5, 3 };
+    (void)kernel;
+    copy_permuted(k, 6, p->crd ? crd : dcr, p->crd ? crd_perm : dcr_perm);
+    return QG_OK;
+}
+
+static qg_status space_to_depth_last(const qg_kernel *kernel, const qg_call *k)
+{
+    const block_param *p = k->param;
+    const int64_t b = p->size, *d = k->in[0]->dim;
+    const int64_t blocks[6] = { d[0], d[2] / b, b, d[3] / b, b, d[1] };
+    const int32_t dcr_perm[6] = { 0, 1, 3, 2, 4, 5 },
+                  crd_perm[6] = { 0, 1, 3, 5, 2, 4 };
+    (void)kernel;
+    copy_permuted(k, 6, blocks, p->crd ? crd_perm : dcr_perm);
+    return QG_OK;
+}
+
+/* Where the input is channels-last already. */
+static qg_status compile_blocks(qg_compile *c, bool to_space, qg_kernel **out)
+{
+    qg_call k = qg_compile_call(c);
+    *out = NULL;
+    if (c->in_layout[0] != QG_LAYOUT_CHANNELS_LAST || is_packed(&k))
+        return QG_OK;
+    *out = QG_NEW(c->arena, qg_kernel);
+    if (!*out)
+        return qg_nomem(c->ctx);
+    **out = (qg_kernel){ .run = to_space ? depth_to_space_last : space_to_depth_last,
+                         .in_layout = { QG_LAYOUT_CHANNELS_LAST },
+                         .out_layout = QG_LAYOUT_CHANNELS_LAST,
+                         .name = "blocks channels-last" };
+    return QG_OK;
+}
+
+static qg_status depth_to_space_compile(qg_compile *c, qg_kernel **out)
+{
+    return compile_blocks(c, true, out);
+}
+
+static qg_status space_to_depth_compile(qg_compile *c, qg_kernel **out)
+{
+    return compile_blocks(c, false, out);
+}
+
 /* Expand: broadcast of x with the shape in input 1. */
 static qg_status expand_infer(const qg_call *k)
 {
@@ -358,14 +412,17 @@ static qg_status reverse_run(const qg_call *k)
     {                                                                                  \
         .name = onnx, .since = first, .min_in = inputs, .max_in = inputs,              \
         .min_out = 1, .max_out = 1, .in_roles = roles, .traits = MOVES | (t),          \
-        .infer = id##_infer, .run = id##_run, .lower = qg_lower_move                   \
+        .infer = id##_infer, .run = id##_run, .lower = qg_lower_move,                  \
+        .backward = qg_backward_move                                                   \
     }
-#define ROWP(onnx, first, inputs, roles, id, par, t)                                   \
+#define ROWP(onnx, first, inputs, roles, id, par, t, compiled)                         \
     {                                                                                  \
         .name = onnx, .since = first, .min_in = inputs, .max_in = inputs,              \
         .min_out = 1, .max_out = 1, .in_roles = roles, .traits = MOVES | (t),          \
         .param_size = sizeof(par##_param), .prepare = par##_prepare,                   \
-        .infer = id##_infer, .run = id##_run, .lower = qg_lower_move                   \
+        .infer = id##_infer, .run = id##_run, .compile = compiled,                     \
+        .lower = qg_lower_move,                                                        \
+        .backward = qg_backward_move                                                   \
     }
 
 /* clang-format off */
@@ -374,10 +431,12 @@ const qg_op qg_ops_move[] = {
       .max_out = 1, .in_roles = "d", .traits = MOVES,
       .param_size = sizeof(transpose_param), .prepare = transpose_prepare,
       .infer = transpose_infer, .run = transpose_run, .compile = transpose_compile,
-      .lower = qg_lower_move },
-    ROWP("DepthToSpace",    1, 1, "d",  depth_to_space, block, QG_OP_BATCH_FIRST),
-    ROWP("SpaceToDepth",    1, 1, "d",  space_to_depth, block, QG_OP_BATCH_FIRST),
-    ROWP("ReverseSequence", 10, 2, "ds", reverse, reverse, QG_OP_BATCH_FIRST),
+      .lower = qg_lower_move, .backward = qg_backward_move },
+    ROWP("DepthToSpace",    1, 1, "d",  depth_to_space, block, QG_OP_BATCH_FIRST,
+         depth_to_space_compile),
+    ROWP("SpaceToDepth",    1, 1, "d",  space_to_depth, block, QG_OP_BATCH_FIRST,
+         space_to_depth_compile),
+    ROWP("ReverseSequence", 10, 2, "ds", reverse, reverse, QG_OP_BATCH_FIRST, NULL),
     ROW("Expand",           8, 2, "ds", expand, 0),
     ROW("Tile",             6, 2, "ds", tile, 0),
     { 0 },

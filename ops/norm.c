@@ -16,6 +16,7 @@
 
 #include <math.h>
 
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_check.h"
@@ -163,28 +164,11 @@ static qg_status batch_affine(qg_ctx *ctx, const qg_node *node, size_t n, double
     return QG_OK;
 }
 
-/* On channels-last memory, pixel by pixel; the parameters are constants. */
-typedef struct batch_last {
-    int64_t channels;
-    float *mean, *factor;
-    const float *bias;
-    float low, high; /* an absorbed clamp, else -inf and inf */
-} batch_last;
-
+/* On channels-last memory, the parameters are constants. */
 static qg_status run_batch_last(const qg_kernel *kernel, const qg_call *k)
 {
-    const batch_last *b = kernel->state;
-    const int64_t n = qg_tensor_count(k->in[0]);
-    const float *x = k->in[0]->f32;
-    float *y = k->out[0]->f32;
-    for (int64_t i = 0; i < n; i += b->channels) {
-        QG_IVDEP for (int64_t c = 0; c < b->channels; c++)
-        {
-            float v = (x[i + c] - b->mean[c]) * b->factor[c] + b->bias[c];
-            v = v < b->low ? b->low : v;
-            y[i + c] = v > b->high ? b->high : v;
-        }
-    }
+    qg_vector_best()->channel_norm(kernel->state, k->in[0]->f32, k->out[0]->f32,
+                                   qg_tensor_count(k->in[0]));
     return QG_OK;
 }
 
@@ -197,28 +181,38 @@ static bool has_batch_last(const qg_compile *c)
     return fits && c->in[0]->rank >= 3 && qg_tensor_count(c->in[0]) > 0;
 }
 
+/* Repeated until a run is long enough for vectors. */
+static qg_status repeat_parameters(qg_compile *c, qg_channel_norm *b)
+{
+    enum { LONG = 256 };
+    const norm_param *p = c->node->param;
+    const int64_t n = c->in[0]->dim[1], period = (LONG + n - 1) / n * n;
+    float *at[3];
+    for (int i = 0; i < 3; i++)
+        if (!(at[i] = QG_NEWN(c->arena, (size_t)period, float)))
+            return qg_nomem(c->ctx);
+    for (int64_t i = 0; i < period; i++) {
+        at[0][i] = c->in[3]->f32[i % n];
+        at[1][i] = (float)((double)c->in[1]->f32[i % n] /
+                           sqrt((double)c->in[4]->f32[i % n] + (double)p->epsilon));
+        at[2][i] = c->in[2]->f32[i % n];
+    }
+    *b = (qg_channel_norm){
+        .period = period, .mean = at[0], .factor = at[1], .bias = at[2]
+    };
+    return QG_OK;
+}
+
 static qg_status batch_compile(qg_compile *c, qg_kernel **out)
 {
-    const norm_param *p = c->node->param;
     *out = NULL;
     if (!has_batch_last(c))
         return QG_OK;
-    const int64_t n = c->in[0]->dim[1];
-    batch_last *b = QG_NEW(c->arena, batch_last);
+    qg_channel_norm *b = QG_NEW(c->arena, qg_channel_norm);
     qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
     if (!b || !kernel)
         return qg_nomem(c->ctx);
-    b->channels = n;
-    b->mean = QG_NEWN(c->arena, n, float);
-    b->factor = QG_NEWN(c->arena, n, float);
-    b->bias = c->in[2]->f32;
-    if (!b->mean || !b->factor)
-        return qg_nomem(c->ctx);
-    for (int64_t i = 0; i < n; i++) {
-        b->mean[i] = c->in[3]->f32[i];
-        b->factor[i] = (float)((double)c->in[1]->f32[i] /
-                               sqrt((double)c->in[4]->f32[i] + (double)p->epsilon));
-    }
+    QG_TRY(repeat_parameters(c, b));
     *kernel = (qg_kernel){ .run = run_batch_last,
                            .state = b,
                            .in_layout = { QG_LAYOUT_CHANNELS_LAST },
@@ -322,6 +316,99 @@ static qg_status group(const qg_call *k)
 
 static qg_status run_group(const qg_call *k) { return qg_run_f32(k, group); }
 
+/* --- gradients ------------------------------------------------------------------- */
+
+/* Sums over the elements of a channel: of g, and of g times the centred x. */
+typedef struct channel_sums {
+    double g, along;
+} channel_sums;
+
+static channel_sums channel_of(const qg_backward *b, block size, int64_t c, double mean)
+{
+    channel_sums s = { 0, 0 };
+    for (int64_t n = 0; n < size.batch; n++)
+        for (int64_t i = 0; i < size.space; i++) {
+            const int64_t at = (n * size.channels + c) * size.space + i;
+            s.g += (double)b->out[0]->f32[at];
+            s.along += (double)b->out[0]->f32[at] *
+                       ((double)b->call->in[0]->f32[at] - mean);
+        }
+    return s;
+}
+
+/* The statistics are inputs: an affine map per channel. */
+static qg_status backward_batch(const qg_backward *b)
+{
+    const qg_call *k = b->call;
+    const norm_param *p = k->param;
+    const block size = block_of(k->in[0]);
+    if (p->training)
+        return qg_run_fail(k, QG_EUNSUPPORTED, "gradient with training_mode, expected 0");
+    for (int64_t c = 0; c < size.channels; c++) {
+        const double mean = (double)k->in[3]->f32[c], scale = (double)k->in[1]->f32[c];
+        const double variance = (double)k->in[4]->f32[c] + (double)p->epsilon;
+        const double inverse = 1 / sqrt(variance);
+        const channel_sums s = channel_of(b, size, c, mean);
+        const double by[5] = { 0, s.along * inverse, s.g, -s.g * scale * inverse,
+                               -0.5 * s.along * scale * inverse / variance };
+        for (size_t i = 1; i < 5; i++)
+            if (b->in[i])
+                b->in[i]->f32[c] = (float)by[i];
+        for (int64_t n = 0; b->in[0] && n < size.batch; n++)
+            for (int64_t i = 0; i < size.space; i++) {
+                const int64_t at = (n * size.channels + c) * size.space + i;
+                b->in[0]->f32[at] =
+                    (float)((double)b->out[0]->f32[at] * scale * inverse);
+            }
+    }
+    return QG_OK;
+}
+
+/* `each` channels are normalized together, `shared` of them have one scale and bias. */
+static qg_status backward_rows(const qg_backward *b, int64_t each, int64_t shared)
+{
+    const qg_call *k = b->call;
+    const norm_param *p = k->param;
+    const block size = block_of(k->in[0]);
+    const int64_t row = each * size.space, scales = size.channels / shared;
+    double *sum = qg_arena_get(k->scratch, (size_t)(2 * scales), sizeof *sum);
+    double *h = qg_arena_raw(k->scratch, (size_t)row, sizeof *h);
+    if (!sum || !h)
+        return qg_nomem(k->ctx);
+    for (int64_t r = 0; row > 0 && r < size.batch * size.channels / each; r++) {
+        const float *x = k->in[0]->f32 + r * row, *g = b->out[0]->f32 + r * row;
+        const moments m = moments_of(x, 1, 0, row);
+        const qg_normal_row normal = { x, h, m.mean,
+                                       1 / sqrt(m.variance + (double)p->epsilon), true };
+        for (int64_t i = 0; i < row; i++) {
+            const int64_t c = (r * each + i / size.space) % size.channels / shared;
+            h[i] = (double)g[i] * (double)k->in[1]->f32[c];
+            sum[c] += (double)g[i] * ((double)x[i] - m.mean) * normal.inverse;
+            sum[scales + c] += (double)g[i];
+        }
+        if (b->in[0])
+            qg_backward_normal(&normal, row, b->in[0]->f32 + r * row);
+    }
+    for (int64_t c = 0; c < scales; c++)
+        for (int64_t i = 1; i < 3; i++)
+            if (b->in[i])
+                b->in[i]->f32[c] = (float)sum[(i - 1) * scales + c];
+    return QG_OK;
+}
+
+static qg_status backward_instance(const qg_backward *b)
+{
+    return backward_rows(b, 1, 1);
+}
+
+static qg_status backward_group(const qg_backward *b)
+{
+    const norm_param *p = b->call->param;
+    const int64_t each = block_of(b->call->in[0]).channels / p->groups;
+    return each > 0 ? backward_rows(b, each, b->call->node->opset < 21 ? each : 1)
+                    : QG_OK;
+}
+
 #define BATCH(opset, outputs)                                                          \
     {                                                                                  \
         .name = "BatchNormalization", .since = (opset), .min_in = 5, .max_in = 5,      \
@@ -329,14 +416,14 @@ static qg_status run_group(const qg_call *k) { return qg_run_f32(k, group); }
         .traits = QG_OP_NORMALIZE | QG_OP_PURE | QG_OP_BATCH_FIRST,                    \
         .param_size = sizeof(norm_param), .prepare = prepare_batch,                    \
         .infer = infer_batch, .run = run_batch, .compile = batch_compile,              \
-        .affine = batch_affine                                                         \
+        .affine = batch_affine, .backward = backward_batch                             \
     }
 #define ROW(onnx, opset, kind)                                                         \
     {                                                                                  \
         .name = onnx, .since = (opset), .min_in = 3, .max_in = 3, .min_out = 1,        \
         .max_out = 1, .in_roles = "dff", .traits = QG_OP_PURE | QG_OP_BATCH_FIRST,     \
         .param_size = sizeof(norm_param), .prepare = prepare_##kind,                   \
-        .infer = infer_##kind, .run = run_##kind                                       \
+        .infer = infer_##kind, .run = run_##kind, .backward = backward_##kind          \
     }
 /* clang-format off */
 const qg_op qg_ops_norm[] = {

@@ -8,6 +8,7 @@
 #include "ops/families.h"
 
 #include "engine/core/num.h"
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
@@ -264,12 +265,14 @@ static qg_status lower_pad(qg_lower *l)
     return QG_OK;
 }
 
+/* Until 10 the value is an attribute, which would count as the position of an element. */
 #define ROW(first, last, least, most)                                                  \
     {                                                                                  \
         .name = "Pad", .since = first, .until = last, .min_in = least, .max_in = most, \
         .min_out = 1, .max_out = 1, .in_roles = "dsps",                                \
         .traits = QG_OP_PASSIVE | QG_OP_PURE, .param_size = sizeof(pad_param),         \
-        .prepare = prepare, .infer = infer, .run = run, .lower = lower_pad             \
+        .prepare = prepare, .infer = infer, .run = run, .lower = lower_pad,            \
+        .backward = (first) < 11 ? NULL : qg_backward_move                             \
     }
 
 const qg_op qg_ops_pad[] = {

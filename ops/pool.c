@@ -10,6 +10,8 @@
  * values.  Indices of MaxPool are 's'. */
 #include "ops/families.h"
 
+#include <string.h>
+
 #include "engine/accel/kernels.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
@@ -220,6 +222,29 @@ static qg_status compile_global(qg_compile *c, qg_kernel **out)
     return qg_accel_pool(c, &q, out);
 }
 
+/* --- gradients ------------------------------------------------------------------- */
+
+static void backward_of(const qg_backward *b, const qg_pool_problem *p)
+{
+    memset(b->in[0]->data, 0, qg_elements(b->in[0]) * sizeof *b->in[0]->f32);
+    qg_ref_pool_backward(p, b->call->in[0]->f32, b->out[0]->f32, b->in[0]->f32);
+}
+
+static qg_status backward_pool(const qg_backward *b)
+{
+    qg_pool_problem q;
+    QG_TRY(problem_of(b->call, &q));
+    backward_of(b, &q);
+    return QG_OK;
+}
+
+static qg_status backward_global(const qg_backward *b)
+{
+    const qg_pool_problem q = global_problem(b->call);
+    backward_of(b, &q);
+    return QG_OK;
+}
+
 /* --- MaxUnpool ----------------------------------------------------------------- */
 
 /* The input shape of the pooling: the transpose of its window. */
@@ -381,7 +406,8 @@ static qg_status lower_average(qg_lower *l)
         .max_out = (outputs), .in_roles = "d", .out_roles = "ds", .traits = (bits),    \
         .param_size = sizeof(pool_param), .prepare = prepare_##read,                   \
         .infer = infer_##size, .run = run_##size, .compile = compile_##size,           \
-        .lower = lower_##read                                                          \
+        .lower = lower_##read,                                                         \
+        .backward = (bits) == NORM_TRAITS ? NULL : backward_##size                     \
     }
 #define UNPOOL(opset)                                                                  \
     {                                                                                  \

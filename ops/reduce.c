@@ -18,9 +18,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
+#include "ops/util_vector.h"
 
 enum { LANES = 8 }; /* independent sums within a row: lets it vectorise */
 
@@ -323,6 +325,68 @@ static qg_status compile_mean(qg_compile *c, qg_kernel **out)
     return QG_OK;
 }
 
+/* --- extremes over space of channels-last memory --- */
+
+/* As the reducer adds up a row, lane by lane, but all channels at once: the order, and
+ * so the sign of a zero, is the same. */
+static qg_status run_extreme_last(const qg_kernel *kernel, const qg_call *k)
+{
+    const bool max = kernel->state != NULL;
+    const float *x = k->in[0]->f32;
+    const int64_t c = k->in[0]->dim[1],
+                  n = qg_dims_product(k->in[0], 2, k->in[0]->rank);
+    qg_pair_fn *pair = qg_vector_best()->pair[max ? QG_PAIR_MAX : QG_PAIR_MIN];
+    float *lane = qg_arena_raw(k->scratch, (size_t)(LANES * c), sizeof *lane);
+    if (!lane)
+        return qg_nomem(k->ctx);
+    for (int64_t b = 0; b < k->in[0]->dim[0]; b++, x += n * c) {
+        float *y = k->out[0]->f32 + b * c;
+        for (int64_t i = 0; i < LANES * c; i++)
+            lane[i] = max ? -INFINITY : INFINITY;
+        memcpy(y, lane, (size_t)c * sizeof *y);
+        for (int64_t i = 0; i < n; i++)
+            pair(lane + i % LANES * c, 1, x + i * c, 1, lane + i % LANES * c,
+                 (size_t)c);
+        for (int j = 0; j < LANES; j++)
+            pair(y, 1, lane + j * c, 1, y, (size_t)c);
+    }
+    return QG_OK;
+}
+
+/* float32 that is channels-last already, all axes of space and no other. */
+static qg_status compile_extreme(qg_compile *c, bool max, qg_kernel **out)
+{
+    const qg_tensor *x = c->in[0];
+    qg_call k = qg_compile_call(c);
+    uint32_t mask;
+    *out = NULL;
+    if (c->in_layout[0] != QG_LAYOUT_CHANNELS_LAST || x->dtype != QG_F32 ||
+        (c->node->n_in > 1 && c->in[1] && !c->in[1]->data))
+        return QG_OK;
+    QG_TRY(reduced_axes(&k, &mask));
+    if (mask != (1u << x->rank) - 4u || qg_tensor_count(x) == 0)
+        return QG_OK;
+    qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
+    if (!kernel)
+        return qg_nomem(c->ctx);
+    *kernel = (qg_kernel){ .run = run_extreme_last,
+                           .state = max ? kernel : NULL,
+                           .in_layout = { QG_LAYOUT_CHANNELS_LAST },
+                           .name = "extremes channels-last" };
+    *out = kernel;
+    return QG_OK;
+}
+
+static qg_status compile_max(qg_compile *c, qg_kernel **out)
+{
+    return compile_extreme(c, true, out);
+}
+
+static qg_status compile_min(qg_compile *c, qg_kernel **out)
+{
+    return compile_extreme(c, false, out);
+}
+
 /* count is the number of elements per accumulator. */
 static qg_status run_reducer(const qg_call *k, const reducer *r)
 {
@@ -438,6 +502,83 @@ OP(max,    WITH_BOOL(max),      QG_DT_PLAIN)
 OP(min,    WITH_BOOL(min),      QG_DT_PLAIN)
 static qg_status logsumexp_infer(const qg_call *k) { return infer(k, QG_DT_NUMBERS); }
 
+/* --- gradients ------------------------------------------------------------------- */
+
+/* dy/dx of one element: x, the result y, and how many elements share it (extremes: how
+ * many of them equal y). */
+typedef double slope(double x, double y, double count);
+
+/* Elements in memory order, with y and g at the element they were reduced into. */
+typedef struct reduction {
+    qg_walk walk; /* of the output, of x */
+    double *count;
+} reduction;
+
+static qg_status reduction_of(const qg_backward *b, bool extreme, reduction *r)
+{
+    const qg_tensor *x = b->call->in[0], *y = b->call->out[0];
+    const size_t n = qg_elements(y);
+    int64_t stride[QG_MAX_RANK];
+    uint32_t mask;
+    qg_walk_at at = { 0 };
+    QG_TRY(reduced_axes(b->call, &mask));
+    acc_strides(x, mask, stride);
+    qg_walk_pair(&r->walk, x->rank, x->dim, stride, x->stride);
+    r->count = qg_arena_get(b->call->scratch, n, sizeof *r->count);
+    if (!r->count)
+        return qg_nomem(b->call->ctx);
+    const int32_t last = r->walk.rank - 1;
+    if (!qg_walk_empty(&r->walk))
+        do
+            for (int64_t i = 0; i < r->walk.dim[last]; i++) {
+                const int64_t to = at.offset[0] + i * r->walk.stride[0][last];
+                r->count[to] += !extreme || x->f32[at.offset[1] + i] == y->f32[to];
+            }
+        while (qg_walk_next(&r->walk, &at));
+    return QG_OK;
+}
+
+static qg_status backward(const qg_backward *b, slope *f, bool extreme)
+{
+    const float *x = b->call->in[0]->f32, *y = b->call->out[0]->f32;
+    reduction r;
+    qg_walk_at at = { 0 };
+    QG_TRY(reduction_of(b, extreme, &r));
+    const int32_t last = r.walk.rank - 1;
+    if (!qg_walk_empty(&r.walk))
+        do
+            for (int64_t i = 0; i < r.walk.dim[last]; i++) {
+                const int64_t from = at.offset[0] + i * r.walk.stride[0][last];
+                const int64_t to = at.offset[1] + i;
+                b->in[0]->f32[to] =
+                    (float)((double)b->out[0]->f32[from] *
+                            f((double)x[to], (double)y[from], r.count[from]));
+            }
+        while (qg_walk_next(&r.walk, &at));
+    return QG_OK;
+}
+
+#define SLOPE(id, extreme, expr)                                                       \
+    static double id##_slope(double x, double y, double n)                             \
+    {                                                                                  \
+        (void)x, (void)y, (void)n;                                                     \
+        return expr;                                                                   \
+    }                                                                                  \
+    static qg_status id##_backward(const qg_backward *b)                               \
+    {                                                                                  \
+        return backward(b, id##_slope, extreme);                                       \
+    }
+SLOPE(sum, false, 1)
+SLOPE(mean, false, 1 / n)
+SLOPE(max, true, x == y ? 1 / n : 0)
+SLOPE(min, true, x == y ? 1 / n : 0)
+SLOPE(l1, false, (x > 0) - (x < 0))
+SLOPE(l2, false, y > 0 ? x / y : 0)
+SLOPE(square, false, 2 * x)
+SLOPE(logsum, false, exp(-y))
+SLOPE(logsumexp, false, exp(x - y))
+#define prod_backward NULL
+
 /* All axes behind the channels: runtimes that have a mean may take it for a pooling. */
 static bool is_global(const qg_lower *l, const qg_ints *axes)
 {
@@ -480,17 +621,21 @@ static qg_status lower_mean(qg_lower *l)
     { .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = inputs,      \
       .min_out = 1, .max_out = 1, .in_roles = "ds", .traits = QG_OP_PURE | (bits),     \
       .param_size = sizeof(reduce_param), .prepare = prepare, .infer = id##_infer,     \
-      .run = id##_run, .compile = compiled, .lower = lowered }
+      .run = id##_run, .compile = compiled, .lower = lowered,                           \
+      .backward = id##_backward }
 #define SIGNED(onnx, input, id, bits) \
     ROW(onnx, 1, input - 1, 1, id, bits, NULL, NULL),                                  \
     ROW(onnx, input, 0, 2, id, bits, NULL, NULL)
 #define ROWS(onnx, input, id) SIGNED(onnx, input, id, QG_OP_NONNEGATIVE)
+#define EXTREMES(onnx, id)                                                             \
+    ROW(onnx, 1, 17, 1, id, QG_OP_NONNEGATIVE, compile_##id, NULL),                    \
+    ROW(onnx, 18, 0, 2, id, QG_OP_NONNEGATIVE, compile_##id, NULL)
 const qg_op qg_ops_reduce[] = {
     ROWS("ReduceSum",       13, sum),
     ROW("ReduceMean",  1, 17, 1, mean, QG_OP_NONNEGATIVE, compile_mean, lower_mean),
     ROW("ReduceMean", 18,  0, 2, mean, QG_OP_NONNEGATIVE, compile_mean, lower_mean),
-    ROWS("ReduceMax",       18, max),
-    ROWS("ReduceMin",       18, min),
+    EXTREMES("ReduceMax", max),
+    EXTREMES("ReduceMin", min),
     ROWS("ReduceProd",      18, prod),
     ROWS("ReduceL1",        18, l1),
     ROWS("ReduceL2",        18, l2),

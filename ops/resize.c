@@ -12,6 +12,7 @@
 
 #include <math.h>
 
+#include "engine/ir/kernel.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
@@ -358,17 +359,20 @@ static void extrapolate(const pass *p, qg_dtype d, void *y)
                         true);
 }
 
-/* y = x resampled along axis a, in new scratch memory. */
+/* y = x resampled along axis a; y->data NULL: in new scratch memory. */
 static qg_status resample(const qg_call *k, const qg_resample_axis *axis, int32_t a,
                           const qg_tensor *x, qg_tensor *y)
 {
     const resize_param *p = k->param;
     qg_resample_table table;
     int64_t dim[QG_MAX_RANK];
+    void *data = y->data;
     memcpy(dim, x->dim, sizeof dim);
     dim[a] = axis->out;
     qg_tensor_init(y, x->dtype, x->rank, dim);
-    QG_TRY(qg_tensor_alloc(k->ctx, k->scratch, y));
+    y->data = data;
+    if (!data)
+        QG_TRY(qg_tensor_alloc(k->ctx, k->scratch, y));
     if (qg_tensor_count(y) == 0)
         return QG_OK;
     QG_TRY(qg_resample_new(k->ctx, k->scratch, &p->how, axis, &table));
@@ -397,27 +401,129 @@ static void store(qg_tensor *from, qg_tensor *to)
     qg_cast_tensor(from, to, true);
 }
 
-/* From the last axis to the first; an axis that keeps its extent is left out. */
+/* The axes from the last one to the first, without those that keep their extent; the
+ * last pass writes to `to`, unless that is NULL.  *step: x before, the result after.
+ * last: memory has the order N, space, C, and so have the dims of *step. */
+static qg_status resample_all(const qg_call *k, const resize_shape *s, bool last,
+                              void *to, qg_tensor *step)
+{
+    int32_t left = 0;
+    for (int32_t a = 0; a < step->rank; a++)
+        left += s->moves[a];
+    for (int32_t a = step->rank - 1; a >= 0; a--)
+        if (s->moves[a]) {
+            const qg_tensor from = *step;
+            step->data = --left == 0 ? to : NULL;
+            QG_TRY(resample(k, &s->axis[a], last ? a - 1 : a, &from, step));
+        }
+    return QG_OK;
+}
+
 static qg_status run_resize(const qg_call *k)
 {
     const resize_param *p = k->param;
     bool blends = p->how.mode != QG_RESIZE_NEAREST;
     const qg_tensor *x = k->in[0];
-    qg_tensor step;
+    qg_tensor *y = k->out[0];
     resize_shape s;
     QG_TRY(shape_of(k, &s));
     if (blends)
         QG_TRY(qg_cast_view(k->ctx, k->scratch, x, QG_F32, &x));
-    step = *x;
-    for (int32_t a = x->rank - 1; a >= 0; a--)
-        if (s.moves[a]) {
-            qg_tensor from = step;
-            QG_TRY(resample(k, &s.axis[a], a, &from, &step));
-        }
+    qg_tensor step = *x;
+    QG_TRY(resample_all(k, &s, false, x->dtype == y->dtype ? y->data : NULL, &step));
     if (step.data == k->in[0]->data)
-        qg_cast_tensor(k->in[0], k->out[0], true);
-    else
-        store(&step, k->out[0]);
+        qg_cast_tensor(k->in[0], y, true);
+    else if (step.data != y->data)
+        store(&step, y);
+    return QG_OK;
+}
+
+/* On channels-last memory: the same passes, the axes counted in memory. */
+static qg_status run_resize_last(const qg_kernel *kernel, const qg_call *k)
+{
+    const qg_tensor *x = k->in[0];
+    qg_tensor step;
+    resize_shape s;
+    int64_t dim[QG_MAX_RANK];
+    (void)kernel;
+    QG_TRY(shape_of(k, &s));
+    for (int32_t i = 0; i < x->rank; i++)
+        dim[i] = x->dim[i == 0 ? 0 : i + 1 < x->rank ? i + 1 : 1];
+    qg_tensor_init(&step, QG_F32, x->rank, dim);
+    step.data = x->data;
+    return resample_all(k, &s, true, k->out[0]->data, &step);
+}
+
+/* float32 that is channels-last already, where the shape is known and only axes of
+ * space move. */
+static qg_status compile_resize(qg_compile *c, qg_kernel **out)
+{
+    const qg_tensor *x = c->in[0];
+    qg_call k = qg_compile_call(c);
+    resize_shape s;
+    bool some = false;
+    *out = NULL;
+    if (c->in_layout[0] != QG_LAYOUT_CHANNELS_LAST || x->dtype != QG_F32 || x->data ||
+        pending(&k) || qg_tensor_count(c->out[0]) == 0)
+        return QG_OK;
+    QG_TRY(shape_of(&k, &s));
+    for (int32_t i = 2; i < x->rank; i++)
+        some = some || s.moves[i];
+    if (!some || s.moves[0] || s.moves[1])
+        return QG_OK;
+    *out = QG_NEW(c->arena, qg_kernel);
+    if (!*out)
+        return qg_nomem(c->ctx);
+    **out = (qg_kernel){ .run = run_resize_last,
+                         .in_layout = { QG_LAYOUT_CHANNELS_LAST },
+                         .out_layout = QG_LAYOUT_CHANNELS_LAST,
+                         .name = "resize channels-last" };
+    return QG_OK;
+}
+
+/* --- gradient -------------------------------------------------------------------- */
+
+/* The transpose of gather and blend along one axis: x, zeroed, gets y. */
+static void spread(const pass *p, const float *y, float *x)
+{
+    const qg_resample_table *t = p->table;
+    for (int64_t o = 0; o < p->outer; o++, x += p->in * p->inner)
+        for (int64_t i = 0; i < p->out; i++, y += p->inner)
+            for (int64_t n = 0; n < t->taps; n++) {
+                const float w = t->weight ? t->weight[i * t->taps + n] : 1;
+                float *to = x + t->index[i * t->taps + n] * p->inner;
+                for (int64_t j = 0; !(t->outside && t->outside[i]) && j < p->inner; j++)
+                    to[j] += w * y[j];
+            }
+}
+
+/* The passes in the opposite order. */
+static qg_status backward_resize(const qg_backward *b)
+{
+    const qg_call *k = b->call;
+    const resize_param *p = k->param;
+    const qg_tensor *x = k->in[0];
+    qg_tensor step = *b->out[0];
+    resize_shape s;
+    QG_TRY(shape_of(k, &s));
+    for (int32_t a = 0; a < x->rank; a++) {
+        const qg_tensor from = step;
+        qg_resample_table table;
+        if (!s.moves[a] || qg_tensor_count(x) == 0)
+            continue;
+        QG_TRY(qg_resample_new(k->ctx, k->scratch, &p->how, &s.axis[a], &table));
+        step.dim[a] = x->dim[a];
+        qg_tensor_set_plain(&step);
+        QG_TRY(qg_tensor_alloc(k->ctx, k->scratch, &step));
+        memset(step.data, 0, qg_elements(&step) * sizeof *step.f32);
+        const pass back = { .table = &table,
+                            .outer = qg_dims_product(x, 0, a),
+                            .in = s.axis[a].in,
+                            .out = s.axis[a].out,
+                            .inner = qg_dims_product(&from, a + 1, x->rank) };
+        spread(&back, from.f32, step.f32);
+    }
+    memcpy(b->in[0]->data, step.data, qg_elements(x) * sizeof *step.f32);
     return QG_OK;
 }
 
@@ -504,8 +610,10 @@ static const qg_attr nearest[] = {
         .max_in = (most), .min_out = 1, .max_out = 1, .in_roles = roles,               \
         .traits = QG_OP_PURE | QG_OP_BATCH_FIRST | QG_OP_NONNEGATIVE,                  \
         .param_size = sizeof(resize_param), .prepare = prepare_##kind,                 \
-        .infer = infer_resize, .run = run_resize, .lower = lower_resize,               \
-        .nearest = (choices) ? nearest : NULL, .n_nearest = (choices)                  \
+        .infer = infer_resize, .run = run_resize, .compile = compile_resize,           \
+        .lower = lower_resize, .nearest = (choices) ? nearest : NULL,                  \
+        .n_nearest = (choices),                                                        \
+        .backward = backward_resize                                                    \
     }
 /* clang-format off */
 const qg_op qg_ops_resize[] = {

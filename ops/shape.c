@@ -13,6 +13,7 @@
 
 #include "engine/core/num.h"
 #include "ops/util_axis.h"
+#include "ops/util_backward.h"
 #include "ops/util_lower.h"
 
 /* Shape, since 15 with a range of axes. */
@@ -357,8 +358,10 @@ static qg_status lower_identity(qg_lower *l)
         .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = inputs,    \
         .min_out = 1, .max_out = 1, .in_roles = roles, .traits = MOVES,                \
         .param_size = sizeof(par##_param), .prepare = par##_prepare,                   \
-        .infer = id##_infer, .run = qg_run_copy, .in_place = 1, .lower = qg_lower_move \
+        .infer = id##_infer, .run = qg_run_copy, .in_place = 1,                        \
+        .lower = qg_lower_move, .backward = qg_backward_move                           \
     }
+/* Before 10 the mask is a float, hence no position that qg_backward_move could take. */
 #define ROWDROP(first, last, inputs)                                                   \
     {                                                                                  \
         .name = "Dropout", .since = first, .until = last, .min_in = 1,                 \
@@ -366,7 +369,8 @@ static qg_status lower_identity(qg_lower *l)
         .out_roles = "ds",                                                             \
         .traits = MOVES | QG_OP_BATCH_FIRST | QG_OP_COPY | QG_OP_ELEMENTWISE,          \
         .prepare = dropout_prepare, .infer = dropout_infer, .run = dropout_run,        \
-        .in_place = 1, .lower = qg_lower_move                                          \
+        .in_place = 1, .lower = qg_lower_move,                                         \
+        .backward = (first) < 10 ? NULL : qg_backward_move                             \
     }
 
 /* clang-format off */
@@ -390,7 +394,7 @@ const qg_op qg_ops_shape[] = {
       .traits = MOVES | QG_OP_BATCH_FIRST | QG_OP_HOMOGENEOUS | QG_OP_COPY |
                 QG_OP_ELEMENTWISE,
       .infer = qg_infer_same, .run = qg_run_copy, .in_place = 1,
-      .lower = lower_identity },
+      .lower = lower_identity, .backward = qg_backward_move },
     ROWDROP(1, 6, 1), ROWDROP(7, 9, 1), ROWDROP(10, 11, 1), ROWDROP(12, 0, 3),
     { 0 },
 };

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "ops/util_axis.h"
+#include "ops/util_backward.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
 #include "ops/util_vector.h"
@@ -171,13 +172,39 @@ static qg_status lower_softmax(qg_lower *l)
 #define lower_log_softmax NULL
 #define lower_hardmax     NULL
 
+/* With s the sum of y g along a run (of g, for the logarithm): y (g - s), g - e^y s. */
+static qg_status backward(const qg_backward *b, bool log)
+{
+    const float *y = b->call->out[0]->f32, *g = b->out[0]->f32;
+    qg_around a;
+    QG_TRY(runs_of(b->call, &a));
+    for (int64_t r = 0; r < a.outer * a.inner; r++) {
+        const int64_t first = r / a.inner * a.middle * a.inner + r % a.inner;
+        double sum = 0;
+        for (int64_t i = first, n = 0; n < a.middle; n++, i += a.inner)
+            sum += (double)g[i] * (log ? 1 : (double)y[i]);
+        for (int64_t i = first, n = 0; n < a.middle; n++, i += a.inner)
+            b->in[0]->f32[i] =
+                (float)(log ? (double)g[i] - exp((double)y[i]) * sum
+                            : (double)y[i] * ((double)g[i] - sum));
+    }
+    return QG_OK;
+}
+
+static qg_status softmax_backward(const qg_backward *b) { return backward(b, false); }
+static qg_status log_softmax_backward(const qg_backward *b)
+{
+    return backward(b, true);
+}
+#define hardmax_backward NULL
+
 #define ROW(onnx, first, last, id)                                                     \
     {                                                                                  \
         .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = 1,         \
         .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
         .traits = QG_OP_PURE | QG_OP_BATCH_FIRST, .param_size = sizeof(softmax_param), \
         .prepare = prepare, .infer = infer, .run = id##_run, .in_place = 1,            \
-        .lower = lower_##id                                                            \
+        .lower = lower_##id, .backward = id##_backward                                 \
     }
 
 /* clang-format off */

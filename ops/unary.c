@@ -12,8 +12,10 @@
 
 #include <tgmath.h>
 
+#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_elements.h"
 #include "ops/util_lower.h"
 #include "ops/util_vector.h"
 
@@ -103,7 +105,8 @@ MAPPED(swish,    SWISH,    x / (1 + exp(-a * x)))
 MAPPED(floor_,   FLOOR,    floor(x))
 MAPPED(ceil_,    CEIL,     ceil(x))
 MAPPED(round_,   ROUND,    rint(x))         /* half to even */
-OP(sqrt_,       sqrt(x))
+MAPPED(sqrt_,    SQRT,     sqrt(x))
+MAPPED(leaky,    LEAKY,    x < 0 ? a * x : x)
 OP(reciprocal,  1 / x)
 OP(sin_,        sin(x))
 OP(cos_,        cos(x))
@@ -117,7 +120,6 @@ OP(asinh_,      asinh(x))
 OP(acosh_,      acosh(x))
 OP(atanh_,      atanh(x))
 OP(softsign,    x / (1 + fabs(x)))
-OP(leaky,       x < 0 ? a * x : x)
 OP(thresholded, x > a ? x : 0)
 /* clang-format on */
 
@@ -138,7 +140,12 @@ MAPPED(hard_sigmoid, HARD_SIGMOID, UNIT(a *x + b))
 MAPPED(hard_swish, HARD_SWISH, x *UNIT((1.0 / 6) * x + 0.5))
 
 #define RELU (x < 0 ? 0 : x)
-QG_EACH_FLOAT(SPAN, relu, RELU)
+static void relu_f32(const void *x, void *y, size_t n, const unary_param *p)
+{
+    (void)p;
+    qg_vector_best()->map[QG_MAP_RELU](x, y, n, 0, 0);
+}
+SPAN(relu, f64, double, RELU)
 QG_EACH_SIGNED(SPAN, relu, RELU)
 TABLE(relu, QG_ENTRIES_FLOAT(relu), QG_ENTRIES_SIGNED(relu))
 
@@ -246,7 +253,7 @@ static qg_status clip_infer(const qg_call *k)
     return qg_infer_same(k);
 }
 
-#define CLIP(suffix, T, lowest, highest)                                               \
+#define CLIP(suffix, id, T, lowest, highest)                                           \
     static void clip_##suffix(const qg_call *k)                                        \
     {                                                                                  \
         const clip_param *p = k->param;                                                \
@@ -259,6 +266,11 @@ static qg_status clip_infer(const qg_call *k)
         if (p->from_attributes) {                                                      \
             low = (T)p->low;                                                           \
             high = (T)p->high;                                                         \
+        }                                                                              \
+        if (QG_##id == QG_F32) {                                                       \
+            qg_vector_best()->map[QG_MAP_CLIP]((const void *)in, (void *)out, n,       \
+                                               (float)low, (float)high);               \
+            return;                                                                    \
         }                                                                              \
         QG_IVDEP for (size_t i = 0; i < n; i++)                                        \
         {                                                                              \
@@ -275,7 +287,7 @@ static qg_status clip_infer(const qg_call *k)
     X(i64, I64, int64_t, INT64_MIN, INT64_MAX)                                         \
     X(u8, U8, uint8_t, 0, UINT8_MAX)        X(u16, U16, uint16_t, 0, UINT16_MAX)       \
     X(u32, U32, uint32_t, 0, UINT32_MAX)    X(u64, U64, uint64_t, 0, UINT64_MAX)
-#define X(suffix, id, T, lowest, highest) CLIP(suffix, T, lowest, highest)
+#define X(suffix, id, T, lowest, highest) CLIP(suffix, id, T, lowest, highest)
 CLIP_MAP(X)
 #undef X
 /* clang-format on */
@@ -320,6 +332,43 @@ static bool clip_clamp(const qg_node *n, const qg_tensor *const *constant, float
     return *low <= *high;
 }
 
+/* The loop of an operator that has one for float32. */
+static bool unary_element(const qg_node *n, const qg_tensor *const *constant,
+                          qg_element *out)
+{
+    static const struct {
+        qg_status (*run)(const qg_call *);
+        enum qg_map map;
+    } loops[] = {
+        {sigmoid_run,       QG_MAP_SIGMOID     },
+        { tanh__run,        QG_MAP_TANH        },
+        { exp__run,         QG_MAP_EXP         },
+        { log__run,         QG_MAP_LOG         },
+        { erf__run,         QG_MAP_ERF         },
+        { softplus_run,     QG_MAP_SOFTPLUS    },
+        { leaky_run,        QG_MAP_LEAKY       },
+        { sqrt__run,        QG_MAP_SQRT        },
+        { relu_run,         QG_MAP_RELU        },
+        { hard_sigmoid_run, QG_MAP_HARD_SIGMOID},
+        { hard_swish_run,   QG_MAP_HARD_SWISH  },
+        { clip_run,         QG_MAP_CLIP        },
+    };
+    *out = (qg_element){ 0 };
+    if (n->op->run == clip_run && !clip_clamp(n, constant, &out->a, &out->b))
+        return false;
+    if (n->op->param_size == sizeof(unary_param) && n->op->run != clip_run) {
+        const unary_param *p = n->param;
+        out->a = p->a;
+        out->b = p->b;
+    }
+    for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
+        if (n->op->run == loops[i].run) {
+            out->map = loops[i].map;
+            return true;
+        }
+    return false;
+}
+
 /* The limits are in l->low and l->high; a limit that is computed cannot be there. */
 static qg_status lower_clamp(qg_lower *l)
 {
@@ -355,6 +404,118 @@ static qg_status lower_leaky(qg_lower *l)
                              (float)p->a);
 }
 
+/* --- gradients ------------------------------------------------------------------- */
+
+/* dL/dx = g * expr of x, y, a and b, in double.  At a kink it is that of PyTorch's
+ * function of this name: 0 at the corner of Relu. */
+#define SLOPE(id, expr)                                                                \
+    static qg_status id##_backward(const qg_backward *k)                               \
+    {                                                                                  \
+        static const unary_param none = { 0 };                                         \
+        const unary_param *p = k->call->param ? k->call->param : &none;                \
+        const float *in = k->call->in[0]->f32, *out = k->call->out[0]->f32;            \
+        const float *g = k->out[0]->f32;                                               \
+        float *to = k->in[0]->f32;                                                     \
+        const double a = (double)p->a, b = (double)p->b;                               \
+        (void)a, (void)b;                                                              \
+        for (size_t i = 0, n = qg_elements(k->in[0]); i < n; i++) {                    \
+            const double x = (double)in[i], y = (double)out[i];                        \
+            (void)x, (void)y;                                                          \
+            to[i] = (float)((double)g[i] * (expr));                                    \
+        }                                                                              \
+        return QG_OK;                                                                  \
+    }
+
+static double logistic(double x) { return 1 / (1 + exp(-x)); }
+
+static double mish_slope(double x)
+{
+    const double t = tanh(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)));
+    return t + x * (1 - t * t) * logistic(x);
+}
+
+/* u: the argument of tanh. */
+static double gelu_tanh_slope(double x)
+{
+    const double c = 0.79788456080286535588, u = c * (x + 0.044715 * x * x * x);
+    const double t = tanh(u);
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
+}
+
+static double gelu_slope(double x)
+{
+    return 0.5 * (1 + erf(x * 0.70710678118654752440)) +
+           x * 0.39894228040143267794 * exp(-0.5 * x * x);
+}
+
+/* clang-format off */
+SLOPE(relu,         x > 0)
+SLOPE(sigmoid,      y * (1 - y))
+SLOPE(tanh_,        1 - y * y)
+SLOPE(exp_,         y)
+SLOPE(log_,         1 / x)
+SLOPE(erf_,         1.12837916709551257390 * exp(-x * x))
+SLOPE(softplus,     logistic(x))
+SLOPE(mish,         mish_slope(x))
+SLOPE(elu,          x < 0 ? a * exp(x) : 1)
+SLOPE(celu,         x < 0 ? exp(x / a) : 1)
+SLOPE(selu,         b * (x > 0 ? 1 : a * exp(x)))
+SLOPE(swish,        logistic(a * x) * (1 + a * x * (1 - logistic(a * x))))
+SLOPE(floor_,       0)
+SLOPE(ceil_,        0)
+SLOPE(round_,       0)
+SLOPE(sign,         0)
+SLOPE(sqrt_,        0.5 / y)
+SLOPE(reciprocal,   -y * y)
+SLOPE(sin_,         cos(x))
+SLOPE(cos_,         -sin(x))
+SLOPE(tan_,         1 + y * y)
+SLOPE(asin_,        1 / sqrt(1 - x * x))
+SLOPE(acos_,        -1 / sqrt(1 - x * x))
+SLOPE(atan_,        1 / (1 + x * x))
+SLOPE(sinh_,        cosh(x))
+SLOPE(cosh_,        sinh(x))
+SLOPE(asinh_,       1 / sqrt(x * x + 1))
+SLOPE(acosh_,       1 / sqrt(x * x - 1))
+SLOPE(atanh_,       1 / (1 - x * x))
+SLOPE(softsign,     1 / ((1 + fabs(x)) * (1 + fabs(x))))
+SLOPE(leaky,        x < 0 ? a : 1)
+SLOPE(thresholded,  x > a)
+SLOPE(gelu,         a > 0 ? gelu_tanh_slope(x) : gelu_slope(x))
+SLOPE(hard_sigmoid, a * x + b > 0 && a * x + b < 1 ? a : 0)
+SLOPE(hard_swish,   x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5)
+SLOPE(abs_,         (x > 0) - (x < 0))
+SLOPE(neg,          -1)
+SLOPE(shrink,       x < -a || x > a)
+/* clang-format on */
+
+/* A limit gets the gradients of what it replaces; where both limits cross, high does. */
+static qg_status clip_backward(const qg_backward *b)
+{
+    const clip_param *p = b->call->param;
+    const qg_tensor *lo = qg_in(b->call, 1), *hi = qg_in(b->call, 2);
+    const double low = p->from_attributes ? (double)p->low
+                       : lo               ? (double)lo->f32[0]
+                                          : -INFINITY;
+    const double high = p->from_attributes ? (double)p->high
+                        : hi               ? (double)hi->f32[0]
+                                           : INFINITY;
+    double below = 0, above = 0;
+    for (size_t i = 0, n = qg_elements(b->out[0]); i < n; i++) {
+        const double x = (double)b->call->in[0]->f32[i], g = (double)b->out[0]->f32[i];
+        const bool over = (x < low ? low : x) > high, under = !over && x < low;
+        above += over ? g : 0;
+        below += under ? g : 0;
+        if (b->in[0])
+            b->in[0]->f32[i] = over || under ? 0 : (float)g;
+    }
+    if (lo && b->in[1])
+        b->in[1]->f32[0] = (float)below;
+    if (hi && b->in[2])
+        b->in[2]->f32[0] = (float)above;
+    return QG_OK;
+}
+
 #define PLAIN (QG_OP_ELEMENTWISE | QG_OP_PURE | QG_OP_BATCH_FIRST)
 #define ACT   (PLAIN | QG_OP_ACTIVATION)
 #define MONO  QG_OP_MONOTONE
@@ -365,7 +526,9 @@ static qg_status lower_leaky(qg_lower *l)
     {                                                                                  \
         .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .in_roles = "d", .traits = (t), .infer = id##_infer,             \
-        .run = id##_run, .in_place = 1, .lower = lowered                               \
+        .run = id##_run, .in_place = 1, .lower = lowered, .element = unary_element,    \
+        .compile = qg_compile_elements,                                                \
+        .backward = id##_backward                                                      \
     }
 #define ROWA(onnx, opset, id, prep, t) ROWAL(onnx, opset, id, prep, t, qg_lower_table)
 #define ROWAL(onnx, opset, id, prep, t, lowered)                                       \
@@ -373,7 +536,9 @@ static qg_status lower_leaky(qg_lower *l)
         .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .in_roles = "d", .traits = (t),                                  \
         .param_size = sizeof(unary_param), .prepare = prep##_prepare,                  \
-        .infer = id##_infer, .run = id##_run, .in_place = 1, .lower = lowered          \
+        .infer = id##_infer, .run = id##_run, .in_place = 1, .lower = lowered,         \
+        .element = unary_element, .compile = qg_compile_elements,                      \
+        .backward = id##_backward                                                      \
     }
 #define ROWCLIP(opset, last, inputs)                                                   \
     {                                                                                  \
@@ -381,7 +546,8 @@ static qg_status lower_leaky(qg_lower *l)
         .min_out = 1, .max_out = 1, .in_roles = "dpp", .traits = ACT | MONO,           \
         .param_size = sizeof(clip_param), .prepare = clip_prepare,                     \
         .infer = clip_infer, .run = clip_run, .in_place = 1, .clamp = clip_clamp,      \
-        .lower = lower_clamp                                                           \
+        .element = unary_element, .lower = lower_clamp,                                \
+        .backward = clip_backward                                                      \
     }
 
 /* clang-format off */
@@ -389,7 +555,9 @@ const qg_op qg_ops_unary[] = {
     { .name = "Relu", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = ACT | MONO | QG_OP_HOMOGENEOUS, .infer = relu_infer,
       .run = relu_run,
-      .in_place = 1, .clamp = relu_clamp, .lower = lower_clamp },
+      .in_place = 1, .clamp = relu_clamp, .element = unary_element,
+      .compile = qg_compile_elements, .lower = lower_clamp,
+      .backward = relu_backward },
     ROWCLIP(1, 10, 1),
     ROWCLIP(11, 0, 3),
     ROWL("Sigmoid",         1, sigmoid,      ACT | MONO, lower_sigmoid),
@@ -409,7 +577,7 @@ const qg_op qg_ops_unary[] = {
     { .name = "Gelu", .since = 20, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = ACT, .param_size = sizeof(unary_param),
       .prepare = gelu_prepare, .infer = gelu_infer, .run = gelu_run, .in_place = 1,
-      .lower = qg_lower_table },
+      .lower = qg_lower_table, .backward = gelu_backward },
     ROWA("Shrink",          9, shrink, shrink, PLAIN),
     ROW("Abs",              1, abs_,         PLAIN),
     ROW("Neg",              1, neg,          PLAIN),

@@ -261,11 +261,39 @@ qg_status qg_infer_broadcast(const qg_call *k, size_t first, size_t n, qg_dtype 
     return qg_infer_dims(k, dtype, rank, dim);
 }
 
+/* Rows shorter than this are worth joining. */
+enum { JOIN_BELOW = 256, JOIN_BYTES = 4096 };
+
+/* A short array b that repeats along the loop outside of the last one, where a and y
+ * are dense: b is written out several times, and as many rows are computed at once.
+ * False: not this case. */
+static bool join_rows(qg_row2 f, const qg_walk *w, const size_t size[3],
+                      void *const at[3])
+{
+    _Alignas(64) char copies[JOIN_BYTES];
+    const int32_t last = w->rank - 1, row = w->rank - 2;
+    const int64_t n = w->dim[last];
+    if (row != 0 || n >= JOIN_BELOW || w->stride[2][row] != 0 || w->stride[1][row] != n)
+        return false;
+    for (int k = 0; k < 3; k++)
+        if (w->stride[k][last] != 1)
+            return false;
+    const int64_t times = (int64_t)(JOIN_BYTES / size[2]) / n;
+    for (int64_t i = 0; i < times; i++)
+        memcpy(copies + (size_t)(i * n) * size[2], at[2], (size_t)n * size[2]);
+    for (int64_t i = 0; i < w->dim[row]; i += times) {
+        const int64_t rows = w->dim[row] - i < times ? w->dim[row] - i : times;
+        f((const char *)at[1] + (size_t)(i * n) * size[1], 1, copies, 1,
+          (char *)at[0] + (size_t)(i * n) * size[0], (size_t)(rows * n));
+    }
+    return true;
+}
+
 void qg_run_row2(qg_row2 f, const qg_tensor *a, const qg_tensor *b, qg_tensor *out)
 {
-    const int64_t size_a = (int64_t)qg_element_size(a->dtype);
-    const int64_t size_b = (int64_t)qg_element_size(b->dtype);
-    const int64_t size_y = (int64_t)qg_element_size(out->dtype);
+    const size_t size[3] = { qg_element_size(out->dtype), qg_element_size(a->dtype),
+                             qg_element_size(b->dtype) };
+    void *const data[3] = { out->data, a->data, b->data };
     qg_walk w;
     qg_walk_init(&w, out->rank, out->dim);
     qg_walk_add_broadcast(&w, out);
@@ -274,12 +302,14 @@ void qg_run_row2(qg_row2 f, const qg_tensor *a, const qg_tensor *b, qg_tensor *o
     qg_walk_collapse(&w);
     if (qg_walk_empty(&w))
         return;
+    if (join_rows(f, &w, size, data))
+        return;
     const int32_t last = w.rank - 1;
     qg_walk_at at = { 0 };
     do {
-        f((const char *)a->data + at.offset[1] * size_a, w.stride[1][last],
-          (const char *)b->data + at.offset[2] * size_b, w.stride[2][last],
-          (char *)out->data + at.offset[0] * size_y, (size_t)w.dim[last]);
+        f((const char *)a->data + at.offset[1] * (int64_t)size[1], w.stride[1][last],
+          (const char *)b->data + at.offset[2] * (int64_t)size[2], w.stride[2][last],
+          (char *)out->data + at.offset[0] * (int64_t)size[0], (size_t)w.dim[last]);
     } while (qg_walk_next(&w, &at));
 }
 

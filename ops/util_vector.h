@@ -23,8 +23,10 @@
 /* clang-format off */
 #define QG_MAP_F32(X)                                                                  \
     X(EXP,      qg_exp_f32(x))                                                         \
-    X(LOG,      qg_log_f32(x))                                                         \
     X(SIGMOID,  qg_sigmoid_f32(x))                                                     \
+    QG_MAP_DIRECT_F32(X)
+#define QG_MAP_DIRECT_F32(X) /* the others, which have one loop */                     \
+    X(LOG,      qg_log_f32(x))                                                         \
     X(TANH,     qg_tanh_f32(x))                                                        \
     X(ERF,      qg_erf_f32(x))                                                         \
     X(SOFTPLUS, softplus(x))                                                           \
@@ -40,7 +42,20 @@
     X(HARD_SWISH, x * unit((float)(1.0 / 6) * x + 0.5f))                               \
     X(FLOOR,    floorf(x))                                                             \
     X(CEIL,     ceilf(x))                                                              \
-    X(ROUND,    rintf(x)) /* half to even */
+    X(ROUND,    rintf(x)) /* half to even */                                           \
+    X(RELU,     x < 0 ? 0 : x)                                                         \
+    X(LEAKY,    x < 0 ? a * x : x)                                                     \
+    X(SQRT,     sqrtf(x))                                                              \
+    X(CLIP,     (x < a ? a : x) > b ? b : x < a ? a : x)
+
+/* X(id, f): y[i] = f(x, z), x and z of two arrays. */
+#define QG_PAIR_F32(X)                                                                 \
+    X(ADD, x + z)                                                                      \
+    X(SUB, x - z)                                                                      \
+    X(MUL, x * z)                                                                      \
+    X(DIV, x / z)                                                                      \
+    X(MAX, (x > z) | (x != x) ? x : z) /* a NaN on either side wins */                 \
+    X(MIN, (x < z) | (x != x) ? x : z)
 /* clang-format on */
 
 /* Which function; index into qg_vector_row.map. */
@@ -53,6 +68,32 @@ enum qg_map {
 
 /* n elements; a and b are the operator's attributes, 0 where it has none. */
 typedef void qg_map_fn(const float *x, float *y, size_t n, float a, float b);
+
+/* Which function of two; index into qg_vector_row.pair. */
+enum qg_pair {
+#define X(id, f) QG_PAIR_##id,
+    QG_PAIR_F32(X)
+#undef X
+        QG_NPAIR
+};
+
+/* n elements; sa and sb are 0 (one number for all) or 1.  y may be a or b. */
+typedef void qg_pair_fn(const float *a, int64_t sa, const float *b, int64_t sb,
+                        float *y, size_t n);
+
+/* y = min(max(a + b, low), high), NaN stays; y may be a or b. */
+typedef void qg_add_clamped_fn(const float *a, const float *b, float *y, size_t n,
+                               float low, float high);
+
+/* y[i] = min(max((x[i] - mean[c]) * factor[c] + bias[c], low), high), c = i % period;
+ * NaN stays. */
+typedef struct qg_channel_norm {
+    int64_t period;
+    const float *mean, *factor, *bias; /* [period] */
+    float low, high;
+} qg_channel_norm;
+typedef void qg_channel_norm_fn(const qg_channel_norm *s, const float *x, float *y,
+                                int64_t n);
 
 /* Runs of n elements, [outer][n][inner] in memory, n > 0: y = softmax(x) or its
  * logarithm along the middle.  A NaN in a run makes all of it NaN; exponentials are
@@ -94,6 +135,9 @@ typedef struct qg_vector_row {
     const char *isa;         /* "plain C", "AVX2", "AVX-512" */
     bool (*supported)(void); /* by the CPU at hand */
     qg_map_fn *map[QG_NMAP];
+    qg_pair_fn *pair[QG_NPAIR];
+    qg_add_clamped_fn *add_clamped;
+    qg_channel_norm_fn *channel_norm;
     qg_softmax_fn *softmax;
     qg_product_fn *product;
     qg_sum_fn *sum;

@@ -25,6 +25,24 @@ INLINE float softplus(float x)
 /* Comparisons are false for NaN, so NaN stays NaN. */
 INLINE float unit(float x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
 
+enum {
+    LANES = 16,   /* of a maximum or sum along a row */
+    COLUMNS = 64, /* runs that are computed side by side */
+    SHORT = 16,   /* runs of fewer elements are turned into columns */
+    GROUP = 2048  /* elements that stay in the first cache between two loops */
+};
+
+/* Whether qg_exp_near_f32 takes x and -x for all n elements; no NaN among them. */
+INLINE bool all_near(const float *x, size_t n)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t u = qg_float_bits(x[i]) & 0x7fffffffu;
+        most = u > most ? u : most;
+    }
+    return most <= qg_float_bits(QG_EXP_NEAR);
+}
+
 /* clang-format off */
 #define X(id, f)                                                                       \
     TARGET static void map_##id(const float *in, float *out, size_t n, float a,        \
@@ -37,17 +55,88 @@ INLINE float unit(float x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
             out[i] = f;                                                                \
         }                                                                              \
     }
-QG_MAP_F32(X)
+QG_MAP_DIRECT_F32(X)
 #undef X
+
+/* Block by block: the short loop where all elements allow it. */
+#define X(id, wide_f, near_f)                                                          \
+    TARGET static void map_##id(const float *in, float *out, size_t n, float a,        \
+                                float b)                                               \
+    {                                                                                  \
+        (void)a, (void)b;                                                              \
+        for (size_t at = 0; at < n; at += GROUP) {                                     \
+            const size_t end = n - at < GROUP ? n : at + GROUP;                        \
+            if (all_near(in + at, end - at)) {                                         \
+                INDEPENDENT                                                            \
+                for (size_t i = at; i < end; i++) {                                    \
+                    const float x = in[i];                                             \
+                    out[i] = near_f;                                                   \
+                }                                                                      \
+                continue;                                                              \
+            }                                                                          \
+            INDEPENDENT                                                                \
+            for (size_t i = at; i < end; i++) {                                        \
+                const float x = in[i];                                                 \
+                out[i] = wide_f;                                                       \
+            }                                                                          \
+        }                                                                              \
+    }
+X(EXP, qg_exp_f32(x), qg_exp_near_f32(x))
+X(SIGMOID, qg_sigmoid_f32(x), qg_sigmoid_near_f32(x))
+#undef X
+
+#define LOOP(of_a, of_b, f)                                                            \
+    INDEPENDENT                                                                        \
+    for (size_t i = 0; i < n; i++) {                                                   \
+        const float x = of_a, z = of_b;                                                \
+        y[i] = f;                                                                      \
+    }
+#define X(id, f)                                                                       \
+    TARGET static void pair_##id(const float *a, int64_t sa, const float *b,           \
+                                 int64_t sb, float *y, size_t n)                       \
+    {                                                                                  \
+        const float a0 = n ? a[0] : 0, b0 = n ? b[0] : 0;                              \
+        if (sa && sb) {                                                                \
+            LOOP(a[i], b[i], f)                                                        \
+        } else if (sa) {                                                               \
+            LOOP(a[i], b0, f)                                                          \
+        } else if (sb) {                                                               \
+            LOOP(a0, b[i], f)                                                          \
+        } else {                                                                       \
+            LOOP(a0, b0, f)                                                            \
+        }                                                                              \
+    }
+QG_PAIR_F32(X)
+#undef X
+#undef LOOP
 /* clang-format on */
 
-enum {
-    LANES = 16,   /* of a maximum or sum along a row */
-    COLUMNS = 64, /* runs that are computed side by side */
-    SHORT = 16,   /* runs of fewer elements are turned into columns */
-    LONG = 256,   /* runs whose last few elements do not matter */
-    GROUP = 2048  /* elements that stay in the first cache between two loops */
-};
+TARGET static void add_clamped(const float *a, const float *b, float *y, size_t n,
+                               float low, float high)
+{
+    INDEPENDENT
+    for (size_t i = 0; i < n; i++) {
+        float v = a[i] + b[i];
+        v = v < low ? low : v;
+        y[i] = v > high ? high : v;
+    }
+}
+
+TARGET static void channel_norm(const qg_channel_norm *s, const float *x, float *y,
+                                int64_t n)
+{
+    const float *mean = s->mean, *factor = s->factor, *bias = s->bias;
+    const float low = s->low, high = s->high;
+    for (int64_t at = 0; at < n; at += s->period) {
+        const int64_t some = n - at < s->period ? n - at : s->period;
+        INDEPENDENT
+        for (int64_t i = 0; i < some; i++) {
+            float v = (x[at + i] - mean[i]) * factor[i] + bias[i];
+            v = v < low ? low : v;
+            y[at + i] = v > high ? high : v;
+        }
+    }
+}
 
 /* w <= COLUMNS runs side by side, elements of a run `step` apart. */
 INLINE void softmax_columns(const qg_softmax_shape *s, int64_t step, int64_t w,
@@ -81,22 +170,33 @@ INLINE void softmax_columns(const qg_softmax_shape *s, int64_t step, int64_t w,
     }
 }
 
-/* n >= LANES.  Exact in any order, but for NaN, which the sum finds again. */
+/* n >= LANES.  Exact in any order, but for NaN, which the sum finds again: four chains
+ * hide the latency of a comparison. */
 INLINE float row_max(const float *x, int64_t n)
 {
-    float lane[LANES];
-    int64_t i = LANES;
-    for (int j = 0; j < LANES; j++)
-        lane[j] = x[j];
+    float lane[4][LANES];
+    int64_t i = 0;
+    for (int c = 0; c < 4; c++)
+        for (int j = 0; j < LANES; j++)
+            lane[c][j] = x[j];
+    for (; i + 4 * LANES <= n; i += 4 * LANES)
+        for (int c = 0; c < 4; c++)
+            for (int j = 0; j < LANES; j++)
+                lane[c][j] = x[i + c * LANES + j] > lane[c][j] ? x[i + c * LANES + j]
+                                                               : lane[c][j];
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++)
-            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+            lane[0][j] = x[i + j] > lane[0][j] ? x[i + j] : lane[0][j];
     for (int j = 0; i < n; i++, j++)
-        lane[j] = x[i] > lane[j] ? x[i] : lane[j];
+        lane[0][j] = x[i] > lane[0][j] ? x[i] : lane[0][j];
+    for (int c = 1; c < 4; c++)
+        for (int j = 0; j < LANES; j++)
+            lane[0][j] = lane[c][j] > lane[0][j] ? lane[c][j] : lane[0][j];
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int j = 0; j < half; j++)
-            lane[j] = lane[j + half] > lane[j] ? lane[j + half] : lane[j];
-    return lane[0];
+            lane[0][j] =
+                lane[0][j + half] > lane[0][j] ? lane[0][j + half] : lane[0][j];
+    return lane[0][0];
 }
 
 /* Of x, or of its exponentials.
@@ -117,7 +217,11 @@ INLINE double row_sum(bool exps, const float *x, int64_t n)
     return lane[0];
 }
 
-TARGET static double sum(const float *x, int64_t n) { return row_sum(false, x, n); }
+/* Alone, so that the lanes stay in registers. */
+TARGET static __attribute__((noinline)) double sum(const float *x, int64_t n)
+{
+    return row_sum(false, x, n);
+}
 
 /* As row_sum. */
 TARGET static double squares(const float *x, int64_t n, double mean)
@@ -159,31 +263,22 @@ TARGET static void standardize(const qg_standard *s, const float *x, float *y,
         standardize_row(s, false, s->bias != NULL, x, y, n);
 }
 
-/* y = x - max, or already the exponential. */
-INLINE void softmax_shift(bool exps, const float *x, float *y, int64_t n)
-{
-    const float m = row_max(x, n);
-    INDEPENDENT
-    for (int64_t i = 0; i < n; i++)
-        y[i] = exps ? qg_exp_f32(x[i] - m) : x[i] - m;
-}
-
-/* Some runs of n >= LANES neighbours; exp goes over all short ones at once. */
+/* Some runs of n >= LANES neighbours; exp goes over all of them at once. */
 INLINE void softmax_rows(const qg_softmax_shape *s, int64_t rows, const float *x,
                          float *y)
 {
     const int64_t n = s->n, all = rows * n;
-    const bool at_once = !s->log && n >= LONG;
-    for (int64_t at = 0; at < all; at += n)
-        if (at_once)
-            softmax_shift(true, x + at, y + at, n);
-        else
-            softmax_shift(false, x + at, y + at, n);
-    if (!s->log && !at_once)
+    for (int64_t at = 0; at < all; at += n) {
+        const float m = row_max(x + at, n);
+        INDEPENDENT
+        for (int64_t i = at; i < at + n; i++)
+            y[i] = x[i] - m;
+    }
+    if (!s->log)
         map_EXP(y, y, (size_t)all, 0, 0);
     for (int64_t at = 0; at < all; at += n) {
-        const double sum = row_sum(s->log, y + at, n);
-        const float by = s->log ? qg_log_f32((float)sum) : (float)(1 / sum);
+        const double total = s->log ? row_sum(true, y + at, n) : sum(y + at, n);
+        const float by = s->log ? qg_log_f32((float)total) : (float)(1 / total);
         INDEPENDENT
         for (int64_t i = at; i < at + n; i++)
             y[i] = s->log ? y[i] - by : y[i] * by;
@@ -282,10 +377,12 @@ TARGET static void product(const qg_panels *w, int64_t rows, const float *x, flo
     }
 }
 
-#define X(id, f) [QG_MAP_##id] = map_##id,
+#define X(id, f)  [QG_MAP_##id] = map_##id,
+#define XP(id, f) [QG_PAIR_##id] = pair_##id,
 #define ROW(isa)                                                                       \
     {                                                                                  \
-        isa, supported, { QG_MAP_F32(X) }, softmax, product, sum, squares, standardize \
+        isa, supported, { QG_MAP_F32(X) }, { QG_PAIR_F32(XP) }, add_clamped,           \
+            channel_norm, softmax, product, sum, squares, standardize                  \
     }
 
 #endif

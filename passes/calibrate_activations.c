@@ -90,6 +90,8 @@ static qg_status run(qg_pass_env *env)
     QG_TRY(choose(env, endpoint, &c.n_endpoint));
     qg_status s = qg_calibrate_run(env->ctx, &c, &env->calibrated);
     env->changed += env->calibrated.changed;
+    for (size_t i = 0; s == QG_OK && i < env->calibrated.masked.n; i++)
+        s = qg_vec_push(env->ctx, a, &env->masked, env->calibrated.masked.at[i]);
     return s == QG_OK && how.watching.after ? how.watching.after(env, NULL) : s;
 }
 

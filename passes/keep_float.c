@@ -69,24 +69,13 @@ static void spread(const floating *f, const char **by, bool forward)
     }
 }
 
-/* Counts as a change of the pass; the journal has the author of `release`. */
-static qg_status make_float(floating *f, qg_tqc *t)
-{
-    f->env->changed++;
-    QG_TRY(qg_tqc_detach(f->env->quant, t));
-    return qg_tqc_set_state(f->env->quant, t, QG_TQC_FP32);
-}
-
-/* Followers leave first: then the root is alone.  The whole ring of members, the root
- * last.  `by` is the rule, as author of the journal's entries and as a pattern that
- * matched. */
+/* The whole group.  `by` is the rule, as author of the journal's entries and as a
+ * pattern that matched. */
 static qg_status release(floating *f, qg_tqc *root, const char *by)
 {
     QG_TRY(qg_pass_author(f->env, by));
     QG_TRY(qg_pass_matched(f->env, by));
-    while (root->next != root)
-        QG_TRY(make_float(f, root->next));
-    return make_float(f, root);
+    return qg_tqc_release(f->env->quant, root, &f->env->changed);
 }
 
 /* Rules are announced as patterns first, so that one without effect is reported.

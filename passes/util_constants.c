@@ -2,7 +2,18 @@
 
 #include <assert.h>
 
+#include "engine/calib/calibrate.h"
 #include "engine/calib/observe.h"
+
+/* A mask of -inf, as attention adds or selects it, has no scale: it stays in float, as
+ * ONNX Runtime leaves Where whose inputs are not both quantized
+ * (onnxruntime/quantization/operators/where.py, QDQWhere). */
+static qg_status leave_float(qg_pass_env *env, qg_tqc *t)
+{
+    uint32_t changed = 0; /* the caller counts t */
+    QG_TRY(qg_vec_push(env->ctx, env->graph->arena, &env->masked, t));
+    return qg_tqc_release(env->quant, t, &changed);
+}
 
 /* A constant is one sample; an empty constant stays float. */
 static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
@@ -15,6 +26,8 @@ static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
     QG_TRY(qg_observe_begin(env->ctx, t, x, 1, &o));
     qg_status s = qg_observe_tensor(env->ctx, &o, x,
                                     qg_range_quirks(env->quant->quirks), scratch, &p);
+    if (s == QG_ENUMERIC && qg_holds_mask(qg_tqc_value(t), x))
+        return leave_float(env, t);
     if (s == QG_ENUMERIC) {
         char at[QG_ENDPOINT_TEXT];
         return qg_fail(

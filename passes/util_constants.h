@@ -7,7 +7,8 @@
 #include "engine/pass/pass.h"
 
 /* Calibrates every constant in INITIAL except those that wait (NULL: none waits).
- * QG_ENUMERIC when a constant contains NaN or infinity; the message names it. */
+ * One with a mask of -inf stays in float and is added to env->masked.
+ * QG_ENUMERIC names a constant that contains NaN or another infinity. */
 QG_NODISCARD qg_status qg_calibrate_constants(qg_pass_env *env,
                                               bool (*waits)(const qg_ctx *ctx,
                                                             const qg_tqc *t));

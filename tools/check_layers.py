@@ -38,10 +38,12 @@ MAY = {  # room: the rooms that it may include, of those above it
     "analysis":       [],
     "lint":           [],
     "device":         [],
+    "learn":          [],
     "embed":          [],
     "tools":          ["api"],
 }
-ABOVE = ("session", "analysis", "lint", "device", "embed")  # rooms that may include all above them
+# rooms that may include all above them
+ABOVE = ("session", "analysis", "lint", "device", "learn", "embed")
 for name in ABOVE:
     MAY[name] = list(MAY)[:list(MAY).index(name)]
 THIRD = [  # third-party header, the files that may see it

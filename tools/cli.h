@@ -44,11 +44,12 @@ typedef struct cli_arguments {
     const char *scheme, *variant, *range, *rounding, *scale, *offset;
     size_t bits, exponent_bits, block, raise_to;
     int axis; /* INT_MIN: not given */
-    const char *format, *weights, *placement, *float_type, *report, *model;
+    const char *format, *weights, *placement, *float_type, *version, *names, *report,
+        *model;
     const char *stats, *slice, *channels;
     const char *target, *sarif;
-    const char *select, *against, *between;
-    size_t seed, max_mem, max_nodes, max_ratio;
+    const char *select, *against, *between, *from, *method, *block_name, *rate;
+    size_t seed, steps, max_mem, max_nodes, max_ratio;
     bool end_to_end, fix;
     bool resume, any_kernels;
     bool narrow, codes, whole, strict;
@@ -91,9 +92,11 @@ typedef struct cli_option {
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
-    X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(SEED) X(TRACE) X(YAML)     \
+    X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(FROM) X(SEED) X(TRACE) X(YAML)     \
+    X(METHOD) X(STEPS) X(RATE) X(BLOCK_NAME)                                   \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
+    X(FORMAT_VERSION) X(NAMES)                                                 \
     X(MODEL) X(TARGET) X(SARIF) X(FIX)                                         \
     X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)            \
     X(MAX_RATIO) X(HELP)
@@ -126,6 +129,7 @@ typedef struct cli_verb {
     const char *example;
     cli_question *ask;             /* for the model given as first file; or */
     int (*run)(const cli_call *c); /* returns an exit status */
+    FILE *err; /* of a copy of the row in another program: bare messages; else NULL */
 } cli_verb;
 
 /* A line on stderr that is overwritten during the work. */
@@ -134,6 +138,25 @@ typedef struct cli_bar {
     size_t done, total; /* displayed progress */
 } cli_bar;
 
+/* A model that stands for a word of argv, compared by address. */
+typedef struct cli_lent {
+    const char *word;
+    qg_model *model;
+} cli_lent;
+
+/* A verb that runs inside another program (bindings/python/native/verbs.c), which lends
+ * it models and samples, and takes what the command would print or save. */
+typedef struct cli_host {
+    const cli_lent *lent; /* [n_lent] */
+    size_t n_lent;
+    const qg_source *source; /* the samples that --data stands for; NULL: read DATA */
+    const char *data;        /* the word of argv that stands for them */
+    qg_progress progress;
+    qg_status status;  /* of the work; its message is that of the context */
+    qg_report *report; /* the answer; NULL: none */
+    qg_model *made;    /* instead of a saved snapshot; may be one that was lent */
+} cli_host;
+
 /* One run of a verb.
  * All borrowed; ctx is closed by main. */
 struct cli_call {
@@ -141,6 +164,7 @@ struct cli_call {
     const cli_arguments *args;
     qg_ctx *ctx;
     cli_bar *bar;
+    cli_host *host; /* NULL: the command */
 };
 
 extern const cli_verb cli_verbs[]; /* ends with a row whose name is NULL */
@@ -161,11 +185,21 @@ void cli_arguments_free(cli_arguments *a);
 int cli_answer(const cli_call *c, qg_status s, qg_report *r);
 /* Opens a model or snapshot with the shapes of the command line. */
 QG_NODISCARD qg_status cli_open(const cli_call *c, const char *path, qg_model **out);
+/* Closes a model of cli_open unless a host has it; NULL is fine. */
+void cli_close(const cli_call *c, qg_model *m);
+/* Saves a snapshot to --output, or gives it to the host, which may leave out --output.
+ * NULL or a fault of the folder: cli_snapshot_fault. */
+QG_NODISCARD qg_status cli_save(const cli_call *c, qg_model *m);
+const char *cli_save_fault(const cli_call *c);
 /* Opens the model, calls the question, prints the answer and closes the model.  Returns
  * the exit status. */
 int cli_ask(const cli_call *c, const char *path, cli_question *ask);
 /* "output 'PATH': cannot be written: FAULT". */
 int cli_refuse_output(const cli_call *c, const char *fault);
+
+/* Prints text that can hold names from files: control characters except newline and tab
+ * become \xNN, so that no name reaches the terminal as a command. */
+void cli_print(FILE *f, const char *text);
 
 /* --- verbs of cli_formats.c and cli_stats.c --- */
 cli_question cli_export;
@@ -179,6 +213,7 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);
+int cli_tune(const cli_call *c);
 cli_question cli_compare, cli_price;
 int cli_lint(const cli_call *c);
 int cli_switch(const cli_call *c);
@@ -191,10 +226,7 @@ int cli_trace(const cli_call *c);
 int cli_diverge(const cli_call *c);
 int cli_fit(const cli_call *c);
 int cli_probe(const cli_call *c);
-
-/* Prints text that can hold names from files: control characters except newline and tab
- * become \xNN, so that no name reaches the terminal as a command. */
-void cli_print(FILE *f, const char *text);
+int cli_infer_backend(const cli_call *c);
 
 /* "qg: VERB: MESSAGE" on stderr; returns CLI_FAILED or CLI_USAGE (which points to
  * --help). */

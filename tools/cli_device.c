@@ -1,5 +1,5 @@
 /* cli_device.c -- verbs that compare with the outputs of a device: trace, diverge, fit,
- * probe. */
+ * probe, infer-backend. */
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ int cli_diverge(const cli_call *c)
     bool same =
         s == QG_OK && qg_report_number(r, "differing", &differing) && differing == 0;
     int status = cli_answer(c, s, r);
-    qg_model_close(m);
+    cli_close(c, m);
     return status == CLI_OK && !same ? CLI_FAILED : status;
 }
 
@@ -89,3 +89,18 @@ static qg_status probe(const cli_call *c, qg_model *m, qg_report **r)
 }
 
 int cli_probe(const cli_call *c) { return cli_ask(c, c->args->file.at[0], probe); }
+
+/* --output is the backend file to write; none: the report alone. */
+static qg_status infer_backend(const cli_call *c, qg_model *m, qg_report **r)
+{
+    qg_infer_options o;
+    qg_infer_options_init(&o, sizeof o);
+    o.work = cli_workload(c);
+    o.from = c->args->from;
+    return qg_model_infer_backend(m, &o, c->args->against, c->args->output, r);
+}
+
+int cli_infer_backend(const cli_call *c)
+{
+    return cli_ask(c, c->args->file.at[0], infer_backend);
+}

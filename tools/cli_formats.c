@@ -10,6 +10,9 @@ qg_status cli_export(const cli_call *c, qg_model *m, qg_report **r)
     o.weights = a->weights;
     o.placement = a->placement;
     o.float_type = a->float_type;
+    o.version = a->version;
+    o.names = a->names;
+    o.quirks = a->quirks;
     o.strict = a->strict;
     o.report = a->report;
     return qg_model_export(m, &o, a->output, r);
@@ -20,14 +23,14 @@ int cli_import(const cli_call *c)
     const cli_arguments *a = c->args;
     qg_model *m = NULL;
     qg_report *r = NULL;
-    const char *fault = cli_snapshot_fault(a->output);
+    const char *fault = cli_save_fault(c);
     if (fault)
         return cli_refuse_output(c, fault);
     qg_status s = qg_model_import(c->ctx, a->file.at[0], a->format, a->model, &m, &r);
     if (s == QG_OK)
-        s = qg_model_save(m, a->output);
+        s = cli_save(c, m);
     int status = cli_answer(c, s, r);
-    qg_model_close(m);
+    cli_close(c, m);
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* cli_laboratory.c -- verbs for experiments: sensitivity, price, compare, switch. */
+/* cli_laboratory.c -- verbs for experiments: sensitivity, price, compare, tune, switch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,12 +106,42 @@ int cli_lint(const cli_call *c)
     return status == CLI_OK && any ? CLI_FINDINGS : status;
 }
 
+/* The snapshot is written when it is better. */
+static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
+{
+    const cli_arguments *a = c->args;
+    qg_tune_options o;
+    qg_tune_options_init(&o, sizeof o);
+    o.work = cli_workload(c);
+    o.method = a->method;
+    o.block = a->block_name;
+    o.steps = a->steps;
+    o.seed = a->seed;
+    if (a->rate)
+        (void)read_budget(a->rate, &o.rate); /* checked below */
+    qg_status s = qg_model_tune(m, &o, r);
+    const qg_cell *changed = s == QG_OK ? qg_report_fact(*r, "changed") : NULL;
+    return changed && changed->number != 0 ? qg_model_save(m, a->output) : s;
+}
+
+int cli_tune(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    double rate = 1;
+    if (a->rate && !(read_budget(a->rate, &rate) && rate > 0))
+        return cli_usage(c->verb, "--lr: '%s', expected a number above 0", a->rate);
+    const char *fault = cli_snapshot_fault(a->output);
+    if (fault)
+        return cli_refuse_output(c, fault);
+    return cli_ask(c, a->file.at[0], ask_tune);
+}
+
 int cli_switch(const cli_call *c)
 {
     const cli_arguments *a = c->args;
     qg_model *m = NULL;
     size_t total = 0;
-    const char *fault = cli_snapshot_fault(a->output);
+    const char *fault = cli_save_fault(c);
     if (fault)
         return cli_refuse_output(c, fault);
     qg_status s = cli_open(c, a->file.at[0], &m);
@@ -121,11 +151,12 @@ int cli_switch(const cli_call *c)
         total += changed;
     }
     if (s == QG_OK)
-        s = qg_model_save(m, a->output);
-    if (s == QG_OK && a->json)
+        s = cli_save(c, m);
+    if (s == QG_OK && a->json && !c->host)
         (void)printf("{\n  \"report\": \"switch\",\n  \"changed\": %zu\n}\n", total);
-    else if (s == QG_OK)
+    else if (s == QG_OK && !c->host)
         (void)printf("changed  %zu endpoints\nwritten  %s\n", total, a->output);
-    qg_model_close(m);
-    return cli_answer(c, s, NULL);
+    int status = cli_answer(c, s, NULL);
+    cli_close(c, m);
+    return status;
 }

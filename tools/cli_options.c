@@ -139,6 +139,10 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "for: ort, trt or openvino; default: the backend's" },
     [CLI_O_FLOAT] = { NAMED("float", 0, "TYPE"), TEXT(float_type),
         .help = "16-bit floats: auto, model (as there) or float32" },
+    [CLI_O_FORMAT_VERSION] = { NAMED("version", 0, "VERSION"), TEXT(version),
+        .help = "of the format: aimet, tensorrt-cache" },
+    [CLI_O_NAMES] = { NAMED("names", 0, "FILE.param"), TEXT(names),
+        .help = "ncnn-table: for the layers of this network" },
     [CLI_O_STRICT] = { NAMED("strict", 0, NULL), FLAG(strict),
         .help = "fail when the format cannot represent everything" },
     [CLI_O_REPORT] = { NAMED("report", 0, "FILE"), TEXT(report),
@@ -151,10 +155,20 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "compare whole runs instead of each node on its own" },
     [CLI_O_BETWEEN] = { NAMED("between", 0, "P1,P2"), TEXT(between),
         .help = "two profiles to tell apart" },
+    [CLI_O_FROM] = { NAMED("from", 0, "BACKEND"), TEXT(from),
+        .help = "begin with this one; default: the nearest of all" },
     [CLI_O_SEED] = { NAMED("seed", 0, "N"), NUMBER(seed),
         .help = "of the search; default 1" },
+    [CLI_O_METHOD] = { NAMED("method", 0, "NAME"), TEXT(method),
+        .help = "lsq (default), adaquant, adaround, brecq, bias" },
+    [CLI_O_STEPS] = { NAMED("steps", 0, "N"), NUMBER(steps),
+        .help = "steps of every block; default: the method's" },
+    [CLI_O_RATE] = { NAMED("lr", 0, "X"), TEXT(rate),
+        .help = "learning rate; default: the method's" },
+    [CLI_O_BLOCK_NAME] = { NAMED("block", 0, "NAME"), TEXT(block_name),
+        .help = "only the block of this name" },
     [CLI_O_YAML] = { NAMED("output", 'o', "FILE.yaml"), TEXT(output),
-        .help = "write the composed profile" },
+        .help = "write the profile or backend found" },
     [CLI_O_TRACE] = { NAMED("output", 'o', "TRACE"), TEXT(output),
         .help = "trace.npz, or a folder" },
     [CLI_O_FILE] = { NAMED("output", 'o', "FILE"), TEXT(output),
@@ -202,6 +216,10 @@ int cli_fail(const cli_verb *verb, const char *message)
 {
     size_t n = verb ? strlen(verb->name) : 0;
     bool said = n && strncmp(message, verb->name, n) == 0 && message[n] == ':';
+    if (verb && verb->err) {
+        (void)fputs(message, verb->err);
+        return CLI_FAILED;
+    }
     (void)fprintf(stderr, "qg: %s%s", verb && !said ? verb->name : "",
                   verb && !said ? ": " : "");
     cli_print(stderr, message);
@@ -212,10 +230,14 @@ int cli_fail(const cli_verb *verb, const char *message)
 int cli_usage(const cli_verb *verb, const char *fmt, ...)
 {
     va_list args;
-    (void)fprintf(stderr, "qg: %s%s", verb ? verb->name : "", verb ? ": " : "");
+    bool bare = verb && verb->err;
+    if (!bare)
+        (void)fprintf(stderr, "qg: %s%s", verb ? verb->name : "", verb ? ": " : "");
     va_start(args, fmt);
-    (void)vfprintf(stderr, fmt, args);
+    (void)vfprintf(bare ? verb->err : stderr, fmt, args);
     va_end(args);
+    if (bare)
+        return CLI_USAGE;
     (void)fprintf(stderr, "\nsee `qg %s%s`\n", verb ? verb->name : "help",
                   verb ? " --help" : "");
     return CLI_USAGE;

@@ -73,3 +73,24 @@ const char *cli_snapshot_fault(const char *path)
                "new folder or a snapshot to replace";
     return NULL;
 }
+
+/* The length of a control character in UTF-8 at s: C0 except newline and tab, DEL, or
+ * C1; 0: another character. */
+static size_t control(const unsigned char *s)
+{
+    if ((s[0] < 0x20 && s[0] != '\n' && s[0] != '\t') || s[0] == 0x7f)
+        return 1;
+    return s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0 ? 2 : 0;
+}
+
+void cli_print(FILE *f, const char *text)
+{
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        size_t n = control(s);
+        for (size_t i = 0; i < n; i++)
+            (void)fprintf(f, "\\x%02x", s[i]);
+        if (n == 0)
+            (void)fputc(*s, f);
+        s += n ? n : 1;
+    }
+}

@@ -5,8 +5,20 @@
 
 /* --- shared by verbs --- */
 
+/* The host gets the report instead of a page. */
+static int give(cli_host *host, qg_status s, qg_report *r)
+{
+    host->status = s;
+    host->report = s == QG_OK ? r : NULL;
+    if (s != QG_OK)
+        qg_report_free(r);
+    return s == QG_OK ? CLI_OK : CLI_FAILED;
+}
+
 int cli_answer(const cli_call *c, qg_status s, qg_report *r)
 {
+    if (c->host)
+        return give(c->host, s, r);
     int status = CLI_OK;
     const char *text = "";
     enum qg_detail detail = c->args->all       ? QG_DETAIL_ALL
@@ -38,10 +50,37 @@ int cli_refuse_output(const cli_call *c, const char *fault)
 qg_status cli_open(const cli_call *c, const char *path, qg_model **out)
 {
     qg_model_options o;
+    for (size_t i = 0; c->host && i < c->host->n_lent; i++)
+        if (c->host->lent[i].word == path) {
+            *out = c->host->lent[i].model;
+            return QG_OK;
+        }
     qg_model_options_init(&o, sizeof o);
     o.shape = c->args->shape.at;
     o.n_shape = c->args->shape.n;
     return qg_model_open(c->ctx, path, &o, out);
+}
+
+void cli_close(const cli_call *c, qg_model *m)
+{
+    bool kept = c->host && c->host->made == m;
+    for (size_t i = 0; c->host && i < c->host->n_lent; i++)
+        kept = kept || c->host->lent[i].model == m;
+    if (!kept)
+        qg_model_close(m);
+}
+
+qg_status cli_save(const cli_call *c, qg_model *m)
+{
+    qg_status s = c->args->output ? qg_model_save(m, c->args->output) : QG_OK;
+    if (s == QG_OK && c->host)
+        c->host->made = m;
+    return s;
+}
+
+const char *cli_save_fault(const cli_call *c)
+{
+    return c->args->output ? cli_snapshot_fault(c->args->output) : NULL;
 }
 
 int cli_ask(const cli_call *c, const char *path, cli_question *ask)
@@ -52,19 +91,22 @@ int cli_ask(const cli_call *c, const char *path, cli_question *ask)
     if (s == QG_OK)
         s = ask(c, m, &r);
     int status = cli_answer(c, s, r);
-    qg_model_close(m);
+    cli_close(c, m);
     return status;
 }
 
 qg_workload cli_workload(const cli_call *c)
 {
     const cli_arguments *a = c->args;
-    return (qg_workload){ .data = a->data,
+    const cli_host *host = c->host;
+    bool arrays = host && a->data && a->data == host->data;
+    return (qg_workload){ .data = arrays ? NULL : a->data,
                           .samples = a->samples,
                           .jobs = (unsigned)a->jobs,
                           .reference_kernels =
                               a->kernels && strcmp(a->kernels, "reference") == 0,
-                          .progress = cli_progress(c->bar) };
+                          .progress = host ? host->progress : cli_progress(c->bar),
+                          .source = arrays ? host->source : NULL };
 }
 
 /* --- quantize --- */
@@ -92,20 +134,20 @@ static qg_status quantize_and_save(const cli_call *c, qg_model *m, qg_report **r
     qg_quantize_options o;
     cli_quantize_options(c, &o);
     qg_status s = qg_model_quantize(m, &o, r);
-    return s == QG_OK ? qg_model_save(m, c->args->output) : s;
+    return s == QG_OK ? cli_save(c, m) : s;
 }
 
 static int quantize(const cli_call *c)
 {
     const cli_arguments *a = c->args;
-    const char *fault = cli_snapshot_fault(a->output);
+    const char *fault = cli_save_fault(c);
     if (fault)
         return cli_refuse_output(c, fault);
     if (!a->data == !a->stats)
         return cli_usage(c->verb, a->data ? "expected -d DATA or --stats FILE, not both"
                                           : "expected -d DATA or --stats FILE");
     int status = cli_ask(c, a->file.at[0], quantize_and_save);
-    if (status == CLI_OK && !a->json)
+    if (status == CLI_OK && !a->json && !c->host)
         (void)printf("\nwritten: %s\n", a->output);
     return status;
 }
@@ -201,8 +243,8 @@ static int diff(const cli_call *c)
         s = qg_model_diff(first, second, &r);
     bool same = r && qg_report_number(r, "identical", &identical) && identical == 1;
     int status = cli_answer(c, s, r);
-    qg_model_close(first);
-    qg_model_close(second);
+    cli_close(c, first);
+    cli_close(c, second);
     return status == CLI_OK && !same ? CLI_FINDINGS : status;
 }
 
@@ -329,6 +371,7 @@ const cli_verb cli_verbs[] = {
       .summary = "write a snapshot in the format of another tool",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(FLOAT),
+               TAKES(FORMAT_VERSION), TAKES(NAMES), TAKES(QUIRKS),
                TAKES(STRICT), TAKES(REPORT), NEEDS(FILE) },
       .about = "Reports, per endpoint, the quantization details that the format\n"
                "cannot represent.",
@@ -441,6 +484,28 @@ const cli_verb cli_verbs[] = {
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg probe snapshot --between tflite-reference,tflite-xnnpack -o x.npy",
       .run = cli_probe },
+    { .name = "infer-backend",
+      .summary = "write a backend file from the tensors of a device",
+      FILES("MODEL.onnx", 1, 1),
+      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(FROM), TAKES(YAML) },
+      .about = "Which values the device rounds and to which grids, what it fuses,\n"
+               "what shares a grid.  The file extends the nearest shipped backend;\n"
+               "its decisions that the dump does not show are listed.\n"
+               "\n" DATA_FORMS,
+      .example = "qg infer-backend model.onnx -d x.npy --against dump.npz -o mine.yaml",
+      .run = cli_infer_backend },
+    { .name = "tune",
+      .summary = "learn weights, biases and step sizes, block by block",
+      FILES("SNAPSHOT", 1, 1),
+      .use = { NEEDS(DATA), RUNS, TAKES(METHOD), TAKES(STEPS), TAKES(RATE),
+               TAKES(BLOCK_NAME), TAKES(SEED), NEEDS(SNAPSHOT) },
+      .about = "Each block learns to give the outputs of the float network, from what\n"
+               "the blocks before it give.  No labels are needed.  A quarter of the\n"
+               "samples is held back to judge: a block that is no better there stays\n"
+               "as it was, and when the network is no better nothing is written.\n"
+               "\n" DATA_FORMS,
+      .example = "qg tune snapshot -d calib.npy --method lsq -o tuned",
+      .run = cli_tune },
     { .name = "switch",
       .summary = "disable endpoints of a snapshot, or restore them",
       FILES("SNAPSHOT", 1, 1),

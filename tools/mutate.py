@@ -4,12 +4,15 @@ defects into engine and passes, one at a time, and counts those that a test noti
 
 COVERAGE is a build of tools/coverage.sh.  The sample is drawn with a fixed seed from all
 places, before any test is chosen; the tests of a mutant are those that execute its line,
-quickest first, each run alone in that build to see what it executes.  Mutants are built
-from a copy of the tree, so that the checkout stays as it is.
+quickest first, each run alone in that build to see what it executes: first the suites in
+C, then, for the mutants that they leave, the scripts.  Mutants are built from a copy of
+the tree, so that the checkout stays as it is.
 
-A mutant is killed when a test fails or runs too long; one that does not compile is
-replaced by the next place.  Survivors are printed as a patch of one line."""
+A mutant is killed when a test fails or runs too long; one that does not compile, or
+compiles to the same code, is replaced by the next place.  Survivors are printed as a patch
+of one line."""
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -41,9 +44,13 @@ EDITS = [  # what, found in code, replacement
 ]
 
 
+sound = set()  # tests that were seen to pass without a mutant
+
+
 class Mutant:
     def __init__(self, path, line, what, old, new):
         self.path, self.line, self.what, self.old, self.new = path, line, what, old, new
+        self.tests, self.tried, self.cut = [], 0, False
 
     def __str__(self):
         return f"{self.path}:{self.line}: {self.what}\n  -{self.old}\n  +{self.new}"
@@ -97,16 +104,15 @@ def executed(gcda, build, kept):
                     yield line["line_number"], line["count"]
 
 
-def coverage(build, mutants, seconds, wanted):
+def objects_of(build, path):
+    """Counts of the copies of one file: plain, sanitized, of the arrays' library."""
+    return [n.with_suffix(".gcda") for n in build.glob(f"CMakeFiles/*.dir/{path}.gcno")]
+
+
+def coverage(build, tests, mutants, seconds):
     """Appends to mutant.tests: (seconds, name) of each test that executes its line."""
-    objects = {}
-    for m in mutants:
-        m.tests = []
-        for gcno in build.glob(f"CMakeFiles/*.dir/{m.path}.gcno"):
-            objects.setdefault(m.path, set()).add(gcno.with_suffix(".gcda"))
-    for name, command, folder, env in tests_of(build):
-        if not re.search(wanted, name):
-            continue
+    objects = {m.path: objects_of(build, m.path) for m in mutants}
+    for name, command, folder, env in tests:
         kept = pathlib.Path(tempfile.mkdtemp())
         start = time.monotonic()
         try:
@@ -152,34 +158,90 @@ def moved(test, build, tree):
                   {k: move(v) for k, v in env.items()})
 
 
-def judge(tree, m, known, seconds):
-    """"killed by X", "survived", or "invalid"."""
+def ninja(tree, *words):
+    return subprocess.run(["ninja", "-C", str(tree / "build"), *words],
+                          capture_output=True, text=True)
+
+
+def code_of(tree, path):
+    """A digest of the code of the plain copies of a file; None: it does not compile."""
+    objects = re.findall(rf"^(\S+(?<!_san)\.dir/{re.escape(path)}\.o):",
+                         ninja(tree, "-t", "targets", "all").stdout, re.M)
+    if ninja(tree, *objects).returncode:
+        return None
+    return hashlib.sha256(b"".join((tree / "build" / o).read_bytes()
+                                   for o in objects)).digest()
+
+
+def write_line(tree, m, line):
     file = tree / m.path
-    text = file.read_text()
-    lines = text.splitlines(keepends=True)
-    lines[m.line - 1] = m.new + "\n"
+    lines = file.read_text().splitlines(keepends=True)
+    lines[m.line - 1] = line + "\n"
     file.write_text("".join(lines))
-    end = time.monotonic() + seconds
+
+
+def is_real(tree, m):
+    """Compiles, and to other code than the original."""
+    before = code_of(tree, m.path)
+    write_line(tree, m, m.new)
+    after = code_of(tree, m.path)
+    write_line(tree, m, m.old)
+    return after is not None and after != before
+
+
+def fails(tree, test, seconds):
+    """Builds and runs a test in the copy: why it fails, or None."""
+    command, folder, env = test
+    if ninja(tree, target_of(command)).returncode:
+        return "it does not compile"
     try:
-        for taken, name in sorted(m.tests):
-            command, folder, env = known[name]
-            built = subprocess.run(["ninja", "-C", str(tree / "build"), target_of(command)],
-                                   capture_output=True, text=True)
-            if built.returncode:
-                return "invalid"
-            try:
-                got = subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL,
-                                     stderr=subprocess.DEVNULL, timeout=10 * taken + 10,
-                                     env={**os.environ, **env})
-            except subprocess.TimeoutExpired:
-                return f"killed by {name} (time)"
-            if got.returncode not in (0, 77):
-                return f"killed by {name}"
-            if time.monotonic() > end:
-                return f"survived ({seconds} s of its {len(m.tests)} tests)"
-        return f"survived ({len(m.tests)} tests)"
-    finally:
-        file.write_text(text)
+        got = subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, timeout=seconds,
+                             env={**os.environ, **env})
+    except subprocess.TimeoutExpired:
+        return "time"
+    return None if got.returncode in (0, 77) else f"status {got.returncode}"
+
+
+def judge(tree, m, known, seconds):
+    """The test that kills it, or None: all of its tests pass, or time is up.  A test that
+    fails without the mutant, too, is no test: it is dropped from `known`."""
+    end = time.monotonic() + seconds
+    for taken, name in sorted(m.tests):
+        if name not in known:
+            continue
+        write_line(tree, m, m.new)
+        why = fails(tree, known[name], 10 * taken + 10)
+        write_line(tree, m, m.old)
+        if why and name not in sound:
+            if fails(tree, known[name], 10 * taken + 10):
+                print(f"{name} fails without a mutant, too: {why}", flush=True)
+                del known[name]
+                continue
+            sound.add(name)
+        if why:
+            return f"{name} ({why})"
+        if time.monotonic() > end:
+            m.cut = True
+            return None
+    return None
+
+
+def round_of(tree, left, tests, build, seconds):
+    """The mutants that these tests leave alive."""
+    for m in left:
+        m.tests = []
+    coverage(build, tests, left, seconds)
+    known = dict(moved(t, build, tree) for t in tests)
+    alive = []
+    for m in left:
+        killer = judge(tree, m, known, seconds)
+        m.tried += len(m.tests)
+        if killer:
+            print(f"{m}\n  killed by {killer}", flush=True)
+        else:
+            alive.append(m)
+    return alive
 
 
 def main():
@@ -191,29 +253,30 @@ def main():
     parser.add_argument("--seconds", type=int, default=SECONDS)
     parser.add_argument("coverage", type=pathlib.Path)
     o = parser.parse_args()
+    build = o.coverage.resolve()
     drawn = [m for m in places() if o.only in m.path]
     print(f"{len(drawn)} places, seed {o.seed}", flush=True)
     random.Random(o.seed).shuffle(drawn)
-    drawn = drawn[:o.count + o.count // 4]
-    coverage(o.coverage.resolve(), drawn, o.seconds, o.tests)
-    killed, survived = 0, []
+    tests = [t for t in tests_of(build) if re.search(o.tests, t[0])]
+    scripts = [t for t in tests if t[0].startswith("scripts/")]
+    suites = [t for t in tests if not t[0].startswith("scripts/")]
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder)
         copy_tree(tree)
-        build = o.coverage.resolve()
-        known = dict(moved(t, build, tree) for t in tests_of(build))
-        for m in drawn:
-            if killed + len(survived) == o.count:
-                break
-            verdict = judge(tree, m, known, o.seconds)
-            print(f"{m}\n  {verdict}", flush=True)
-            killed += verdict.startswith("killed")
-            if verdict.startswith("survived"):
-                survived.append(m)
-    tried = killed + len(survived)
-    print(f"\n{tried} mutants, {killed} killed ({100 * killed / max(tried, 1):.0f} %), "
-          f"{len(survived)} survived", *survived, sep="\n")
-    return 1 if tried and killed < 0.95 * tried else 0
+        taken = []
+        while len(taken) < o.count and drawn:
+            m = drawn.pop(0)
+            if is_real(tree, m):
+                taken.append(m)
+        alive = round_of(tree, taken, suites, build, o.seconds)
+        alive = round_of(tree, alive, scripts, build, o.seconds) if alive else []
+    killed = len(taken) - len(alive)
+    print(f"\n{len(taken)} mutants, {killed} killed "
+          f"({100 * killed / max(len(taken), 1):.0f} %), {len(alive)} survived")
+    for m in alive:
+        print(f"{m}\n  {m.tried} tests execute it"
+              f"{', not all in time' if m.cut else ''}")
+    return 1 if killed < 0.95 * len(taken) else 0
 
 
 if __name__ == "__main__":

@@ -122,4 +122,10 @@ void qg_ref_pool_f32(const qg_pool_problem *p, const float *x, float *y,
 void qg_ref_pool_f64(const qg_pool_problem *p, const double *x, double *y,
                      int64_t *index);
 
+/* Adds to `to`, as x, the gradient with respect to x, from that with respect to y: the
+ * maximum (the first of equal ones) or every tap of an average.  Not for Lp (asserted).
+ */
+void qg_ref_pool_backward(const qg_pool_problem *p, const float *x, const float *g,
+                          float *to);
+
 #endif

@@ -60,6 +60,12 @@ INLINE int32_t shift_up(int32_t h, int32_t e)
     return (h >> e) + half;
 }
 
+/* Two's complement, as the runtimes' accumulators. */
+INLINE int32_t wrapping_sum(int32_t a, int32_t b)
+{
+    return (int32_t)((uint32_t)a + (uint32_t)b);
+}
+
 INLINE float limited_f32(float v, float low, float high)
 {
     v = v < low ? low : v;
@@ -104,8 +110,7 @@ INLINE int32_t away(double v, double low, double high)
             n = all - at < f->period ? all - at : f->period;                           \
             INDEPENDENT for (size_t c = 0; c < n; c++)                                 \
             {                                                                          \
-                const int32_t sum =                                                    \
-                    (int32_t)((uint32_t)acc[at + c] + (uint32_t)bias[c]);              \
+                const int32_t sum = wrapping_sum(acc[at + c], bias[c]);                \
                 y[at + c] = (T)(code);                                                 \
             }                                                                          \
         }                                                                              \
@@ -136,8 +141,7 @@ enum { BLOCK = 128 };
             (void)m, (void)right, (void)real;                                          \
             INDEPENDENT for (size_t c = 0; c < n; c++)                                 \
             {                                                                          \
-                const int32_t sum =                                                    \
-                    (int32_t)((uint32_t)acc[at + c] + (uint32_t)bias[c]);              \
+                const int32_t sum = wrapping_sum(acc[at + c], bias[c]);                \
                 const float v =                                                        \
                     limited_f32((float)sum * factor[c], (float)low, (float)high);      \
                 const float d = move[c], w = (moved), carried = w + CARRY;             \
@@ -150,8 +154,7 @@ enum { BLOCK = 128 };
                 continue;                                                              \
             INDEPENDENT for (size_t c = 0; c < n; c++)                                 \
             {                                                                          \
-                const int32_t sum =                                                    \
-                    (int32_t)((uint32_t)acc[at + c] + (uint32_t)bias[c]);              \
+                const int32_t sum = wrapping_sum(acc[at + c], bias[c]);                \
                 y[at + c] = (T)(code);                                                 \
             }                                                                          \
         }                                                                              \

@@ -33,6 +33,50 @@ static window window_of(const qg_pool_problem *p, int axis, int64_t at)
 #undef REAL
 #undef NAME
 
+/* The places of one window inside its plane, in index order, each with weight w. */
+static void spread(const qg_pool_problem *p, const window *w, float g, float *to)
+{
+    for (int64_t d = w[0].begin; d < w[0].end; d += p->dilation[0])
+        for (int64_t h = w[1].begin; h < w[1].end; h += p->dilation[1])
+            for (int64_t c = w[2].begin; c < w[2].end; c += p->dilation[2])
+                to[(d * p->in[1] + h) * p->in[2] + c] += g;
+}
+
+/* The divisor of mean_at. */
+static double divisor(const qg_pool_problem *p, const window *w)
+{
+    double taps = 1;
+    for (int a = 0; a < QG_SPACE; a++)
+        taps *= p->count_pad ? (double)w[a].padded
+                             : (double)ceil_div(w[a].end - w[a].begin, p->dilation[a]);
+    return taps > 0 ? taps : 1;
+}
+
+void qg_ref_pool_backward(const qg_pool_problem *p, const float *x, const float *g,
+                          float *to)
+{
+    const int64_t in = p->in[0] * p->in[1] * p->in[2];
+    const int64_t out = p->out[0] * p->out[1] * p->out[2];
+    assert(p->kind != QG_POOL_LP);
+    qg_pool_problem rows = *p;
+    rows.column_major = false;
+    for (int64_t i = 0; i < p->batch * p->channels * out; i++) {
+        const int64_t plane = i / out, at = i % out;
+        const window w[QG_SPACE] = {
+            window_of(p, 0, at / (p->out[1] * p->out[2])),
+            window_of(p, 1, at / p->out[2] % p->out[1]),
+            window_of(p, 2, at % p->out[2]),
+        };
+        int64_t where = -1;
+        if (p->kind == QG_POOL_AVERAGE)
+            spread(p, w, (float)((double)g[i] / divisor(p, w)), to + plane * in);
+        else
+            (void)max_at_f32(&rows, x + plane * in, w, &where);
+        if (where >= 0)
+            to[plane * in + where] += g[i];
+    }
+}
+
 #define REAL    double
 #define NAME(f) f##_f64
 #include "engine/accel/ref_pool_body.h"

@@ -210,6 +210,11 @@ typedef struct qg_format_options {
     const char *float_type; /* of a model with 16-bit floats: "model" (keeps them),
                              * "float32", or "auto": the former where the runtime of the
                              * placement has kernels; NULL: auto */
+    const char *version;    /* of the format: "1.0.0"; NULL: the format's default */
+    const char *names;  /* ncnn-table: the .param file whose layers the table is for;
+                             * NULL: the names of the nodes */
+    const char *quirks; /* of `qg list quirks`, with commas between: "ppq" writes
+                             * what PPQ's exporter writes; NULL: none */
 } qg_format_options;
 QG_API void qg_format_options_init(qg_format_options *o, size_t size);
 
@@ -443,6 +448,50 @@ QG_API void qg_probe_options_init(qg_probe_options *o, size_t size);
  * seed alone. */
 QG_NODISCARD QG_API qg_status qg_model_probe(qg_model *m, const qg_probe_options *o,
                                              const char *path, qg_report **report);
+
+/* For qg_model_infer_backend. */
+typedef struct qg_infer_options {
+    size_t size;
+    qg_workload work; /* data: required; the samples that the device was given */
+    const char *from; /* the backend to begin with; NULL: each shipped one is tried */
+} qg_infer_options;
+QG_API void qg_infer_options_init(qg_infer_options *o, size_t size);
+
+/* A backend file from `dump`, a trace of a device (docs/trace.md) that computes m,
+ * which is not quantized: which values it rounds, to which grids, what it fuses and
+ * what shares a grid.  yaml (may be NULL): the file, which extends the nearest shipped
+ * backend; it is read again and compared with the trace.
+ * Facts: samples, arrays, nearest, not_told_apart, values_explained, links_explained,
+ * own_grids (that need no rule), elements, endpoints, undecided_endpoints, written,
+ * file_explains_values, _links, _grids; tables candidates (backend, score, kinds,
+ * links, grids, elements, why), changes (key, word, why), values (value, seen, step,
+ * zero, levels, backend, equal, how), unpaired, undecided (endpoint, what, why).
+ * Time: every shipped backend quantizes the network. */
+QG_NODISCARD QG_API qg_status qg_model_infer_backend(qg_model *m,
+                                                     const qg_infer_options *o,
+                                                     const char *dump, const char *yaml,
+                                                     qg_report **report);
+
+/* For qg_model_tune. */
+typedef struct qg_tune_options {
+    size_t size;
+    qg_workload work;   /* data: required; labels are not needed */
+    const char *method; /* lsq, adaquant, adaround, brecq, bias; NULL: lsq */
+    const char *block;  /* only the block of this name; NULL: all */
+    size_t steps;       /* of every block; 0: that of the method */
+    double rate;        /* learning rate; 0: that of the method */
+    uint64_t seed;      /* 0: 1 */
+} qg_tune_options;
+QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
+
+/* Blocks of the network learn to give the outputs of the float network, on unlabelled
+ * samples: weights, biases, step sizes, or how weights are rounded.  What may not change
+ * does not: groups keep one scale, powers of two stay.  A quarter of the samples judges;
+ * a block that is no better there stays as it was, and the model as a whole, too.
+ * Facts: method, samples, judged_on, metric, before, after, kept, changed; table blocks:
+ * block, nodes, before, after, verdict.  A function of model, samples, options alone. */
+QG_NODISCARD QG_API qg_status qg_model_tune(qg_model *m, const qg_tune_options *o,
+                                            qg_report **report);
 
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
  * float_top1, and when quantized simulated_top1, difference, agreement.

@@ -24,6 +24,8 @@ typedef struct watched {
     int32_t *zero;      /* [channels] offsets */
     qg_confidence sure; /* settled 0: unknown */
     uint64_t elements;  /* too few for its observer; 0: enough */
+    bool masked;        /* a sample has -inf there; written under the lock, and read
+                         * between passes only */
 } watched;
 
 typedef struct calibration {
@@ -124,6 +126,35 @@ static qg_status look(worker *w, qg_ctx *ctx, size_t k, size_t sample,
     return s;
 }
 
+/* What is not finite is a mask: an attention mask of -inf, of which Softmax makes 0.
+ * NaN and +inf are faults of the network or of the data, and so is an infinity in an
+ * input. */
+bool qg_holds_mask(const qg_value *v, const qg_tensor *x)
+{
+    int64_t n = qg_tensor_count(x);
+    bool mask = false;
+    if (x->dtype != QG_F32 || (v->is_input && !v->constant))
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        double e = qg_tensor_f64(x, i);
+        if (isnan(e) || e == HUGE_VAL)
+            return false;
+        mask |= e == -HUGE_VAL;
+    }
+    return mask;
+}
+
+/* The states of the endpoint are not used any more; samples behind this one go on. */
+static qg_status note_mask(calibration *c, watched *v, size_t sample)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    v->masked = true;
+    (void)pthread_mutex_unlock(&c->lock);
+    if (v->observe.observer->ordered)
+        end_turn(c, v, sample);
+    return QG_OK;
+}
+
 /* Called for every endpoint of a watched node; only those in the index count, and
  * only before they are rounded. */
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
@@ -138,6 +169,8 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
     qg_status s = look(w, ctx, k, sample, value);
     if (s != QG_ENUMERIC || c->watch.at[k].observe.observer->host)
         return s; /* a host's failure has its own message */
+    if (qg_holds_mask(qg_tqc_value(at->tqc), value))
+        return note_mask(c, &c->watch.at[k], sample);
     char text[QG_ENDPOINT_TEXT];
     return qg_fail(ctx, s,
                    "calibrate: %s: sample %zu gives a NaN or an infinity, expected "
@@ -378,7 +411,7 @@ static qg_status find_one(void *ud, qg_ctx *ctx, void *scratch, size_t i)
     qg_qparam p;
     uint64_t elements;
     QG_TRY(qg_meter_add(&c->found, ctx, 0));
-    if (!is_last(w, c->pass))
+    if (!is_last(w, c->pass) || w->masked)
         return QG_OK;
     if (qg_observe_fall_back(o, &elements))
         w->elements = elements;
@@ -423,12 +456,30 @@ static qg_status give(calibration *c, watched *w)
     return w->sure.settled ? add_settled(c, w) : QG_OK;
 }
 
+/* Endpoints of one value share its statistics: only the one that collects them saw the
+ * mask. */
+static void spread_masks(calibration *c)
+{
+    for (size_t i = 0; i < c->watch.n; i++)
+        for (size_t k = 0; c->watch.at[i].masked && k < c->watch.n; k++)
+            if (qg_tqc_value(c->watch.at[k].tqc) == qg_tqc_value(c->watch.at[i].tqc))
+                c->watch.at[k].masked = true;
+}
+
+/* No scale reaches -inf: the endpoint stays in float, and its group with it. */
+static qg_status leave_float(calibration *c, const watched *w)
+{
+    QG_TRY(qg_vec_push(c->ctx, c->in->arena, &c->out->masked, w->tqc));
+    return qg_tqc_release(c->in->quant, w->tqc, &c->out->changed);
+}
+
 /* In order of endpoints, but that workers share the searches. */
 static qg_status settle_all(calibration *c)
 {
     qg_job job = { c->watch.n, c->in->jobs, find_begin, find_one, find_end, c };
+    spread_masks(c);
     for (size_t i = 0; i < c->watch.n; i++)
-        if (is_watched(&c->watch.at[i], c->pass))
+        if (is_watched(&c->watch.at[i], c->pass) && !c->watch.at[i].masked)
             QG_TRY(end_pass(c, &c->watch.at[i]));
     qg_meter_begin(&c->found, c->in->progress, c->in->stage, c->in->samples);
     c->found.done = c->in->samples; /* searches only check whether to continue */
@@ -437,7 +488,8 @@ static qg_status settle_all(calibration *c)
     QG_TRY(s);
     for (size_t i = 0; i < c->watch.n; i++)
         if (is_last(&c->watch.at[i], c->pass))
-            QG_TRY(give(c, &c->watch.at[i]));
+            QG_TRY(c->watch.at[i].masked ? leave_float(c, &c->watch.at[i])
+                                         : give(c, &c->watch.at[i]));
     return QG_OK;
 }
 

@@ -77,18 +77,26 @@ typedef struct qg_few {
 } qg_few;
 
 typedef struct qg_calibrated {
+    QG_VEC(const qg_tqc *) masked;     /* stay in float: their values hold a mask */
     QG_VEC(qg_few) few;                /* in order of endpoints */
     QG_VEC(qg_observer_use) observers; /* by first use */
     QG_VEC(qg_settled) settled;        /* endpoints that qg_stats_tell of */
-    uint32_t changed;                  /* endpoints that got their scale */
+    uint32_t changed; /* endpoints that got their scale, or that a mask made float */
 } qg_calibrated;
 
-/* Every endpoint gets its scale and the state ACTIVATED, journalled; the previous
- * contents of *out are dropped.  After a failure some endpoints may have theirs.
+/* Whether x, of value v, holds -inf and else only finite numbers: an attention mask.
+ * False for a graph input, where an infinity is a fault of the data. */
+bool qg_holds_mask(const qg_value *v, const qg_tensor *x);
+
+/* Every endpoint gets its scale and the state ACTIVATED, journalled, except those with
+ * a mask: no scale reaches -inf, so they and their groups get the state FP32.  The
+ * previous contents of *out are dropped.  After a failure some endpoints may have
+ * theirs.
  * QG_EDATA without samples, when an endpoint is empty in all of them, and when the
  * statistics are of another graph or lack a value; QG_ENUMERIC names the sample with a
- * NaN or an infinity; QG_ECONFIG when an observer does not serve a scheme, or needs
- * samples where statistics are given; the lowest failing sample is reported. */
+ * NaN, with +inf, or with an infinity in an input; QG_ECONFIG when an observer does not
+ * serve a scheme, or needs samples where statistics are given; the lowest failing
+ * sample is reported. */
 QG_NODISCARD qg_status qg_calibrate_run(qg_ctx *ctx, const qg_calibrate *c,
                                         qg_calibrated *out);
 

@@ -10,29 +10,52 @@
 
 /* --- samples of an array --- */
 
-static qg_status shape_differs(qg_ctx *ctx, const qg_data_part *part, const qg_value *v,
-                               const qg_tensor *array)
-{
-    char have[QG_SHAPE_TEXT], want[QG_SHAPE_TEXT];
-    return qg_fail(ctx, QG_EDATA,
-                   "data: %.200s: the array for input '%.100s' is %s, expected %s, or "
-                   "with samples along a first axis",
-                   part->path, v->name, qg_tensor_text(array, have),
-                   qg_tensor_text(&v->type, want));
-}
-
-/* Whether dims [skip..] of the array fit dims [skip_input..] of the input. */
+/* Whether dims [skip..] of the array fit dims [skip_input..] of the input.  `open`: an
+ * extent that the file leaves open and that was assumed fits any. */
 static bool dims_fit(const qg_tensor *array, const qg_tensor *input, int skip,
-                     int skip_input)
+                     int skip_input, unsigned open)
 {
     if (array->rank - skip != input->rank - skip_input)
         return false;
     for (int i = 0; i < array->rank - skip; i++) {
         int64_t want = input->dim[i + skip_input];
-        if (want >= 0 && want != array->dim[i + skip])
+        if (want >= 0 && want != array->dim[i + skip] &&
+            !(open >> (i + skip_input) & 1))
             return false;
     }
     return true;
+}
+
+enum { HINT_TEXT = 400 };
+
+/* "; --shape x=20x40 ..." where samples would fit but for an extent that was assumed,
+ * as the number of frames is when time comes before the batch; else "". */
+static const char *shape_hint(const qg_value *v, const qg_tensor *array,
+                              char text[HINT_TEXT])
+{
+    int skip = array->rank > v->type.rank;
+    size_t used;
+    text[0] = '\0';
+    if (array->rank == skip || !dims_fit(array, &v->type, skip, 0, v->open))
+        return text;
+    used = (size_t)snprintf(text, HINT_TEXT, "; --shape %.100s=", v->name);
+    for (int i = skip; i < array->rank; i++)
+        used += (size_t)snprintf(text + used, HINT_TEXT - used, "%s%lld",
+                                 i > skip ? "x" : "", (long long)array->dim[i]);
+    snprintf(text + used, HINT_TEXT - used,
+             " fixes the extents that the file leaves open");
+    return text;
+}
+
+static qg_status shape_differs(qg_ctx *ctx, const qg_data_part *part, const qg_value *v,
+                               const qg_tensor *array)
+{
+    char have[QG_SHAPE_TEXT], want[QG_SHAPE_TEXT], hint[HINT_TEXT];
+    return qg_fail(ctx, QG_EDATA,
+                   "data: %.200s: the array for input '%.100s' is %s, expected %s, or "
+                   "with samples along a first axis%s",
+                   part->path, v->name, qg_tensor_text(array, have),
+                   qg_tensor_text(&v->type, want), shape_hint(v, array, hint));
 }
 
 /* The rule of data.h.  False: the array fits in neither way. */
@@ -48,7 +71,7 @@ static bool split(const qg_tensor *array, const qg_tensor *input, qg_data_slot *
     for (int i = one_more || batch, to = batch; i < array->rank; i++)
         dim[to++] = array->dim[i];
     qg_tensor_init(&slot->sample, array->dtype, array->rank - one_more, dim);
-    return dims_fit(array, input, slot->stacked, batch);
+    return dims_fit(array, input, slot->stacked, batch, 0);
 }
 
 qg_status qg_data_split(qg_ctx *ctx, qg_data *d, qg_data_part *part, size_t k,

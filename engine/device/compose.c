@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/core/num.h"
+#include "engine/device/draft.h"
 
 /* --- which rows --- */
 
@@ -175,21 +176,6 @@ static void put_arithmetic(FILE *f, const qg_profile_row *r, uint64_t uses)
     }
 }
 
-/* A name without folder and suffix; characters that YAML gives a meaning become '-'. */
-static const char *profile_name(qg_arena *a, const char *path)
-{
-    const char *base = qg_path_base(path);
-    size_t n = strlen(base);
-    if (n > 5 && strcmp(base + n - 5, ".yaml") == 0)
-        n -= 5;
-    char *name = qg_arena_strndup(a, base, n);
-    for (char *p = name; p && *p; p++)
-        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
-              (*p >= '0' && *p <= '9') || *p == '.' || *p == '_'))
-            *p = '-';
-    return name;
-}
-
 static void put_profile(FILE *f, const composer *c, const char *name)
 {
     fprintf(f,
@@ -213,7 +199,7 @@ static void put_profile(FILE *f, const composer *c, const char *name)
 static qg_status write(composer *c, const char *path)
 {
     qg_writer w;
-    const char *name = profile_name(c->arena, path);
+    const char *name = qg_draft_name(c->arena, path);
     if (!name)
         return qg_nomem(c->f->d->ctx);
     QG_TRY(qg_writer_open(c->f->d->ctx, path, &w));

@@ -3,11 +3,10 @@
 #include <string.h>
 
 #include "engine/config/profile_yaml.h"
+#include "engine/device/correlate.h"
 #include "engine/device/step.h"
 #include "engine/ir/edit.h"
 
-/* Correlation from which an array without a known name is taken for a value. */
-#define SURE 0.9
 /* Scales nearer than this are one scale that was written in decimals. */
 #define SAME_SCALE 1e-6
 
@@ -119,33 +118,8 @@ static qg_status pair_by_name(qg_device *d, const qg_trace_array *a)
 
 /* --- by correlation --- */
 
-/* Pearson's, of the [elements] in x and t in the order of the value.  It does not
- * depend on scale and zero point.  0 when either is constant: no evidence. */
-static double correlation(const double *x, const qg_tensor *t)
-{
-    size_t n = (size_t)qg_tensor_count(t);
-    double sx = 0, sy = 0, xx = 0, yy = 0, xy = 0;
-    for (size_t i = 0; i < n; i++) {
-        double y = qg_tensor_f64(t, (int64_t)i);
-        sx += x[i], sy += y;
-        xx += x[i] * x[i], yy += y * y, xy += x[i] * y;
-    }
-    double vx = xx - sx * sx / (double)n, vy = yy - sy * sy / (double)n;
-    return vx > 0 && vy > 0 ? (xy - sx * sy / (double)n) / sqrt(vx * vy) : 0;
-}
-
-/* Values of the model that might be in the trace under another name, and the program's
- * own values of the first sample. */
-typedef struct own_values {
-    const qg_value **value; /* [n] of the model */
-    uint32_t *keep;         /* [n] of the program */
-    size_t n;
-    qg_plan *plan;
-    qg_run *run;
-} own_values;
-
 /* Values that the program computes and no array has by name. */
-static qg_status choose_own(const qg_device *d, own_values *o)
+static qg_status choose_own(const qg_device *d, qg_correlation *o)
 {
     const qg_graph *g = d->m->graph;
     o->value = QG_NEWN(d->arena, g->value.n, const qg_value *);
@@ -162,72 +136,29 @@ static qg_status choose_own(const qg_device *d, own_values *o)
     return QG_OK;
 }
 
-/* The program on the first sample; o->run keeps the values.  Errors of earlier nodes
- * are included, hence SURE is below 1. */
-static qg_status run_own(const qg_device *d, own_values *o)
-{
-    const qg_feed *feed = &d->feed.feed;
-    const qg_tensor **in = QG_NEWN(d->arena, d->exe.graph->input.n, const qg_tensor *);
-    qg_plan_options p = {
-        .mode = QG_MODE_FLOAT, .input = feed->shape, .keep = o->keep, .n_keep = o->n
-    };
-    if (!in)
-        return qg_nomem(d->ctx);
-    QG_TRY(qg_plan_new(d->ctx, d->exe.graph, &p, &o->plan));
-    QG_TRY(qg_run_new(d->ctx, o->plan, &o->run));
-    QG_TRY(feed->fetch(feed->ud, d->ctx, d->arena, 0, in));
-    return qg_run_execute(o->run, in, NULL, 0, 0);
-}
-
-/* The value that correlates best with the array; the first in order of producers
- * among equals.  Arrays are matched in order of the file, each with the best value
- * that is left: an early false match can take a value from a later array, so it is
- * reported. */
-static qg_status match(qg_device *d, const own_values *o, const qg_trace_array *a,
-                       bool *found)
-{
-    qg_trace_data data;
-    qg_pair best = { .how = "correlation" };
-    const qg_value *v = NULL;
-    QG_TRY(qg_trace_load(d->ctx, d->trace, a, &data));
-    qg_status s = QG_OK;
-    for (size_t i = 0; i < o->n && s == QG_OK; i++) {
-        qg_pair p = { .array = a, .how = "correlation" };
-        const qg_tensor *t = qg_run_kept(o->run, i);
-        double *x;
-        if (d->pair[o->value[i]->id].array || !qg_pair_fits(a, t, &p))
-            continue;
-        s = qg_pair_read(d->ctx, &p, &data, 0, data.arena, &x);
-        p.confidence = s == QG_OK ? correlation(x, t) : 0;
-        if (p.confidence > best.confidence) {
-            best = p;
-            v = o->value[i];
-        }
-    }
-    qg_trace_unload(&data);
-    *found = v && best.confidence >= SURE && take(d, v, a, best);
-    return s;
-}
-
-/* Matches d->unpaired, and leaves in it those without a value. */
+/* Matches d->unpaired in order of the file, each with the best value that is left, and
+ * leaves in it those without a value. */
 static qg_status pair_the_rest(qg_device *d)
 {
-    own_values o = { 0 };
+    qg_correlation o = { .graph = d->exe.graph,
+                         .feed = &d->feed.feed,
+                         .pair = d->pair };
     size_t left = 0;
     if (!d->unpaired.n)
         return QG_OK;
     qg_status s = choose_own(d, &o);
     if (s == QG_OK)
-        s = run_own(d, &o);
+        s = qg_correlation_open(d->ctx, d->arena, &o);
     for (size_t i = 0; i < d->unpaired.n && s == QG_OK; i++) {
-        bool found = false;
-        s = match(d, &o, d->unpaired.at[i], &found);
-        if (!found)
-            d->unpaired.at[left++] = d->unpaired.at[i];
+        const qg_trace_array *a = d->unpaired.at[i];
+        const qg_value *v;
+        qg_pair best;
+        s = qg_correlation_match(d->ctx, d->trace, a, &o, &best, &v);
+        if (s == QG_OK && (!v || !take(d, v, a, best)))
+            d->unpaired.at[left++] = a;
     }
     d->unpaired.n = left;
-    qg_run_free(o.run);
-    qg_plan_free(o.plan);
+    qg_correlation_close(&o);
     return s;
 }
 

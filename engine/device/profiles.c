@@ -54,7 +54,8 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
     return QG_OK;
 }
 
-/* One graph in a worker.  A kernel that fails explains nothing; the fit goes on. */
+/* One graph in a worker.  A kernel that fails explains nothing; the fit goes on.  A file
+ * that cannot be read, or no memory, is not the kernel's failure. */
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
 {
     qg_fit *f = ud;
@@ -63,7 +64,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
     qg_status s = qg_step_try(t->d, ctx, t->step, &t->cut, &(qg_step_see){ see, t, 0 },
                               &t->tally);
     t->failed = s != QG_OK;
-    if (s == QG_ENOMEM)
+    if (qg_is_nomem(s) || s == QG_EIO)
         return s;
     return qg_meter_add(&f->meter, ctx, 1);
 }
@@ -140,7 +141,9 @@ qg_status qg_fit_add(qg_fit *f, const char *name, qg_search search)
     p->refusal = qg_arena_strdup(f->d->arena, qg_ctx_message(f->d->ctx));
     qg_device_by_close(&p->d);
     p->d = (qg_device){ 0 };
-    if (s == QG_ENOMEM || !p->refusal)
+    if (qg_is_nomem(s))
+        return s;
+    if (!p->refusal)
         return qg_nomem(f->d->ctx);
     return qg_vec_push(f->d->ctx, f->d->arena, &f->profile, p);
 }

@@ -36,12 +36,6 @@ static bool rounds(const builder *b, const qg_tqc *t)
     return qg_plan_rounds(&b->p->options, t);
 }
 
-static bool watched(const builder *b, const qg_node *n)
-{
-    const qg_plan_options *o = &b->p->options;
-    return o->watch_all || (o->watch && o->watch[n->id]);
-}
-
 /* The slot's value is known to the plan: a constant that no hook writes. */
 static bool reads_constant(const builder *b, const qg_node *n, uint32_t slot)
 {
@@ -118,7 +112,7 @@ static qg_status add_step(builder *b, qg_step step, const uint32_t *in,
 static qg_status add_watch(builder *b, const qg_hook_point *at, uint32_t tensor)
 {
     const qg_node *n = at->endpoint.node;
-    if (!watched(b, n))
+    if (!qg_plan_watched(&b->p->options, n))
         return QG_OK;
     qg_step s = { .kind = QG_STEP_WATCH, .node = n, .n_in = 1, .at = *at };
     return add_step(b, s, &tensor, NULL);
@@ -253,34 +247,6 @@ static qg_status constants_of(builder *b, const qg_node *n,
     return QG_OK;
 }
 
-/* Whether n's one output has the type of v, all of it known.  An operator of a host may
- * clamp and infer something else. */
-static bool keeps_type(const builder *b, const qg_node *n, const qg_value *v)
-{
-    const qg_value *y = n->n_out == 1 ? n->out[0] : NULL;
-    return y && b->type[y->id].dtype == b->type[v->id].dtype &&
-           qg_tensor_known(&b->type[y->id]) &&
-           qg_same_dims(&b->type[y->id], &b->type[v->id]);
-}
-
-/* The node that alone consumes n's output 0 with nothing in between, that keeps its
- * type, and whose other inputs are constants; NULL when there is none. */
-static const qg_node *follower(const builder *b, const qg_node *n)
-{
-    const qg_value *v = n->n_out ? n->out[0] : NULL;
-    if (!v || v->is_output || b->kept[v->id] || v->use.n != 1 ||
-        rounds(b, out_tqc(b, n, 0)))
-        return NULL;
-    const qg_node *c = v->use.at[0].node;
-    uint32_t slot = v->use.at[0].slot;
-    if (watched(b, c) || rounds(b, in_tqc(b, c, slot)) || !keeps_type(b, c, v))
-        return NULL;
-    for (uint32_t i = 0; i < c->n_in; i++)
-        if (i != slot && c->in[i] && !b->known[c->in[i]->id])
-            return NULL;
-    return c;
-}
-
 static qg_status compile(builder *b, const qg_node *n, const node_types *t,
                          qg_kernel **out)
 {
@@ -299,16 +265,21 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
     if (!n->op->compile || !t->all_known || p->options.reference ||
         rests_on_written(b, n))
         return QG_OK;
-    for (const qg_node *at = n; !watched(b, n) && c.n_chain < QG_MAX_ABSORBED;
+    for (const qg_node *at = n;
+         !qg_plan_watched(&b->p->options, n) && c.n_chain < QG_MAX_ABSORBED;
          c.n_chain++) {
-        at = follower(b, at);
+        at = qg_plan_follower(b, n, at);
         if (!at)
             break;
         chain[c.n_chain] = at;
         QG_TRY(constants_of(b, at, &chain_in[c.n_chain]));
     }
+    QG_TRY(
+        qg_vec_reserve(p->ctx, p->arena, &p->kernel)); /* the plan frees what is made */
     QG_TRY(n->op->compile(&c, out));
-    return *out ? qg_vec_push(p->ctx, p->arena, &p->kernel, *out) : QG_OK;
+    if (*out)
+        p->kernel.at[p->kernel.n++] = *out;
+    return QG_OK;
 }
 
 /* --- element-wise nodes on channels-last memory --- */
@@ -408,7 +379,7 @@ static qg_status show_constant(builder *b, const qg_value *v, qg_hook_point at,
                                const qg_tensor *on_grid)
 {
     uint32_t tensor;
-    if (!watched(b, at.endpoint.node))
+    if (!qg_plan_watched(&b->p->options, at.endpoint.node))
         return QG_OK;
     QG_TRY(locate(b, v, QG_LAYOUT_PLAIN, &tensor));
     QG_TRY(add_watch(b, &at, tensor));

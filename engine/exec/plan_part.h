@@ -50,6 +50,16 @@ bool qg_plan_rounds_constant(const qg_plan_options *o, const qg_tqc *t);
 /* Whether a hook writes there. */
 bool qg_plan_writes(const qg_plan_options *o, qg_endpoint at);
 
+/* Whether hooks see this node. */
+bool qg_plan_watched(const qg_plan_options *o, const qg_node *n);
+
+/* plan_chain.c: the node that a kernel of `first` may absorb after n (first, or the
+ * node absorbed before): it alone consumes n's output 0 with nothing in between, keeps
+ * its type, and its other inputs are constants or read by `first` too, as they are.
+ * NULL when there is none. */
+const qg_node *qg_plan_follower(const qg_builder *b, const qg_node *first,
+                                const qg_node *n);
+
 /* Inference folds in float.  Values downstream of an endpoint that may round constants
  * are removed from known[values], even if the plan mutes it: the plan computes them
  * instead, so that they are rounded, and visible where watched.  The same holds for

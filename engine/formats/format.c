@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "engine/core/file.h"
+#include "engine/onnx/export.h"
 #include "engine/onnx/import.h"
 #include "engine/ir/infer.h"
 #include "engine/quant/quantizer.h"
@@ -191,6 +193,39 @@ void qg_export_end(qg_export *e)
     qg_arena_free(e->arena);
     e->graph = NULL;
     e->arena = NULL;
+}
+
+/* --- files beside a model --- */
+
+/* "dir/name.json" -> "dir/name.onnx". */
+static const char *model_beside(qg_export *e)
+{
+    const char *dot = strrchr(qg_path_base(e->path), '.');
+    size_t stem = dot ? (size_t)(dot - e->path) : strlen(e->path);
+    return qg_arena_printf(e->arena, "%.*s.onnx", (int)stem, e->path);
+}
+
+/* The model first: a file that is there has its model. */
+qg_status qg_export_beside_model(qg_export *e, qg_status (*put)(qg_export *, FILE *))
+{
+    qg_writer w;
+    const char *model = model_beside(e);
+    if (!model)
+        return qg_nomem(e->ctx);
+    if (strcmp(model, e->path) == 0)
+        return qg_fail(e->ctx, QG_ECONFIG,
+                       "export: %s: this is the file of the model, expected a name for "
+                       "the file beside it",
+                       e->path);
+    QG_TRY(qg_writer_open(e->ctx, e->path, &w));
+    qg_status s = put(e, w.stream);
+    qg_export_options o = { .beside = &w };
+    if (s == QG_OK)
+        s = qg_onnx_export(e->ctx, e->quant->graph, model, &o);
+    qg_writer_abandon(&w);
+    QG_TRY(s);
+    QG_TRY(qg_export_wrote(e, e->path));
+    return qg_export_wrote(e, model);
 }
 
 /* --- the other way --- */

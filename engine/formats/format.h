@@ -71,13 +71,17 @@ enum qg_aspect { QG_ASPECT_MAP(X) };
 
 /* Options of formats; a format lists the words that it takes. */
 #define QG_FORMAT_OPTION_MAP(X)                                                        \
-    X(WEIGHTS, "weights") X(PLACEMENT, "placement") X(FLOAT, "float")
+    X(WEIGHTS, "weights")                                                              \
+    X(PLACEMENT, "placement") X(FLOAT, "float") X(VERSION, "version")
 enum qg_format_option {
 #define X(id, word) QG_FORMAT_##id,
     QG_FORMAT_OPTION_MAP(X)
 #undef X
         QG_N_FORMAT_OPTION
 };
+
+/* Ends the words of an option of which the format itself checks others. */
+#define QG_FORMAT_ANY "..."
 
 const char *qg_format_option_word(enum qg_format_option k); /* "weights" */
 
@@ -93,14 +97,17 @@ typedef struct qg_format {
     qg_rounding rounding; /* how its readers round; 0 is half-even */
     /* The words of each option, ending with NULL, the default first (of placement: that
      * of the backend, if it has one); NULL: the format does not have the option. */
-    const char *const *choice[QG_N_FORMAT_OPTION];
-    qg_status (*build)(qg_export *e); /* NULL: not exported */
+    const char *const *choice[QG_N_FORMAT_OPTION]; /* QG_FORMAT_ANY: or any word */
+    qg_status (*build)(qg_export *e);              /* NULL: not exported */
     qg_status (*write)(qg_export *e);
     qg_status (*import)(qg_import *i); /* NULL: not imported */
     /* Whether a file that begins like this is one of the format, so that it can be
      * opened as a model; NULL: it is imported by name only. */
     bool (*recognizes)(const unsigned char *bytes, size_t size);
-    bool needs_model; /* import: the file has no graph of its own */
+    bool needs_model;                  /* import: the file has no graph of its own */
+    bool takes_names;                  /* export: has a use for qg_export.names */
+    const struct qg_table_form *table; /* of a format that is a table (table.h) */
+    const struct qg_quirk_row *quirk;  /* its behaviours that quirks replace, or NULL */
 } qg_format;
 
 /* One detail that the file cannot represent. */
@@ -111,12 +118,15 @@ typedef struct qg_loss {
     const char *text;      /* in the export's arena */
 } qg_loss;
 
-/* One export.  Set the first four, then begin (formats.h), run, end. */
+/* One export.  Set the first six, then begin (formats.h), run, end. */
 struct qg_export {
     qg_ctx *ctx;
     const qg_quant *quant; /* graph and TQCs: read, never changed */
     const qg_snapshot_info *info;
     const char *path; /* of the file; others are next to it */
+    const char
+        *names;      /* a file of the target with its names; NULL: those of the graph */
+    uint64_t quirks; /* mask of qg_quirk */
 
     const qg_format *format;                /* by begin */
     const char *option[QG_N_FORMAT_OPTION]; /* a word of choice, or NULL: not taken */
@@ -135,8 +145,9 @@ struct qg_import {
     const unsigned char *bytes; /* [size] its contents, for a format that `recognizes`
                                  * them; NULL: they are read */
     size_t size;
-    const char *model; /* --model; NULL unless the format needs one */
-    qg_graph *graph;   /* canonical enough to run: inferred, verified */
+    const char *model;       /* --model; NULL unless the format needs one */
+    const qg_format *format; /* by qg_format_import */
+    qg_graph *graph;         /* canonical enough to run: inferred, verified */
     qg_quant *quant;
     qg_snapshot_info info;
 };
@@ -155,6 +166,13 @@ QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
 
 /* For write: remembers a path for the report (copied). */
 QG_NODISCARD qg_status qg_export_wrote(qg_export *e, const char *path);
+
+/* For write, of a format whose file lies next to a model: `put` writes e->path, and the
+ * float graph becomes a .onnx file of the same name.  Both are complete, or none is
+ * there. */
+QG_NODISCARD qg_status qg_export_beside_model(qg_export *e,
+                                              qg_status (*put)(qg_export *e,
+                                                               FILE *stream));
 
 /* The aspects of the map that an endpoint uses, by its state and scheme, for a format
  * whose rounding mode is `usual`; 0 for FP32 and SOI. */

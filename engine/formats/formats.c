@@ -63,8 +63,9 @@ static qg_status choose(qg_export *e, size_t k, const char *word)
                        qg_format_option_word((enum qg_format_option)k));
     qg_suggest s = qg_suggest_for(word);
     for (size_t i = 0; choice[i]; i++) {
-        if (strcmp(choice[i], word) == 0) {
-            e->option[k] = choice[i];
+        bool any = strcmp(choice[i], QG_FORMAT_ANY) == 0;
+        if (any || strcmp(choice[i], word) == 0) {
+            e->option[k] = any ? word : choice[i];
             return QG_OK;
         }
         qg_suggest_try(&s, choice[i]);
@@ -82,6 +83,9 @@ qg_status qg_export_begin(qg_export *e, const char *format,
         return qg_fail(e->ctx, QG_EUNSUPPORTED,
                        "format '%s': can only be imported, expected one that `qg list "
                        "formats` exports",
+                       format);
+    if (e->names && !e->format->takes_names)
+        return qg_fail(e->ctx, QG_ECONFIG, "format '%s': has no option 'names'",
                        format);
     e->arena = qg_arena_new(e->ctx->alloc);
     if (!e->arena)
@@ -111,6 +115,7 @@ qg_status qg_format_import(qg_import *i, const char *format)
     if (!f->needs_model && i->model)
         return qg_fail(i->ctx, QG_ECONFIG,
                        "format '%s': contains the graph, expected no --model", format);
+    i->format = f;
     qg_status s = f->import(i);
     assert(s != QG_OK || (i->graph && i->quant && i->quant->graph == i->graph));
     if (s != QG_OK) {

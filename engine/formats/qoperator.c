@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/formats/code_grid.h"
 #include "engine/formats/constant_codes.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
@@ -13,73 +14,18 @@ static const char *const resize[] = { "Resize", "Upsample" };
 
 #define CODES (QG_DT(I8) | QG_DT(U8) | QG_DT(I16) | QG_DT(U16))
 
-/* Scale and zero point of codes; scale NULL: not known. */
-typedef struct grid {
-    qg_value *scale, *zero;
-} grid;
-
 typedef struct expander {
     qg_graph *g;
     qg_ctx *ctx;
     int64_t opset;
     const qg_op *quantize, *dequantize; /* of that opset */
-    grid *behind; /* [n_behind] by value id: grid in which codes are read */
+    qg_code_grid *behind; /* [n_behind] by value id: grid in which codes are read */
     size_t n_behind;
 } expander;
 
 static qg_value *in_slot(const qg_node *n, uint32_t slot)
 {
     return slot < n->n_in ? n->in[slot] : NULL;
-}
-
-static grid grid_of_node(const qg_node *n)
-{
-    return (grid){ in_slot(n, 1), in_slot(n, 2) };
-}
-
-/* --- equal grids --- */
-
-static size_t bytes_of(const qg_tensor *t)
-{
-    return ((size_t)qg_tensor_count(t) * qg_dtype_bits(t->dtype) + 7) / 8;
-}
-
-static bool same_scale(const qg_value *a, const qg_value *b)
-{
-    const qg_tensor *s = a->constant, *t = b->constant;
-    return a == b || (s && t && s->dtype == QG_F32 && t->dtype == QG_F32 &&
-                      qg_tensor_count(s) == qg_tensor_count(t) &&
-                      memcmp(s->f32, t->f32, bytes_of(s)) == 0);
-}
-
-static bool is_zero(const qg_value *v)
-{
-    for (int64_t i = 0; v && v->constant && i < qg_tensor_count(v->constant); i++)
-        if (qg_tensor_f64(v->constant, i) != 0)
-            return false;
-    return !v || v->constant;
-}
-
-static bool same_zero(const qg_value *a, const qg_value *b)
-{
-    if (a == b || (is_zero(a) && is_zero(b)))
-        return true;
-    const qg_tensor *s = a ? a->constant : NULL, *t = b ? b->constant : NULL;
-    return s && t && s->dtype == t->dtype && qg_tensor_count(s) == qg_tensor_count(t) &&
-           memcmp(s->data, t->data, bytes_of(s)) == 0;
-}
-
-static bool same_grid(grid a, grid b)
-{
-    return a.scale && b.scale && same_scale(a.scale, b.scale) &&
-           same_zero(a.zero, b.zero);
-}
-
-/* One constant scale, float32, and a constant zero point or none. */
-static bool is_plain(grid q)
-{
-    return q.scale && q.scale->constant && q.scale->constant->dtype == QG_F32 &&
-           qg_tensor_count(q.scale->constant) == 1 && (!q.zero || q.zero->constant);
 }
 
 /* --- making nodes --- */
@@ -98,8 +44,8 @@ static qg_status add_value(expander *e, const qg_value *like, const char *suffix
 }
 
 /* Q or DQ from x to y; axis -1: one scale. */
-static qg_status add_linear(expander *e, const qg_op *op, qg_value *x, grid q, int axis,
-                            qg_value *y)
+static qg_status add_linear(expander *e, const qg_op *op, qg_value *x, qg_code_grid q,
+                            int axis, qg_value *y)
 {
     qg_value *in[] = { x, q.scale, q.zero };
     qg_node_spec spec = { .op = op,
@@ -122,7 +68,7 @@ static qg_status add_linear(expander *e, const qg_op *op, qg_value *x, grid q, i
     return qg_graph_add_node(e->g, &spec, &n);
 }
 
-static qg_status dequantized(expander *e, qg_value *codes, grid q, int axis,
+static qg_status dequantized(expander *e, qg_value *codes, qg_code_grid q, int axis,
                              qg_value **out)
 {
     QG_TRY(add_value(e, codes, "dequantized", QG_F32, out));
@@ -130,7 +76,7 @@ static qg_status dequantized(expander *e, qg_value *codes, grid q, int axis,
 }
 
 /* y, which held codes, becomes floats; its readers get codes made of them. */
-static qg_status quantize_behind(expander *e, qg_value *y, grid q)
+static qg_status quantize_behind(expander *e, qg_value *y, qg_code_grid q)
 {
     qg_value *codes;
     QG_TRY(add_value(e, y, "codes", y->type.dtype, &codes));
@@ -140,7 +86,7 @@ static qg_status quantize_behind(expander *e, qg_value *y, grid q)
 }
 
 /* x on the grid and back, for readers of floats. */
-static qg_status add_pair(expander *e, qg_value *x, grid q, qg_dtype dtype,
+static qg_status add_pair(expander *e, qg_value *x, qg_code_grid q, qg_dtype dtype,
                           qg_value **codes, qg_value **out)
 {
     QG_TRY(add_value(e, x, "codes", dtype, codes));
@@ -157,7 +103,8 @@ static qg_status add_constant(expander *e, const char *prefix, qg_dtype dtype,
         return qg_nomem(e->ctx);
     qg_tensor_init(*t, dtype, n ? 1 : 0, n);
     QG_TRY(qg_tensor_alloc(e->ctx, e->g->arena, *t));
-    memset((*t)->data, 0, bytes_of(*t));
+    size_t bits = (size_t)qg_tensor_count(*t) * qg_dtype_bits(dtype);
+    memset((*t)->data, 0, (bits + 7) / 8);
     return qg_edit_add_constant(e->g, prefix, *t, out);
 }
 
@@ -226,7 +173,7 @@ static qg_status bias_vector(expander *e, const qg_node *n, qg_value *b, qg_valu
 static qg_status float_bias(expander *e, const qg_node *n, uint32_t slot,
                             qg_value **out)
 {
-    grid q = { 0 };
+    qg_code_grid q = { 0 };
     qg_value *b;
     QG_TRY(bias_vector(e, n, n->in[slot], &b));
     QG_TRY(bias_scale(e, n, &q.scale));
@@ -237,7 +184,7 @@ static qg_status float_bias(expander *e, const qg_node *n, uint32_t slot,
 static qg_status float_codes(expander *e, const qg_node *n, uint32_t slot,
                              qg_value **out)
 {
-    grid q = { in_slot(n, slot + 1), in_slot(n, slot + 2) };
+    qg_code_grid q = { in_slot(n, slot + 1), in_slot(n, slot + 2) };
     bool many = qg_tensor_count(q.scale->constant) > 1;
     return dequantized(e, n->in[slot], q, many ? n->op->weight_axis(n) : -1, out);
 }
@@ -289,13 +236,10 @@ static void float_operator(const expander *e, const qg_node *n, qg_node_spec *sp
 }
 
 /* Scale and zero point of output 0; without a zero point, one of its type. */
-static qg_status output_grid(expander *e, const qg_node *n, grid *out)
+static qg_status output_grid(expander *e, const qg_node *n, qg_code_grid *out)
 {
-    const char *at = strchr(n->op->codes->slots, 'S');
     qg_tensor *t;
-    assert(at && at[1] == 'Z');
-    uint32_t slot = (uint32_t)(at - n->op->codes->slots);
-    *out = (grid){ in_slot(n, slot), in_slot(n, slot + 1) };
+    *out = qg_code_grid_behind(n);
     if (!out->scale || out->zero)
         return QG_OK;
     return add_constant(e, out->scale->name, n->out[0]->type.dtype, NULL, &t,
@@ -303,7 +247,7 @@ static qg_status output_grid(expander *e, const qg_node *n, grid *out)
 }
 
 /* y's readers read codes made of *out, which takes its name; without a scale, *out. */
-static qg_status float_output(expander *e, qg_value *y, grid q, qg_value **out)
+static qg_status float_output(expander *e, qg_value *y, qg_code_grid q, qg_value **out)
 {
     qg_value *codes;
     bool output = y->is_output;
@@ -324,7 +268,7 @@ static qg_status expand_node(expander *e, qg_node *n)
     qg_value *y, **in = QG_NEWN(e->g->arena, n->n_in, qg_value *);
     qg_node_spec spec = { .name = n->name, .in = in, .out = &y, .n_out = 1 };
     qg_node *made;
-    grid q;
+    qg_code_grid q;
     if (!in)
         return qg_nomem(e->ctx);
     float_operator(e, n, &spec);
@@ -368,18 +312,18 @@ static bool moves_codes(const qg_node *n)
             qg_op_is_named(n->op, resize, 2));
 }
 
-static grid grid_of(const expander *e, const qg_value *v)
+static qg_code_grid grid_of(const expander *e, const qg_value *v)
 {
     if (v->def && qg_is_quantize_linear(v->def))
-        return grid_of_node(v->def);
-    return v->id < e->n_behind ? e->behind[v->id] : (grid){ 0 };
+        return qg_code_grid_of(v->def);
+    return v->id < e->n_behind ? e->behind[v->id] : (qg_code_grid){ 0 };
 }
 
 /* Grids that readers know: of constants, of inputs of the network. */
 static qg_status look_behind(expander *e)
 {
     e->n_behind = e->g->value.n;
-    e->behind = QG_NEWN(e->g->arena, e->n_behind, grid);
+    e->behind = QG_NEWN(e->g->arena, e->n_behind, qg_code_grid);
     if (!e->behind)
         return qg_nomem(e->ctx);
     for (size_t i = e->g->node.n; i-- > 0;) {
@@ -387,7 +331,7 @@ static qg_status look_behind(expander *e)
         if (n->dead)
             continue;
         if (qg_is_dequantize_linear(n))
-            e->behind[n->in[0]->id] = grid_of_node(n);
+            e->behind[n->in[0]->id] = qg_code_grid_of(n);
         else if (moves_codes(n))
             e->behind[n->in[0]->id] = e->behind[n->out[0]->id];
     }
@@ -401,19 +345,19 @@ static bool is_moved(const qg_node *n, uint32_t slot)
 }
 
 /* All that is moved lies on one grid, which it leaves neither in type nor in scale. */
-static bool has_one_grid(const expander *e, const qg_node *n, grid q)
+static bool has_one_grid(const expander *e, const qg_node *n, qg_code_grid q)
 {
-    bool one = is_plain(q);
+    bool one = qg_code_grid_is_plain(q);
     for (uint32_t i = 1; i < n->n_in && one; i++) {
         const qg_value *v = n->in[i];
         if (is_moved(n, i))
             one = v->type.dtype == n->in[0]->type.dtype &&
-                  (v->constant || same_grid(q, grid_of(e, v)));
+                  (v->constant || qg_code_grid_same(q, grid_of(e, v)));
     }
     return one;
 }
 
-static qg_status expand_move(expander *e, qg_node *n, grid q)
+static qg_status expand_move(expander *e, qg_node *n, qg_code_grid q)
 {
     qg_dtype dtype = n->in[0]->type.dtype;
     qg_value *x;
@@ -433,7 +377,7 @@ static qg_status expand_moves(expander *e)
 {
     for (size_t i = 0, n = e->g->node.n; i < n; i++) {
         qg_node *at = e->g->node.at[i];
-        grid q = moves_codes(at) ? grid_of(e, at->in[0]) : (grid){ 0 };
+        qg_code_grid q = moves_codes(at) ? grid_of(e, at->in[0]) : (qg_code_grid){ 0 };
         if (q.scale && has_one_grid(e, at, q))
             QG_TRY(expand_move(e, at, q));
     }
@@ -447,7 +391,7 @@ static const qg_node *grid_behind(const qg_value *v)
 {
     const qg_node *n = v ? v->def : NULL;
     return n && qg_is_dequantize_linear(n) && holds_codes(n->in[0]) &&
-                   is_plain(grid_of_node(n))
+                   qg_code_grid_is_plain(qg_code_grid_of(n))
                ? n
                : NULL;
 }
@@ -464,18 +408,18 @@ static const qg_node *moved_grid(const qg_node *n)
         const qg_value *v = n->in[i];
         const qg_node *dq = v && is_moved(n, i) ? grid_behind(v) : NULL;
         computed |= v && !v->constant && !(dq && dq->in[0]->constant);
-        if (v && is_moved(n, i) && !(v->constant && is_zero(v)) &&
-            !(dq && same_grid(grid_of_node(first), grid_of_node(dq)) &&
+        if (v && is_moved(n, i) && !(v->constant && qg_code_is_zero(v)) &&
+            !(dq && qg_code_grid_same(qg_code_grid_of(first), qg_code_grid_of(dq)) &&
               dq->in[0]->type.dtype == first->in[0]->type.dtype))
             return NULL;
     }
     return computed ? first : NULL;
 }
 
-static bool is_quantized_alone(const qg_value *v, grid q)
+static bool is_quantized_alone(const qg_value *v, qg_code_grid q)
 {
     return v->use.n == 1 && !v->is_output && qg_is_quantize_linear(v->use.at[0].node) &&
-           same_grid(q, grid_of_node(v->use.at[0].node));
+           qg_code_grid_same(q, qg_code_grid_of(v->use.at[0].node));
 }
 
 /* x -> MaxPool -> r, x on a grid: r is on it too. */
@@ -486,11 +430,11 @@ static qg_status expand_moved(expander *e, const qg_node *n)
     for (uint32_t k = 0; dq && k < n->n_out; k++) {
         qg_value *r = n->out[k];
         if (!r || r->type.dtype != QG_F32 || !r->use.n || r->is_output ||
-            is_quantized_alone(r, grid_of_node(dq)))
+            is_quantized_alone(r, qg_code_grid_of(dq)))
             continue;
         size_t readers = r->use.n;
-        QG_TRY(
-            add_pair(e, r, grid_of_node(dq), dq->in[0]->type.dtype, &pair, &rounded));
+        QG_TRY(add_pair(e, r, qg_code_grid_of(dq), dq->in[0]->type.dtype, &pair,
+                        &rounded));
         for (size_t i = readers; i-- > 0;) {
             qg_use u = r->use.at[i];
             if (!qg_node_has(u.node, QG_OP_CONTROL))
@@ -510,13 +454,13 @@ static qg_status expand_moved_floats(expander *e)
 /* --- the edges of the quantized part --- */
 
 /* DequantizeLinear of v on this grid. */
-static bool reads_back(const qg_use *u, grid q)
+static bool reads_back(const qg_use *u, qg_code_grid q)
 {
     return u->slot == 0 && qg_is_dequantize_linear(u->node) &&
-           same_grid(q, grid_of_node(u->node));
+           qg_code_grid_same(q, qg_code_grid_of(u->node));
 }
 
-static size_t count_others(const qg_value *codes, grid q)
+static size_t count_others(const qg_value *codes, qg_code_grid q)
 {
     size_t others = codes->is_output;
     for (size_t i = 0; i < codes->use.n; i++)
@@ -528,8 +472,8 @@ static size_t count_others(const qg_value *codes, grid q)
 static qg_status expand_leaving(expander *e, qg_node *n)
 {
     qg_value *x = n->in[0], *codes = n->out[0], *pair, *rounded;
-    grid q = grid_of_node(n);
-    if (!x->def || x->use.n != 1 || x->is_output || !is_plain(q) ||
+    qg_code_grid q = qg_code_grid_of(n);
+    if (!x->def || x->use.n != 1 || x->is_output || !qg_code_grid_is_plain(q) ||
         qg_node_has(x->def, QG_OP_QUANTIZER) || !count_others(codes, q))
         return QG_OK;
     QG_TRY(add_pair(e, x, q, codes->type.dtype, &pair, &rounded));
@@ -549,9 +493,9 @@ static qg_status expand_arriving(expander *e, const qg_node *n)
     qg_value *r = n->out[0], *pair, *rounded;
     size_t readers = r->use.n;
     if (codes->constant || (codes->def && qg_is_quantize_linear(codes->def)) ||
-        !holds_codes(codes) || !is_plain(grid_of_node(n)) || !readers)
+        !holds_codes(codes) || !qg_code_grid_is_plain(qg_code_grid_of(n)) || !readers)
         return QG_OK;
-    QG_TRY(add_pair(e, r, grid_of_node(n), codes->type.dtype, &pair, &rounded));
+    QG_TRY(add_pair(e, r, qg_code_grid_of(n), codes->type.dtype, &pair, &rounded));
     for (size_t i = readers; i-- > 0;) {
         qg_use u = r->use.at[i];
         if (!qg_node_has(u.node, QG_OP_QUANTIZER | QG_OP_CONTROL))
@@ -569,8 +513,8 @@ static qg_status expand_double(expander *e, qg_node *n)
     qg_value *v, *x = first && qg_is_quantize_linear(first) ? first->in[0] : NULL;
     if (!x || x->constant)
         return QG_OK;
-    if (same_grid(grid_of_node(first), grid_of_node(n)) && !n->out[0]->is_output &&
-        first->out[0]->type.dtype == n->out[0]->type.dtype)
+    if (qg_code_grid_same(qg_code_grid_of(first), qg_code_grid_of(n)) &&
+        !n->out[0]->is_output && first->out[0]->type.dtype == n->out[0]->type.dtype)
         return qg_edit_replace_value(e->g, n->out[0], first->out[0]);
     if (x->def && x->use.n == 1)
         return QG_OK;

@@ -13,18 +13,13 @@
 #include "engine/ir/infer.h"
 #include "engine/quant/tqc_check.h"
 
-/* The grids of one node's endpoints; NULL: none. */
-typedef struct node_plan {
-    const qg_grid_record **in, **out; /* [n_in], [n_out] */
-} node_plan;
-
 typedef struct folder {
     enum qg_quantizers which;
     qg_graph *g;
     qg_ctx *ctx;
-    qg_arena *arena; /* the graph's */
-    qg_node **node;  /* [n] as they were numbered before the graph shrank */
-    node_plan *plan; /* [n] by that number */
+    qg_arena *arena;      /* the graph's */
+    qg_node **node;       /* [n] as they were numbered before the graph shrank */
+    qg_record_plan *plan; /* [n] by that number */
     size_t n;
     uint32_t *first; /* [nodes now] number of before */
     qg_quant *quant;
@@ -44,22 +39,7 @@ static qg_status plan_at(folder *f, qg_endpoint at, const qg_grid_record ***out)
 {
     const qg_node *n = at.node;
     assert(n->id < f->n && f->node[n->id] == n); /* nothing is renumbered yet */
-    node_plan *p = &f->plan[n->id];
-    const qg_grid_record ***row = at.is_output ? &p->out : &p->in;
-    if (!*row)
-        *row = QG_NEWN(f->arena, at.is_output ? n->n_out : n->n_in,
-                       const qg_grid_record *);
-    if (!*row)
-        return qg_nomem(f->ctx);
-    *out = &(*row)[at.slot];
-    return QG_OK;
-}
-
-static bool is_planned(const folder *f, qg_endpoint at)
-{
-    const node_plan *p = &f->plan[at.node->id];
-    const qg_grid_record **row = at.is_output ? p->out : p->in;
-    return row && row[at.slot];
+    return qg_record_plan_at(f->g, &f->plan[n->id], at, out);
 }
 
 /* Why the readers of v cannot each have the grid in their slot; NULL: they can. */
@@ -72,7 +52,7 @@ static const char *readers_refuse(const folder *f, const qg_value *v)
             return "another quantizer reads it";
         if (slot >= n->n_in - n->n_capture || qg_node_has(n, QG_OP_CONTROL))
             return "a control operator reads it";
-        if (is_planned(f, qg_input_at(n, slot)))
+        if (qg_record_planned(&f->plan[n->id], qg_input_at(n, slot)))
             return "its reader is already quantized";
     }
     return NULL;
@@ -92,7 +72,7 @@ static bool rounds_at_producer(const folder *f, const quantizer *z)
     const qg_value *x = z->x;
     return x->def && x->use.n == 1 && !x->is_output &&
            !qg_node_has(x->def, QG_OP_CONTROL | QG_OP_QUANTIZER) &&
-           !is_planned(f, qg_output_at(x->def, x->def_slot));
+           !qg_record_planned(&f->plan[x->def->id], qg_output_at(x->def, x->def_slot));
 }
 
 /* Why it must stay; NULL: it can be folded. */
@@ -241,7 +221,7 @@ static qg_status find_tail(folder *f, quantizer *z, const qg_grid_record *grid,
 static bool rounded_by_producer(const folder *f, const qg_value *x,
                                 const qg_grid_record *grid)
 {
-    const node_plan *p = x->def ? &f->plan[x->def->id] : NULL;
+    const qg_record_plan *p = x->def ? &f->plan[x->def->id] : NULL;
     return p && p->out && p->out[x->def_slot] && same_record(p->out[x->def_slot], grid);
 }
 
@@ -391,56 +371,6 @@ static qg_status visit_all(folder *f)
     return QG_OK;
 }
 
-/* --- records --- */
-
-/* Whether any endpoint of the node has a grid. */
-static bool is_quantized(const node_plan *p, const qg_node *n)
-{
-    for (uint32_t i = 0; p->in && i < n->n_in; i++)
-        if (p->in[i])
-            return true;
-    for (uint32_t i = 0; p->out && i < n->n_out; i++)
-        if (p->out[i])
-            return true;
-    return false;
-}
-
-/* A record requires of a quantized node: an overlapped input after an active output. */
-static qg_status add_follower(folder *f, qg_node *n, uint32_t slot)
-{
-    qg_tqc *lead = n->in[slot] ? qg_producer_tqc(n->in[slot]) : NULL, *t;
-    if (!lead || slot >= n->n_in - n->n_capture)
-        return QG_OK;
-    QG_TRY(qg_quant_add(f->quant, n, false, slot, &lead->scheme, &t));
-    return qg_tqc_join(f->quant, t, lead);
-}
-
-/* Reads what its producers have rounded, and computes: what it stores is rounded where
- * a clamp behind it rounds. */
-static bool reads_rounded(const qg_node *n)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < n->n_in - n->n_capture; i++)
-        any |= n->in[i] && qg_producer_tqc(n->in[i]);
-    return any && !qg_node_has(n, QG_OP_QUANTIZER | QG_OP_CONTROL | QG_OP_SHAPE);
-}
-
-static qg_status add_records(folder *f, qg_node *n)
-{
-    const node_plan *p = &f->plan[f->first[n->id]];
-    bool quantized = is_quantized(p, n) || reads_rounded(n);
-    n->platform = quantized ? QG_PLATFORM_QUANTIZED : QG_PLATFORM_FP32;
-    n->reason = quantized ? "import: an endpoint is quantized"
-                          : "import: no endpoint is quantized";
-    for (uint32_t i = 0; quantized && i < n->n_in; i++)
-        QG_TRY(p->in && p->in[i] ? qg_import_record(f->quant, n, false, i, p->in[i])
-                                 : add_follower(f, n, i));
-    for (uint32_t i = 0; p->out && i < n->n_out; i++)
-        if (p->out[i])
-            QG_TRY(qg_import_record(f->quant, n, true, i, p->out[i]));
-    return QG_OK;
-}
-
 /* The graph shrinks: plans are found by the number that a node had. */
 static qg_status shrink(folder *f)
 {
@@ -467,7 +397,7 @@ qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *
         .which = which, .g = g, .ctx = g->ctx, .arena = g->arena, .n = g->node.n
     };
     f.node = QG_NEWN(g->arena, f.n, qg_node *);
-    f.plan = QG_NEWN(g->arena, f.n, node_plan);
+    f.plan = QG_NEWN(g->arena, f.n, qg_record_plan);
     if (!f.node || !f.plan)
         return qg_nomem(g->ctx);
     for (size_t i = 0; i < f.n; i++)
@@ -476,7 +406,8 @@ qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *
     QG_TRY(shrink(&f));
     QG_TRY(qg_import_quant(g, name, NULL, &f.quant));
     for (size_t i = 0; i < g->node.n; i++)
-        QG_TRY(add_records(&f, g->node.at[i]));
+        QG_TRY(qg_import_node(f.quant, g->node.at[i],
+                              &f.plan[f.first[g->node.at[i]->id]]));
     assert(f.quant->graph == g);
     QG_TRY(qg_check_graph(g->ctx, g, QG_CHECK_ALL));
     QG_TRY(qg_check_tqcs(g->ctx, f.quant, QG_CHECK_ALL));

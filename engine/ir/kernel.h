@@ -60,9 +60,10 @@ struct qg_compile {
     const qg_tensor *const *out;
     const enum qg_layout *in_layout; /* [n_in] how each input lies in memory now */
     /* Nodes that may be absorbed, in order: each alone consumes the output before it,
-     * its other inputs are constants, no rounding and no hook is between them. */
+     * its other inputs are constants or inputs of `node`, which both read as they are,
+     * no rounding and no hook is between them. */
     const qg_node *const *chain;
-    const qg_tensor *const *const *chain_in; /* constants of each, for op->clamp */
+    const qg_tensor *const *const *chain_in; /* constants of each; NULL: no constant */
     size_t n_chain;
 };
 

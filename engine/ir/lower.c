@@ -97,6 +97,8 @@ static qg_dtype type_of(const qg_lower *l, uint32_t k)
     return l->in[k].stored.codes ? l->in[k].stored.dtype : QG_NODTYPE;
 }
 
+const char qg_lower_starved[] = "out of memory";
+
 qg_status qg_lower_refuse(qg_lower *l, const char *fmt, ...)
 {
     char text[400];
@@ -106,7 +108,7 @@ qg_status qg_lower_refuse(qg_lower *l, const char *fmt, ...)
     va_end(args);
     l->refusal = qg_arena_strdup(l->to->arena, text);
     if (!l->refusal)
-        l->refusal = "out of memory";
+        l->refusal = qg_lower_starved;
     return QG_OK;
 }
 

@@ -82,7 +82,9 @@ enum qg_op_trait { QG_TRAIT_MAP(X) };
 typedef struct qg_call qg_call;
 typedef struct qg_compile qg_compile; /* ir/kernel.h */
 typedef struct qg_kernel qg_kernel;
+typedef struct qg_element qg_element; /* ops/util_elements.h */
 typedef struct qg_lower qg_lower; /* ir/lower.h */
+typedef struct qg_backward qg_backward;
 
 /* For an operator on codes: the float operator that it computes between
  * dequantizations of its inputs and a quantization of output 0 (QLinearConv: "Conv").
@@ -147,6 +149,11 @@ typedef struct qg_op {
     bool (*clamp)(const qg_node *node, const qg_tensor *const *constant, float *low,
                   float *high);
 
+    /* Optional.  True when the node is a loop over float32 elements, with the same bits
+     * as run: ops/util_elements.h.  constant as above. */
+    bool (*element)(const qg_node *node, const qg_tensor *const *constant,
+                    qg_element *out);
+
     /* Optional, operators that resize.  [n_nearest] attributes that make a node take
      * the nearest element with half-pixel centres (the lower one on a tie), as far as
      * this row allows.  Static, like the row. */
@@ -160,6 +167,10 @@ typedef struct qg_op {
      * result the integer kernel computes as well, without rounding between: the square
      * of a difference.  NULL: none. */
     const qg_node *(*takes)(const qg_node *n);
+
+    /* Optional.  The gradient of a scalar with respect to the inputs, from that with
+     * respect to the outputs.  float32 only.  NULL: none is known. */
+    qg_status (*backward)(const qg_backward *b);
 
     const qg_op_codes *codes; /* optional, operators on codes */
 
@@ -183,6 +194,15 @@ struct qg_call {
     void *run_ctx;              /* executor's, for CONTROL operators; else ignore */
     qg_arena *results;          /* CONTROL operators at run time; see above */
     void *local;                /* kernels only: see ir/kernel.h */
+};
+
+/* One invocation of op->backward, after op->run; all pointers borrowed.  Gradients are
+ * plain, float32, and have the dims of the tensor they belong to. */
+struct qg_backward {
+    const qg_call *call;         /* inputs and outputs as run left them, float32 */
+    const qg_tensor *const *out; /* [n_out] with respect to output k; NULL: zero */
+    qg_tensor *const *in;        /* [n_in] to be written (not added to); NULL: not wanted.
+                                  * Overlaps nothing else */
 };
 
 /* How a node of ai.onnx moves from the row of this name and `since` to the next row,

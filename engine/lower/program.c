@@ -269,6 +269,8 @@ static qg_status try_kernel(qg_lowering *w, const qg_node *n, bool *done)
     QG_TRY(describe_outputs(w, &g, &l));
     QG_TRY(n->op->lower(&l));
     assert(l.refusal || l.made[0]);
+    if (l.refusal == qg_lower_starved)
+        return qg_nomem(w->ctx);
     if (l.refusal) {
         note(w, n, QG_LOWERED_REFUSED, "", l.refusal);
         return QG_OK;

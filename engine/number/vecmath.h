@@ -87,6 +87,16 @@ QG_VECMATH float qg_exp_f32(float x)
     return y * qg_power_of_2(half) * qg_power_of_2(n - half);
 }
 
+/* qg_exp_f32 where |x| <= QG_EXP_NEAR or x is NaN, with the same bits: there 2^n is a
+ * normal number and nothing is limited. */
+#define QG_EXP_NEAR 87.0f
+QG_VECMATH float qg_exp_near_f32(float x)
+{
+    int32_t n;
+    float y = 1.0f + qg_exp_kernel(qg_exp_reduced(x, &n));
+    return y * qg_float_of_bits(((uint32_t)n + 127u) << 23);
+}
+
 /* exp(x) - 1 = 2^n e + (2^n - 1) with e = exp(r) - 1; the second term is exact. */
 QG_VECMATH float qg_expm1_f32(float x)
 {
@@ -130,22 +140,34 @@ QG_VECMATH float qg_log1p_f32(float x)
     return x > 0x1p24f ? qg_log_f32(x) : y;
 }
 
-/* 1 / (1 + exp(-x)), written so that no term overflows. */
-QG_VECMATH float qg_sigmoid_f32(float x)
+/* 1 / (1 + exp(-x)), written so that no term overflows; e = exp(-|x|). */
+QG_VECMATH float qg_sigmoid_of(float x, float e)
 {
-    float e = qg_exp_f32(-fabsf(x));
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-/* Fit of (tanh(x) / x - 1) / x^2 up to 0.625, 1 - 2 / (exp(2 |x|) + 1) beyond. */
+QG_VECMATH float qg_sigmoid_f32(float x)
+{
+    return qg_sigmoid_of(x, qg_exp_f32(-fabsf(x)));
+}
+
+/* The same bits, limited to the arguments of qg_exp_near_f32. */
+QG_VECMATH float qg_sigmoid_near_f32(float x)
+{
+    return qg_sigmoid_of(x, qg_exp_near_f32(-fabsf(x)));
+}
+
+/* Fit of (tanh(x) / x - 1) / x^2 up to 0.625, 1 - 2 / (exp(2 |x|) + 1) beyond, which is
+ * 1 long before the limit of 2 |x|. */
 QG_VECMATH float qg_tanh_f32(float x)
 {
     float t = fabsf(x), s = x * x, p = -0x1.75e1ccp-8f;
+    float twice = t + t > QG_EXP_NEAR ? QG_EXP_NEAR : t + t;
     p = p * s + 0x1.52269ap-6f;
     p = p * s - 0x1.b83c5ap-5f;
     p = p * s + 0x1.110726p-3f;
     p = p * s - 0x1.555532p-2f;
-    float near = x + x * (s * p), far = 1.0f - 2.0f / (qg_exp_f32(t + t) + 1.0f);
+    float near = x + x * (s * p), far = 1.0f - 2.0f / (qg_exp_near_f32(twice) + 1.0f);
     return copysignf(t < 0.625f ? near : far, x); /* of -0 as well */
 }
 
@@ -167,7 +189,7 @@ QG_VECMATH float qg_erf_f32(float x)
     q = q * t - 0x1.b459b2p-4f;
     q = q * t - 0x1.451abap-1f;
     q = q * t - 0x1.20f21cp+0f;
-    float near = x + x * p, far = 1.0f - qg_exp_f32(q * t);
+    float near = x + x * p, far = 1.0f - qg_exp_near_f32(q * t);
     return t < 1.0f ? near : copysignf(far, x);
 }
 

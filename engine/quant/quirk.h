@@ -64,6 +64,7 @@
     X(PPQ_PAD_ATTRIBUTES,     "ppq-pad-loses-attributes")                      \
     X(PPQ_BATCHNORM_FLOAT32,  "ppq-batchnorm-in-float32")                      \
     X(PPQ_IDENTITY_LATE,      "ppq-identity-goes-late")                        \
+    X(PPQ_EXPORTS,            "ppq-exports")                                   \
     X(PPQ_OBSERVERS,          "ppq-observers")
 /* clang-format on */
 

@@ -105,6 +105,9 @@ QG_NODISCARD qg_status qg_tqc_lend(qg_quant *q, qg_tqc *t, qg_tqc *lender);
 QG_NODISCARD qg_status qg_tqc_derive(qg_quant *q, qg_tqc *t, qg_derive how,
                                      qg_tqc *lender0, qg_tqc *lender1);
 QG_NODISCARD qg_status qg_tqc_detach(qg_quant *q, qg_tqc *t);
+/* Every member of the group of `root` becomes a root in state FP32, and is counted
+ * in *changed: followers first, then the root, which is alone by then. */
+QG_NODISCARD qg_status qg_tqc_release(qg_quant *q, qg_tqc *root, uint32_t *changed);
 
 /* Switches t off and on again (DEQUANTIZED, or DEACTIVATED when `keep`).
  * For analyses with a quantizer disabled: scale and sharing are kept.  Switching on

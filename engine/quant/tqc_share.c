@@ -234,3 +234,18 @@ qg_status qg_tqc_detach(qg_quant *q, qg_tqc *t)
     QG_TRY(split(q, t, false));
     return qg_tqc_set_state(q, t, QG_TQC_INITIAL);
 }
+
+static qg_status make_float(qg_quant *q, qg_tqc *t, uint32_t *changed)
+{
+    ++*changed;
+    QG_TRY(qg_tqc_detach(q, t));
+    return qg_tqc_set_state(q, t, QG_TQC_FP32);
+}
+
+qg_status qg_tqc_release(qg_quant *q, qg_tqc *root, uint32_t *changed)
+{
+    assert(root->up == root);
+    while (root->next != root)
+        QG_TRY(make_float(q, root->next, changed));
+    return make_float(q, root, changed);
+}

@@ -26,6 +26,13 @@ typedef struct page {
                               __VA_ARGS__)                                             \
             : NULL)
 
+/* A piece that is made: NULL ends the text. */
+static const char *join_made(page *p, const char *text, const char *label,
+                             const char *piece)
+{
+    return piece ? JOIN(p, text, "%s%s", label, piece) : NULL;
+}
+
 /* Names as they came, in the file's order. */
 static const char *words(page *p, const char *const *word, size_t n)
 {
@@ -65,7 +72,7 @@ static const char *attr_text(page *p, const qg_attr_condition *c)
         const char *option = option_text(p, &c->choice[i]);
         text = option ? JOIN(p, text, "%s", option) : NULL;
     }
-    return text ? qg_arena_printf(p->arena, "%s: [%s]", c->name, text) : NULL;
+    return text ? qg_arena_printf(p->arena, "{%s: [%s]}", c->name, text) : NULL;
 }
 
 /* The part of `match:` about nodes; "" when there are no conditions. */
@@ -73,14 +80,14 @@ static const char *node_text(page *p, const qg_node_match *m)
 {
     const char *text = "";
     if (m->n_op)
-        text = JOIN(p, text, "op: %s", choice(p, m->op, m->n_op));
+        text = join_made(p, text, "op: ", choice(p, m->op, m->n_op));
     for (unsigned bit = 0; bit < QG_NTRAIT; bit++)
         if (m->traits >> bit & 1u)
             text = JOIN(p, text, "trait: %s", qg_trait_name(bit));
     if (m->n_node)
-        text = JOIN(p, text, "node: %s", choice(p, m->node, m->n_node));
+        text = join_made(p, text, "node: ", choice(p, m->node, m->n_node));
     for (size_t i = 0; i < m->n_attr; i++)
-        text = JOIN(p, text, "attr: {%s}", attr_text(p, &m->attr[i]));
+        text = join_made(p, text, "attr: ", attr_text(p, &m->attr[i]));
     if (m->from)
         text = JOIN(p, text, "from: %s", m->from);
     if (m->to)
@@ -100,10 +107,11 @@ static const char *endpoint_text(page *p, const char *text, const qg_endpoint_ma
     static const char *const answer[] = { [QG_NO] = "no", [QG_YES] = "yes" };
     const char *slots = "", *dims = "";
     for (size_t i = 0; i < m->n_slot; i++)
-        slots = JOIN(p, slots, "%s", slot_text(p, &m->slot[i]));
+        slots = join_made(p, slots, "", slot_text(p, &m->slot[i]));
     if (m->n_slot)
-        text = m->n_slot > 1 ? JOIN(p, text, "slot: [%s]", slots)
-                             : JOIN(p, text, "slot: %s", slots);
+        text = !slots          ? NULL
+               : m->n_slot > 1 ? JOIN(p, text, "slot: [%s]", slots)
+                               : JOIN(p, text, "slot: %s", slots);
     if (m->constant != QG_ANY)
         text = JOIN(p, text, "constant: %s", answer[m->constant]);
     if (m->graph_input != QG_ANY)
@@ -111,11 +119,12 @@ static const char *endpoint_text(page *p, const char *text, const qg_endpoint_ma
     if (m->graph_output != QG_ANY)
         text = JOIN(p, text, "graph-output: %s", answer[m->graph_output]);
     if (m->n_value)
-        text = JOIN(p, text, "value: %s", choice(p, m->value, m->n_value));
+        text = join_made(p, text, "value: ", choice(p, m->value, m->n_value));
     for (size_t i = 0; i < m->n_dim; i++)
         dims = m->dim[i] < 0 ? JOIN(p, dims, "%s", "any")
                              : JOIN(p, dims, "%lld", (long long)m->dim[i]);
-    return m->n_dim ? JOIN(p, text, "dims: [%s]", dims) : text;
+    dims = m->n_dim && dims ? qg_arena_printf(p->arena, "[%s]", dims) : NULL;
+    return m->n_dim ? join_made(p, text, "dims: ", dims) : text;
 }
 
 /* --- set --- */
@@ -229,7 +238,9 @@ static const char *pattern_text(page *p, const qg_pattern *pattern)
         for (size_t k = 0; k < n->n_in; k++)
             in = JOIN(p, in, "%s", pattern->node[n->in[k].from].name);
         const char *what = node_text(p, &m);
-        if (what && in && *in)
+        if (!in)
+            return NULL;
+        if (what && *in)
             what = JOIN(p, what, "in: [%s]", in);
         text = what ? JOIN(p, text, "%s: {%s}", n->name, what) : NULL;
     }

@@ -228,6 +228,9 @@ static qg_status quirks(qg_report *r, qg_table *t)
         for (size_t k = 0; qg_passes[k]; k++)
             QG_TRY(
                 quirk_rows(r, t, qg_passes[k]->name, qg_passes[k]->quirk, (qg_quirk)i));
+        for (size_t k = 0; qg_formats[k]; k++)
+            QG_TRY(quirk_rows(r, t, qg_formats[k]->name, qg_formats[k]->quirk,
+                              (qg_quirk)i));
         for (size_t k = 0; k < N_QUIRK_TABLE; k++)
             QG_TRY(quirk_rows(r, t, quirk_table[k].where, quirk_table[k].quirk,
                               (qg_quirk)i));

@@ -50,7 +50,7 @@ static void make_printable(char *text, bool lines)
 
 static qg_status own_text(qg_report *r, qg_cell *cell)
 {
-    char *text = qg_arena_strdup(r->arena, cell->text);
+    char *text = cell->text ? qg_arena_strdup(r->arena, cell->text) : NULL;
     if (!text)
         return qg_nomem(r->ctx);
     make_printable(text, cell->kind == QG_CELL_PAGE);

@@ -113,6 +113,11 @@ static inline qg_cell qg_cell_text(const char *s)
 {
     return (qg_cell){ .kind = s ? QG_CELL_TEXT : QG_CELL_NONE, .text = s };
 }
+/* A text that was made for this cell: where s is NULL, adding the cell is QG_ENOMEM. */
+static inline qg_cell qg_cell_made(const char *s)
+{
+    return (qg_cell){ .kind = QG_CELL_TEXT, .text = s };
+}
 static inline qg_cell qg_cell_page(const char *text)
 {
     return (qg_cell){ .kind = QG_CELL_PAGE, .text = text };

@@ -194,6 +194,7 @@ qg_status qg_executable_plan(const qg_executable *e, bool reference,
                           .quant = e->program ? NULL : e->model->quant,
                           .input = feed ? feed->shape : NULL,
                           .watch = watch,
+                          .show_all = watch != NULL, /* values of folded nodes, too */
                           .reference = reference };
     return qg_plan_new(e->model->ctx, e->graph, &o, out);
 }

@@ -6,6 +6,7 @@
 
 #include "engine/report/describe.h"
 #include "engine/formats/formats.h"
+#include "engine/quant/quirk.h"
 
 QG_OPTIONS_INIT(qg_format_options)
 
@@ -122,7 +123,8 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_format_options, given, &o));
     const char *option[QG_N_FORMAT_OPTION] = { [QG_FORMAT_WEIGHTS] = o.weights,
                                                [QG_FORMAT_PLACEMENT] = o.placement,
-                                               [QG_FORMAT_FLOAT] = o.float_type };
+                                               [QG_FORMAT_FLOAT] = o.float_type,
+                                               [QG_FORMAT_VERSION] = o.version };
     if (!o.format)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "export: no format, expected one of `qg list formats`");
@@ -131,7 +133,13 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
     QG_TRY(qg_model_expect_path(m->ctx, "export", path));
     if (m->info.manifest.not_finite)
         qg_warn(m->ctx, "when it was quantized: %s", m->info.manifest.not_finite);
-    qg_export e = { .ctx = m->ctx, .quant = m->quant, .info = &m->info, .path = path };
+    qg_export e = { .ctx = m->ctx,
+                    .quant = m->quant,
+                    .info = &m->info,
+                    .path = path,
+                    .names = o.names };
+    if (o.quirks)
+        QG_TRY(qg_quirks_named(m->ctx, o.quirks, &e.quirks));
     QG_TRY(qg_export_begin(&e, o.format, option));
     qg_status s = run(&e, &o, report);
     qg_export_end(&e);

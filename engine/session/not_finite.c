@@ -197,6 +197,16 @@ static const char *add_name(qg_arena *a, const char *list, const qg_node *n)
     return qg_arena_printf(a, "%s%s\"%s\"", list, *list ? ", " : "", n->name);
 }
 
+/* NULL: out of memory, now or when the list was made. */
+static const char *policy_of(qg_arena *a, const char *nodes)
+{
+    return nodes ? qg_arena_printf(a,
+                                   "rules: [{id: masks, match: {node: [%s]}, set: "
+                                   "{platform: fp32}}]",
+                                   nodes)
+                 : NULL;
+}
+
 /* Names the first few values, and a policy that leaves in float their producers and all
  * their readers: a grid on either side would round the value. */
 static qg_status describe_masks(const search *s, const qg_graph *g, qg_arena *a,
@@ -220,9 +230,8 @@ static qg_status describe_masks(const search *s, const qg_graph *g, qg_arena *a,
                                  "%zu values hold a mask beside ordinary numbers, of "
                                  "which a grid keeps only the mask: %s%s",
                                  n, names, n > NAMES ? ", ..." : "");
-    out->policy = qg_arena_printf(
-        a, "rules: [{id: masks, match: {node: [%s]}, set: {platform: fp32}}]", nodes);
-    return nodes && names && out->masks && out->policy ? QG_OK : qg_nomem(g->ctx);
+    out->policy = policy_of(a, nodes);
+    return names && out->masks && out->policy ? QG_OK : qg_nomem(g->ctx);
 }
 
 /* At most SAMPLES samples from `first` on, one after the other on this thread: `note`
@@ -310,6 +319,34 @@ void qg_warn_strange(qg_ctx *ctx, const qg_strange *s)
         qg_warn(ctx, "%s; this policy leaves them in float: %s", s->masks,
                 strlen(s->policy) < LONGEST ? s->policy
                                             : "fact mask_policy of the report");
+}
+
+/* "x.in1, y.out0, ..." and the policy that leaves their nodes in float altogether. */
+qg_status qg_warn_masked(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_t n)
+{
+    const char *nodes = "", *names = "";
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < n && nodes && names; i++) {
+        if (i < NAMES)
+            names = qg_arena_printf(a, "%s%s%s", names, i ? ", " : "",
+                                    qg_tqc_text(t[i], at));
+        size_t before = 0;
+        while (before < i && t[before]->node != t[i]->node)
+            before++;
+        if (before == i)
+            nodes = add_name(a, nodes, t[i]->node);
+    }
+    const char *policy = policy_of(a, nodes);
+    if (!names || !policy)
+        return qg_nomem(ctx);
+    if (n > 0)
+        qg_warn(
+            ctx,
+            "%zu endpoints hold a mask of -inf, which no scale reaches, and stay in "
+            "float: %s%s; this policy leaves their nodes in float: %s",
+            n, names, n > NAMES ? ", ..." : "",
+            strlen(policy) < LONGEST ? policy : "mask_policy of qg stats doctor");
+    return QG_OK;
 }
 
 qg_status qg_report_masks(qg_report *r, const qg_strange *s)

@@ -630,6 +630,8 @@ static qg_status run_passes(job *j, qg_report **report)
     QG_TRY(center_intervals(j, env.quant, &env.calibrated));
     QG_TRY(keep_coverage(j, &env));
     QG_TRY(fill_manifest(j));
+    if (report)
+        QG_TRY(qg_warn_masked(m->ctx, j->arena, env.masked.at, env.masked.n));
     QG_TRY(find_strange(j, report != NULL));
     QG_TRY(qg_model_warn_share(m, "quantize"));
     return report ? describe(j, &env, report) : QG_OK;

@@ -15,7 +15,7 @@ static qg_status fill_dumps(const qg_sink *k, qg_report *r)
     QG_TRY(qg_report_table(r, "dumps", "name file", &t));
     for (size_t i = k->n_output; i < k->n_column; i++) {
         QG_TRY(qg_table_cells(r, t, qg_cell_text(k->name[i]),
-                              qg_cell_text(qg_sink_file(k, i, r->arena))));
+                              qg_cell_made(qg_sink_file(k, i, r->arena))));
     }
     return QG_OK;
 }
@@ -40,10 +40,10 @@ static qg_status fill_report(const qg_plan *p, const qg_sink *k, double seconds,
     for (size_t i = 0; i < g->output.n; i++) {
         char shape[QG_SHAPE_TEXT];
         const qg_tensor *type = &p->tensor.at[p->output[i]].type;
-        QG_TRY(qg_table_cells(
-            r, t, qg_cell_text(g->output.at[i]->name),
-            qg_cell_text(qg_tensor_text(type, shape)),
-            qg_cell_text(k->n_output ? qg_sink_file(k, i, r->arena) : NULL)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(g->output.at[i]->name),
+                              qg_cell_text(qg_tensor_text(type, shape)),
+                              k->n_output ? qg_cell_made(qg_sink_file(k, i, r->arena))
+                                          : qg_cell_text(NULL)));
     }
     return fill_dumps(k, r);
 }

@@ -61,7 +61,7 @@ static qg_status describe(const qg_sink *k, const char *path, qg_report **out)
         s = qg_table_cells(
             r, t, qg_cell_text(k->name[i]),
             qg_cell_text(qg_tensor_text(&k->column[i].npy.sample, shape)),
-            qg_cell_text(file ? qg_path_base(file) : NULL));
+            qg_cell_made(file ? qg_path_base(file) : NULL));
     }
     return qg_report_end(s, r, out);
 }

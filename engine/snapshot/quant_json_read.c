@@ -127,7 +127,8 @@ static qg_status add_rule(reader *r, const qg_origin *origin)
 {
     uint32_t id;
     qg_rule rule = { .origin = *origin };
-    QG_TRY(qg_names_add(r->rules, origin->id, strlen(origin->id), &id));
+    if (qg_names_add(r->rules, origin->id, strlen(origin->id), &id) != QG_OK)
+        return qg_nomem(r->ctx);
     if (id != r->backend->rule.n)
         return QG_OK; /* the same id again: refers to the first */
     return qg_vec_push(r->ctx, r->arena, &r->backend->rule, rule);

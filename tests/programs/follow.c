@@ -46,12 +46,29 @@ typedef struct follower {
     tally *of;       /* [TQCs] */
 } follower;
 
+/* 16-bit floats of an exported file in float32, in which the simulation computes. */
+static qg_status widen(follower *f, const qg_tensor **x)
+{
+    qg_tensor *wide = QG_NEW(f->arena, qg_tensor);
+    if (!wide)
+        return qg_nomem(f->ctx);
+    qg_tensor_init(wide, QG_F32, (*x)->rank, (*x)->dim);
+    QG_TRY(qg_tensor_alloc(f->ctx, f->arena, wide));
+    for (int64_t i = 0; i < qg_tensor_count(wide); i++)
+        wide->f32[i] = (float)qg_tensor_f64(*x, i);
+    *x = wide;
+    return QG_OK;
+}
+
 /* The runtime's tensor under this name, or NULL. */
 static qg_status theirs(follower *f, const char *name, const qg_tensor **out)
 {
     const qg_npz_member *m = qg_npz_find(&f->npz, name);
     *out = NULL;
-    return m ? qg_npz_load(f->ctx, f->arena, &f->npz, m, out) : QG_OK;
+    if (!m)
+        return QG_OK;
+    QG_TRY(qg_npz_load(f->ctx, f->arena, &f->npz, m, out));
+    return (*out)->dtype == QG_F16 ? widen(f, out) : QG_OK;
 }
 
 /* The distance between two values of the grid, in its steps. */

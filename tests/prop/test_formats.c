@@ -51,6 +51,8 @@ typedef struct fixture {
     char folder[40];
     qg_rounding rounding; /* the format's own */
     bool float8;          /* it can say floating-point grids */
+    bool per_value;       /* it has one grid per value: so have the records */
+    bool plain;           /* one scale per tensor, all codes of the bits */
     const char *file, *model;
 } fixture;
 
@@ -93,7 +95,7 @@ static qg_scheme random_scheme(fixture *f, const qg_tensor *type, bool constant)
     qg_rng *r = &f->rng;
     static const uint8_t bits[] = { 8, 8, 8, 4, 16, 6, 7 };
     qg_scheme s = { .rounding = (uint8_t)f->rounding, .axis = -1, .bits = 8 };
-    bool channel = type->rank >= 2 && qg_rng_below(r, 3) == 0;
+    bool channel = type->rank >= 2 && qg_rng_below(r, 3) == 0 && !f->plain;
     bool symmetric = qg_rng_below(r, constant ? 4 : 2) > 0;
     int64_t half;
     s.bits = bits[qg_rng_below(r, constant ? 7 : 5)];
@@ -104,14 +106,15 @@ static qg_scheme random_scheme(fixture *f, const qg_tensor *type, bool constant)
         s.axis = (int16_t)qg_rng_below(r, 2);
     s.qmin = symmetric || qg_rng_below(r, 2) ? -half : 0;
     s.qmax = s.qmin + 2 * half - 1;
-    if (symmetric && qg_rng_below(r, 3) == 0)
+    if (symmetric && qg_rng_below(r, 3) == 0 && !f->plain)
         s.qmin++;
     if (f->float8 && qg_rng_below(r, 4) == 0)
         make_float8(r, &s);
     return s;
 }
 
-static void record(fixture *f, qg_quant *q, qg_node *n, bool is_output, uint32_t slot)
+static void record_any(fixture *f, qg_quant *q, qg_node *n, bool is_output,
+                       uint32_t slot)
 {
     const qg_value *v = is_output ? n->out[slot] : n->in[slot];
     qg_tqc *t;
@@ -136,6 +139,22 @@ static void record(fixture *f, qg_quant *q, qg_node *n, bool is_output, uint32_t
     assert_ok(f->ctx, qg_tqc_set_state(q, t, QG_TQC_ACTIVATED));
     if (v->constant)
         assert_ok(f->ctx, qg_tqc_set_state(q, t, QG_TQC_BAKED));
+}
+
+/* Per value: at the output that makes it, else the same at each reader. */
+static void record(fixture *f, qg_quant *q, qg_node *n, bool is_output, uint32_t slot)
+{
+    const qg_value *v = is_output ? n->out[slot] : n->in[slot];
+    qg_rng all = f->rng;
+    if (!f->per_value) {
+        record_any(f, q, n, is_output, slot);
+        return;
+    }
+    if (!v || (!is_output && v->def))
+        return;
+    f->rng = (qg_rng){ all.state + 1000 * (v->id + 1) };
+    record_any(f, q, n, is_output, slot);
+    f->rng = all;
 }
 
 static qg_quant *random_snapshot(fixture *f, const qg_backend *b)
@@ -207,11 +226,13 @@ static const qg_backend backend = { .name = "test-int8" };
 static bool round_trip(fixture *f, const char *format, const char *const *option)
 {
     qg_snapshot_info info = { .coverage = NULL };
-    bool pair = strcmp(format, "ppq-json") == 0;
     const qg_format *row;
     assert_ok(f->ctx, qg_format_named(f->ctx, format, &row));
+    bool pair = row->needs_model;
     f->rounding = row->rounding;
-    f->float8 = row->says & QG_SAYS_FLOATING;
+    f->per_value = row->table != NULL;
+    f->plain = f->per_value && f->rng.state % 2;
+    f->float8 = row->says & QG_SAYS_FLOATING && !f->plain;
     qg_quant *q = random_snapshot(f, &backend);
     qg_export e = {
         .ctx = f->ctx, .quant = q, .info = &info, .path = pair ? f->file : f->model
@@ -275,14 +296,46 @@ static void onnx_qdq_for_openvino(void **state)
     try_format("onnx-qdq", option, ROUNDS / 4);
 }
 
+static void onnx_qoperator_there_and_back(void **state)
+{
+    (void)state;
+    try_format("onnx-qoperator", NULL, ROUNDS / 8);
+}
+
 static void ppq_json_there_and_back(void **state)
 {
     (void)state;
     try_format("ppq-json", NULL, ROUNDS / 8);
 }
 
+static void with_version(const char *format, const char *version, int least)
+{
+    const char *option[QG_N_FORMAT_OPTION] = { [QG_FORMAT_VERSION] = version };
+    try_format(format, option, least);
+}
+
+static void aimet_there_and_back(void **state)
+{
+    (void)state;
+    with_version("aimet", "0.4.0", ROUNDS / 8);
+    with_version("aimet", "0.6.1", ROUNDS / 8);
+    with_version("aimet", "1.0.0", ROUNDS / 8);
+    with_version("aimet", "2.0.0", ROUNDS / 8);
+}
+
+/* Weights are not in the files. */
+static void tensorrt_there_and_back(void **state)
+{
+    (void)state;
+    try_format("tensorrt-json", NULL, 0);
+    with_version("tensorrt-cache", "10.3.0", 0);
+}
+
 QG_TEST_MAIN(cmocka_unit_test(openvino_fq_there_and_back),
              cmocka_unit_test(openvino_fq_with_float_weights),
              cmocka_unit_test(onnx_qdq_there_and_back),
              cmocka_unit_test(onnx_qdq_for_openvino),
-             cmocka_unit_test(ppq_json_there_and_back))
+             cmocka_unit_test(onnx_qoperator_there_and_back),
+             cmocka_unit_test(ppq_json_there_and_back),
+             cmocka_unit_test(aimet_there_and_back),
+             cmocka_unit_test(tensorrt_there_and_back))

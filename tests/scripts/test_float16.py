@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
 """Models of 16-bit floats: they are quantized as their float32 twin is, exported in
 their own type, and ONNX Runtime computes from the file what the simulation computes."""
-import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -16,22 +13,10 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+from command import answer, qg
 
-QG = os.environ.get("QG", "build/qg")
 CODES = {"float32": T.FLOAT, "float16": T.FLOAT16, "bfloat16": T.BFLOAT16}
 BACKENDS = "trt-int8", "ort-int8", "openvino-int8", "tflite-int8"
-
-
-def qg(*words, warns=None):
-    run = subprocess.run([QG, *map(str, words)], capture_output=True, text=True)
-    assert run.returncode == 0, (words, run.stderr)
-    if warns is not None:
-        assert warns in run.stderr, (words, warns, run.stderr)
-    return run.stdout
-
-
-def answer(*words):
-    return json.loads(qg(*words, "--json"))
 
 
 def constant(name, array, code):

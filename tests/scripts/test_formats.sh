@@ -53,7 +53,7 @@ s=$work/trt-int8
 mkdir "$work/none"
 expect 1 "export: .*none/x.bin: this is the file of the constants, expected a name for the XML" \
     "$qg" export "$s" --format openvino-ir -o "$work/none/x.bin"
-expect 1 "export: .*none/x.onnx: this is the file of the model, expected a name for the JSON" \
+expect 1 "export: .*none/x.onnx: this is the file of the model, expected a name for the file beside it" \
     "$qg" export "$s" --format ppq-json -o "$work/none/x.onnx"
 expect 1 "format 'openvino-fq' cannot represent rounding: rounding half-even; readers .* half-even-level.*expected no loss with --strict" \
     "$qg" export "$s" --format openvino-fq --strict -o "$work/none/x.onnx"

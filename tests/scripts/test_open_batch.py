@@ -2,9 +2,7 @@
 """Open dimensions survive: networks with the shape arithmetic that exporters write, with
 names or without, keep them in every ONNX file that qg writes; ONNX Runtime and OpenVINO
 then run other batches and sizes, with the results of single samples."""
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -17,22 +15,13 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+from command import qg
 
-QG = os.environ.get("QG", "build/qg")
 FILES = [("onnx-qdq", *place) for place in
          (["--placement", "ort"], ["--placement", "trt"], ["--placement", "openvino"])]
 FILES += [("openvino-fq",), ("ppq-json",)]
 rng = np.random.default_rng(11)
 node = h.make_node
-
-
-def qg(*words, fails=None):
-    run = subprocess.run([QG, *map(str, words)], capture_output=True, text=True)
-    if fails:
-        assert run.returncode == 1 and fails in run.stderr, (words, run.stderr)
-    else:
-        assert run.returncode == 0, (words, run.stderr)
-    return run.stdout
 
 
 def weight(*shape):
@@ -203,6 +192,25 @@ def check_fixed(folder):
     assert not any(n.op_type in ("Shape", "Gather") for n in graph.node)
 
 
+def check_assumed(folder):
+    """Time before batch: the first extent is assumed to be 1, and the message for samples
+    of another length gives the --shape that takes them."""
+    graph = h.make_graph(
+        [node("MatMul", ["x", "w"], ["y"], "dense")], "g",
+        [h.make_tensor_value_info("x", T.FLOAT, ["T", "N", 5])],
+        [h.make_tensor_value_info("y", T.FLOAT, None)],
+        [onnx.numpy_helper.from_array(weight(5, 3), "w")])
+    model, data = folder / "t.onnx", folder / "t.npy"
+    onnx.save(h.make_model(graph, ir_version=8,
+                           opset_imports=[h.make_opsetid("", 17)]), model)
+    np.save(data, rng.normal(0, 1, (2, 7, 1, 5)).astype("f"))
+    qg("run", model, "-d", data, "-o", folder / "out", fails="--shape x=7x1x5")
+    qg("run", model, "-d", data, "-o", folder / "out", "--shape", "x=7x1x5")
+    assert np.load(folder / "out" / "y.npy").shape == (2, 7, 1, 3)
+    np.save(data, rng.normal(0, 1, (2, 7, 1, 6)).astype("f"))  # no shape takes them
+    qg("run", model, "-d", data, "-o", folder / "out", fails="first axis\n")
+
+
 with tempfile.TemporaryDirectory() as place:
     root = pathlib.Path(place)
     for network in view, flatten, sized, tokens:
@@ -210,4 +218,5 @@ with tempfile.TemporaryDirectory() as place:
             check(root, network, b)
     check_question_marks(root)
     check_fixed(root)
+    check_assumed(root)
 print("ok")

@@ -3,9 +3,7 @@
 behaves as for the model of that shape, at the same speed; with samples of several
 shapes it runs and quantizes, and reports where it cannot measure."""
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -16,22 +14,9 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+from command import answer, qg
 
-QG = os.environ.get("QG", "build/qg")
 OPEN, CLOSED = ["N", 3, "H", "W"], [1, 3, 24, 32]
-
-
-def qg(*words, fails=None):
-    run = subprocess.run([QG, *map(str, words)], capture_output=True, text=True)
-    if fails is None:
-        assert run.returncode == 0, (words, run.stderr)
-        return run.stdout
-    assert run.returncode != 0 and fails in run.stderr, (words, run.returncode, run.stderr)
-    return None
-
-
-def answer(*words):
-    return json.loads(qg(*words, "--json"))
 
 
 def write_model(path, shape):

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Operators of opsets 17 to 23 in openvino-ir: OpenVINO loads the file, and computes the
 outputs of the float network (nothing is quantized) and of the simulation."""
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -15,8 +13,8 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+from command import qg
 
-QG = os.environ.get("QG", "build/qg")
 CORE = ov.Core()
 rng = np.random.default_rng(7)
 IMAGE, TOKENS = (1, 8, 6, 6), (1, 6, 16)
@@ -70,11 +68,6 @@ CHAINS = [
           ("Xor", ["m", "k"], ["o"]), ("Cast", ["o"], ["y"], {"to": T.FLOAT}),
           c=np.zeros((), "f")),
 ]
-
-
-def qg(*words):
-    run = subprocess.run([QG, *map(str, words)], capture_output=True, text=True)
-    assert run.returncode == 0, (words, run.stderr)
 
 
 def write(path, nodes, opset, shape, constants):

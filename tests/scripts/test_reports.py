@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 """Reports for people: what matters first, details on request (-v, --all), pictures that fit
 the page; intervals that contain their scale; messages that name what was found."""
-import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -16,8 +14,8 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+from command import answer, qg
 
-QG = os.path.abspath(os.environ.get("QG", "build/qg"))
 MODEL = os.path.abspath("configs/models/digits.onnx")
 CALIB, TEST = (os.path.abspath(f"configs/data/digits_{n}.npy") for n in ("calib", "test"))
 failures = 0
@@ -27,20 +25,6 @@ def check(what, good, *detail):
     global failures
     print("ok    " if good else "FAILED", what, *detail)
     failures += not good
-
-
-def qg(*words, fails=None):
-    run = subprocess.run([QG, *map(str, words)], capture_output=True, text=True)
-    if fails is None:
-        assert run.returncode == 0, (words, run.stderr)
-        return run.stdout
-    check(f"{' '.join(map(str, words[:2]))}: {fails}", run.returncode == 1 and fails in run.stderr,
-          run.stderr.strip()[:150])
-    return run.stderr
-
-
-def answer(*words):
-    return json.loads(qg(*words, "--json"))
 
 
 def sum_of_two(folder):

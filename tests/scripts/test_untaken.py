@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """An If whose branch not taken fits no shapes: ONNX Runtime runs it, and so does qg, with
 the condition known before the run or not; a branch that is taken reports its fault."""
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -15,17 +13,9 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+from command import qg
 
-QG = os.environ.get("QG", "build/qg")
 node = h.make_node
-
-
-def qg(*words, fails=None):
-    run = subprocess.run([QG, *map(str, words)], capture_output=True, text=True)
-    if fails:
-        assert run.returncode == 1 and fails in run.stderr, (words, run.stderr)
-    else:
-        assert run.returncode == 0, (words, run.stderr)
 
 
 def branch(name, op, *inputs):

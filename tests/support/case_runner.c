@@ -436,20 +436,12 @@ static bool compare(const op_case *c, qg_arena *a, qg_call *k)
     return true;
 }
 
-/* A node under test: its graph and its results. */
-typedef struct attempt {
-    qg_graph *g;
-    qg_call call;
-    qg_tensor got[CASE_SLOTS];
-    qg_tensor *out[CASE_SLOTS];
-} attempt;
-
-static qg_status attempt_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch,
-                              attempt *a)
+qg_status attempt_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch,
+                       case_attempt *a)
 {
     qg_tensor early[CASE_SLOTS] = { 0 };
     qg_node *node;
-    *a = (attempt){ 0 };
+    *a = (case_attempt){ 0 };
     QG_TRY(qg_graph_new(ctx, "case", &a->g));
     QG_TRY(build(c, a->g, &node));
     a->call = (qg_call){ .ctx = ctx,
@@ -466,7 +458,7 @@ static qg_status attempt_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch,
 
 static bool run_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch)
 {
-    attempt a;
+    case_attempt a;
     qg_status s = attempt_case(c, ctx, scratch, &a);
     bool fine = judge(c, ctx, s) && (s != QG_OK || compare(c, a.g->arena, &a.call));
     qg_graph_free(a.g);
@@ -476,7 +468,7 @@ static bool run_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch)
 
 qg_status try_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch)
 {
-    attempt a;
+    case_attempt a;
     qg_status s = attempt_case(c, ctx, scratch, &a);
     qg_graph_free(a.g);
     qg_arena_reset(scratch);

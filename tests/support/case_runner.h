@@ -26,7 +26,7 @@
 #ifndef QG_TESTS_SUPPORT_CASE_RUNNER_H
 #define QG_TESTS_SUPPORT_CASE_RUNNER_H
 
-#include "engine/ir/op.h"
+#include "engine/ir/graph.h"
 
 enum { CASE_SLOTS = 64, CASE_ATTRS = 48 };
 
@@ -66,5 +66,15 @@ QG_NODISCARD qg_status visit_case_file(qg_alloc alloc, const qg_registry *regist
 
 /* Builds and runs the node of a case, regardless of its expectations. */
 QG_NODISCARD qg_status try_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch);
+
+/* The node of a case as it ran. */
+typedef struct case_attempt {
+    qg_graph *g; /* owned by the caller, also after a failure; NULL is possible */
+    qg_call call;
+    qg_tensor got[CASE_SLOTS];
+    qg_tensor *out[CASE_SLOTS];
+} case_attempt;
+QG_NODISCARD qg_status attempt_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch,
+                                    case_attempt *a);
 
 #endif

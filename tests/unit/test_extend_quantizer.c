@@ -197,8 +197,8 @@ static void snapshots_open_where_it_is_registered(void **state)
 static void exports_report_it_or_refuse(void **state)
 {
     host *h = *state;
-    static const char *const formats[] = { "onnx-qdq", "openvino-fq", "openvino-ir",
-                                           "ppq-json" };
+    static const char *const formats[] = { "onnx-qdq", "onnx-qoperator", "openvino-fq",
+                                           "openvino-ir", "ppq-json" };
     add(h, "cut", NULL);
     qg_model *m = host_quantize(h, host_model(h, "m.onnx", MODEL), "trt-int8",
                                 "op=Sigmoid quantizer=cut", 1);

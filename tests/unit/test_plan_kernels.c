@@ -149,6 +149,109 @@ static void watching_keeps_the_bits_of_a_convolution(void **state)
     }
 }
 
+/* Element-wise chains, and how many nodes the kernels absorb. */
+#define PICTURE                                                                        \
+    "graph {\n opset 17\n x = input float32[2,5,40,31]\n"                              \
+    " w = const float32[5,5,1,1] seed(7)\n two = const float32[] [1.4142135]\n"        \
+    " one = const float32[1] [1]\n half = const float32[] [0.5]\n"                     \
+    " row = const float32[31] seed(8)\n"
+/* clang-format off */
+static const struct {
+    const char *text;
+    uint32_t absorbed;
+} chains[] = {
+    { PICTURE " s = Sigmoid(x)\n y = Mul(x, s)\n output y\n}", 1 },
+    { PICTURE " c = Conv(x, w)\n s = HardSigmoid(c) alpha=0.25\n y = Mul(s, c)\n"
+      " output y\n}", 1 },
+    { PICTURE " d = Div(x, two)\n e = Erf(d)\n p = Add(e, one)\n m = Mul(x, p)\n"
+      " y = Mul(m, half)\n output y\n}", 4 },
+    { PICTURE " n = Sub(one, x)\n q = Sqrt(n)\n d = Div(two, q)\n z = Sub(d, x)\n"
+      " l = LeakyRelu(z) alpha=0.3\n y = Clip(l, half, two)\n output y\n}", 5 },
+    { PICTURE " s = Sigmoid(x)\n y = Mul(s, row)\n output y\n}", 0 },
+    { PICTURE " s = Sigmoid(x)\n y = Mul(x, s)\n output y, s\n}", 0 },
+    { PICTURE " s = Tanh(x)\n y = Mul(s, s)\n output y\n}", 0 },
+    { PICTURE " c = Conv(x, w)\n y = Add(c, x)\n output y\n}", 0 },
+    { PICTURE " s = Softsign(x)\n y = Mul(x, s)\n output y\n}", 0 },
+};
+/* clang-format on */
+
+static void chains_keep_the_bits_of_their_nodes(void **state)
+{
+    const qg_plan_options fused = { 0 }, open = { .watch_all = true };
+    (void)state;
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+        qg_plan *p[2];
+        fixture t = open_text(chains[i].text);
+        qg_run *r[] = { run_of(&t, &fused, &p[0], 1), run_of(&t, &open, &p[1], 1) };
+        assert_int_equal(p[0]->report.absorbed, chains[i].absorbed);
+        assert_int_equal(p[1]->report.absorbed, 0);
+        for (size_t o = 0; o < t.g->output.n; o++) {
+            const qg_tensor *a = qg_run_output(r[0], o), *b = qg_run_output(r[1], o);
+            for (int64_t k = 0; k < qg_tensor_count(a); k++)
+                if (!isnan(a->f32[k]) || !isnan(b->f32[k]))
+                    assert_memory_equal(&a->f32[k], &b->f32[k], sizeof *a->f32);
+        }
+        for (int k = 0; k < 2; k++) {
+            qg_run_free(r[k]);
+            qg_plan_free(p[k]);
+        }
+        close_network(&t);
+    }
+}
+
+/* `a` reads what the convolution wrote, channels-last; `b` reads a plain copy. */
+#define BOTH(op, attributes)                                                           \
+    "graph {\n opset 18\n x = input float32[2,8,6,8]\n"                                \
+    " w = const float32[8,8,1,1] seed(7)\n shape = const int64[4] [2, 8, 6, 8]\n"      \
+    " space = const int64[2] [2, 3]\n last = const int64[1] [3]\n"                     \
+    " sizes = const int64[4] [2, 8, 9, 11]\n none = const float32[0] []\n"             \
+    " double = const float32[4] [1, 1, 2, 2]\n c = Conv(x, w)\n a = " op               \
+    "(c" attributes "\n r = Reshape(c, shape)\n b = " op "(r" attributes               \
+    "\n output a, b\n}"
+/* clang-format off */
+static const struct {
+    const char *text;
+    bool has_kernel;
+} layouts[] = {
+    { BOTH("Resize", ", none, double) mode=\"nearest\""), true },
+    { BOTH("Resize", ", none, none, sizes) mode=\"linear\""), true },
+    { BOTH("Resize", ", none, none, sizes) mode=\"cubic\""), true },
+    { BOTH("DepthToSpace", ") blocksize=2 mode=\"DCR\""), true },
+    { BOTH("DepthToSpace", ") blocksize=2 mode=\"CRD\""), true },
+    { BOTH("SpaceToDepth", ") blocksize=2"), true },
+    { BOTH("ReduceMax", ", space) keepdims=0"), true },
+    { BOTH("ReduceMin", ", space)"), true },
+    { BOTH("ReduceMax", ", last)"), false },
+};
+/* clang-format on */
+
+static bool has_kernel(const qg_plan *p, const char *name)
+{
+    for (size_t i = 0; i < p->kernel.n; i++)
+        if (strstr(p->kernel.at[i]->name, name))
+            return true;
+    return false;
+}
+
+static void layouts_keep_the_bits(void **state)
+{
+    const qg_plan_options o = { 0 };
+    (void)state;
+    for (size_t i = 0; QG_HAVE_DNNL && i < sizeof layouts / sizeof *layouts; i++) {
+        qg_plan *p;
+        fixture t = open_text(layouts[i].text);
+        qg_run *r = run_of(&t, &o, &p, 1);
+        const qg_tensor *a = qg_run_output(r, 0), *b = qg_run_output(r, 1);
+        if (has_kernel(p, "channels-last") != layouts[i].has_kernel)
+            fail_msg("network %zu: kernel %d", i, (int)!layouts[i].has_kernel);
+        assert_memory_equal(a->f32, b->f32,
+                            (size_t)qg_tensor_count(a) * sizeof *a->f32);
+        qg_run_free(r);
+        qg_plan_free(p);
+        close_network(&t);
+    }
+}
+
 #define SERIES(gates, dirs, n)                                                         \
     "graph {\n opset 17\n x = input float32[5,2,7]\n"                                  \
     " w = const float32[" dirs "," gates ",7] seed(3)\n"                               \
@@ -271,6 +374,8 @@ static void second_run_allocates_nothing(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(absorbing_changes_no_bits),
              cmocka_unit_test(watching_keeps_the_bits_of_a_convolution),
+             cmocka_unit_test(chains_keep_the_bits_of_their_nodes),
+             cmocka_unit_test(layouts_keep_the_bits),
              cmocka_unit_test(kernels_keep_to_the_definition),
              cmocka_unit_test(a_turned_weight_is_a_constant),
              cmocka_unit_test(second_run_allocates_nothing))

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "engine/core/rng.h"
+#include "ops/util_broadcast.h"
 
 enum { MOST = 5000, SEED = 5 };
 
@@ -53,6 +54,77 @@ static void rows_map_to_the_same_bits(void **state)
                 assert_bits(got, want, size, names[m], row[r]);
             }
         }
+}
+
+/* One number for all, or one of each array. */
+static void pairs_are_their_definition(void **state)
+{
+#define X(id, f) #id,
+    static const char *const names[] = { QG_PAIR_F32(X) };
+#undef X
+    static float a[MOST], b[MOST], want[MOST], got[MOST];
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    for (size_t n = 1; n <= MOST; n += 1 + n / 2)
+        for (int way = 0; way < 4; way++)
+            for (int p = 0; p < QG_NPAIR; p++) {
+                const int64_t sa = way & 1, sb = way >> 1;
+                fill(a, n, n % 2, &rng);
+                fill(b, n, n % 2, &rng);
+                for (size_t i = 0; i < n; i++) {
+                    const float x = a[sa ? i : 0], z = b[sb ? i : 0];
+#define X(id, f)                                                                       \
+    if (p == QG_PAIR_##id)                                                             \
+        want[i] = f;
+                    QG_PAIR_F32(X)
+#undef X
+                }
+                for (size_t r = 0; r < n_rows; r++) {
+                    if (!row[r]->supported())
+                        continue;
+                    memcpy(got, sa ? a : b, n * sizeof *a);
+                    row[r]->pair[p](sa ? got : a, sa, sa ? b : got, sb, got, n);
+                    assert_bits(got, want, n, names[p], row[r]);
+                }
+            }
+}
+
+static float clamp(float v, float low, float high)
+{
+    v = v < low ? low : v;
+    return v > high ? high : v;
+}
+
+static void clamped_loops_are_their_definition(void **state)
+{
+    enum { PERIOD = 24 };
+    static float x[MOST], z[MOST], want[MOST], got[MOST], norm[MOST];
+    const qg_channel_norm s = { PERIOD, z, z + PERIOD, z + 2 * PERIOD, -3, 4 };
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    for (size_t n = 1; n <= MOST; n += 1 + n / 2) {
+        fill(x, n, n % 2, &rng);
+        fill(z, MOST, false, &rng);
+        for (size_t i = 0; i < n; i++) {
+            const size_t c = i % PERIOD;
+            want[i] = clamp(x[i] + z[i], -3, 4);
+            norm[i] = clamp((x[i] - s.mean[c]) * s.factor[c] + s.bias[c], -3, 4);
+        }
+        for (size_t r = 0; r < n_rows; r++) {
+            if (!row[r]->supported())
+                continue;
+            memcpy(got, x, n * sizeof *x);
+            row[r]->add_clamped(got, z, got, n, -3, 4); /* in place */
+            assert_bits(got, want, n, "add_clamped", row[r]);
+            memcpy(got, x, n * sizeof *x);
+            row[r]->channel_norm(&s, got, got, (int64_t)n);
+            assert_bits(got, norm, n, "channel_norm", row[r]);
+        }
+    }
 }
 
 /* One run by its definition, in double. */
@@ -199,8 +271,42 @@ static void product_is_its_definition(void **state)
         }
 }
 
+static void subtract(const void *a, int64_t sa, const void *b, int64_t sb, void *y,
+                     size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((double *)y)[i] = (double)((const float *)a)[i * (size_t)sa] -
+                           ((const double *)b)[i * (size_t)sb];
+}
+
+/* y[r][i] = a[r][i] - b[i], however many rows are computed at once. */
+static void repeated_rows_are_their_definition(void **state)
+{
+    static float a[MOST];
+    static double b[MOST], y[MOST];
+    qg_rng rng = { SEED };
+    (void)state;
+    fill(a, MOST, false, &rng);
+    for (int64_t n = 1; n <= 700; n += 1 + n / 3)
+        for (int64_t rows = 1; rows * n <= MOST; rows += 1 + rows / 2) {
+            qg_tensor ta, tb, ty;
+            qg_tensor_init(&ta, QG_F32, 2, (const int64_t[]){ rows, n });
+            qg_tensor_init(&tb, QG_F64, 1, &n);
+            qg_tensor_init(&ty, QG_F64, 2, ta.dim);
+            ta.f32 = a, tb.f64 = b, ty.f64 = y;
+            for (int64_t i = 0; i < n; i++)
+                b[i] = (double)qg_rng_float(&rng);
+            qg_run_row2(subtract, &ta, &tb, &ty);
+            for (int64_t i = 0; i < rows * n; i++)
+                assert_cmp_f64(y[i], ==, (double)a[i] - b[i % n]);
+        }
+}
+
 QG_TEST_MAIN(cmocka_unit_test(rows_map_to_the_same_bits),
+             cmocka_unit_test(pairs_are_their_definition),
+             cmocka_unit_test(clamped_loops_are_their_definition),
              cmocka_unit_test(softmax_is_its_definition),
              cmocka_unit_test(nan_spoils_its_run_only),
              cmocka_unit_test(sums_are_their_definition),
-             cmocka_unit_test(product_is_its_definition))
+             cmocka_unit_test(product_is_its_definition),
+             cmocka_unit_test(repeated_rows_are_their_definition))

@@ -105,6 +105,16 @@ class Subject:
             i.data_type == onnx.TensorProto.FLOAT16
             for i in self.model.graph.initializer) else "float32"]
         self.failed = []
+        self.shapes = [word for i in self.model.graph.input
+                       for word in self.first_extent(i)]
+
+    def first_extent(self, fed):
+        """--shape of an input whose first open dim is no batch but, say, time."""
+        dims = fed.type.tensor_type.shape.dim
+        size = self.samples[fed.name].shape[1:]
+        if not dims or dims[0].HasField("dim_value") or size[0] == 1:
+            return ()
+        return "--shape", f"{fed.name}={'x'.join(map(str, size))}"
 
     def feed(self, i):
         return {name: np.asarray(x[i]) for name, x in self.samples.items()}
@@ -131,7 +141,7 @@ def written(folder, name):
 def float_agrees(s):
     """Largest difference over the largest output."""
     out = s.folder / "float"
-    said = qg("run", s.path, "-d", s.data, "--mode", "float", "-o", out)
+    said = qg("run", s.path, "-d", s.data, "--mode", "float", "-o", out, *s.shapes)
     run = session(str(s.path))
     theirs = [run.run(None, s.feed(i)) for i in range(SAMPLES)]
     worst = 0.0
@@ -154,7 +164,8 @@ def float_agrees(s):
 def quantized(s, backend):
     """(share of compute nodes, seconds, MB)"""
     at = s.snapshot(backend)
-    out, err, taken, memory = qg("quantize", s.path, "-b", backend, "-d", s.data, "-o", at)
+    out, err, taken, memory = qg("quantize", s.path, "-b", backend, "-d", s.data, "-o", at,
+                                 *s.shapes)
     quant = json.loads((at / "quant.json").read_text())
     nodes = [n for n in quant["nodes"] if n["op"].split(".")[-1] in COMPUTE]
     live = [n for n in nodes if any(i is not None for i in n["in"])

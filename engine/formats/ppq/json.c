@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/core/file.h"
 #include "engine/core/json.h"
-#include "engine/onnx/export.h"
+#include "engine/formats/grid_record.h"
 #include "engine/quant/tqc_check.h"
 
 /* Properties of a policy as PPQ writes them, in its order. */
@@ -32,23 +31,6 @@ enum { N_PROPERTY = sizeof properties / sizeof properties[0] };
 
 static const int64_t e4m3_largest = 448;
 
-/* The axis that PPQ means, unless the number of scales contradicts it. */
-static int16_t guess_axis(qg_endpoint at, size_t count)
-{
-    const qg_node *n = at.node;
-    const qg_tensor *t = &qg_endpoint_value(at)->type;
-    bool weight = qg_endpoint_role(at) == 'w';
-    int axis = weight && n->op->weight_axis ? n->op->weight_axis(n) : -1;
-    if (axis < 0)
-        axis = t->rank == 1 ? 0 : 1;
-    if (!count || (axis < t->rank && t->dim[axis] == (int64_t)count))
-        return (int16_t)axis;
-    for (int i = 0; i < t->rank; i++)
-        if (t->dim[i] == (int64_t)count)
-            return (int16_t)i;
-    return (int16_t)axis;
-}
-
 /* Defaults for fields missing in the file, for an endpoint whose policy, bits and range
  * are known: half-even; the axis of output channels of weights, else 1 (0 for vectors),
  * else the first axis with `count` indices; four exponent bits when the range is that
@@ -56,7 +38,7 @@ static int16_t guess_axis(qg_endpoint at, size_t count)
 static void guess_scheme(qg_endpoint at, size_t count, qg_scheme *s)
 {
     s->rounding = QG_ROUND_HALF_EVEN;
-    s->axis = s->policy & QG_PER_CHANNEL ? guess_axis(at, count) : -1;
+    s->axis = s->policy & QG_PER_CHANNEL ? qg_guess_axis(at, count) : -1;
     s->exponent_bits = 0;
     if (s->policy & QG_FLOATING)
         s->exponent_bits = s->qmax == e4m3_largest ? 4 : 5;
@@ -265,36 +247,7 @@ static qg_status write_json(qg_export *e, FILE *stream)
     return qg_json_done(w);
 }
 
-/* "dir/name.json" -> "dir/name.onnx". */
-static const char *model_beside(qg_export *e)
-{
-    const char *dot = strrchr(qg_path_base(e->path), '.');
-    size_t stem = dot ? (size_t)(dot - e->path) : strlen(e->path);
-    return qg_arena_printf(e->arena, "%.*s.onnx", (int)stem, e->path);
-}
-
-/* The model first: a JSON that is there has its model. */
-static qg_status write(qg_export *e)
-{
-    qg_writer w;
-    const char *model = model_beside(e);
-    if (!model)
-        return qg_nomem(e->ctx);
-    if (strcmp(model, e->path) == 0)
-        return qg_fail(e->ctx, QG_ECONFIG,
-                       "export: %s: this is the file of the model, expected a name for "
-                       "the JSON file",
-                       e->path);
-    QG_TRY(qg_writer_open(e->ctx, e->path, &w));
-    qg_status s = write_json(e, w.stream);
-    qg_export_options o = { .beside = &w };
-    if (s == QG_OK)
-        s = qg_onnx_export(e->ctx, e->quant->graph, model, &o);
-    qg_writer_abandon(&w);
-    QG_TRY(s);
-    QG_TRY(qg_export_wrote(e, e->path));
-    return qg_export_wrote(e, model);
-}
+static qg_status write(qg_export *e) { return qg_export_beside_model(e, write_json); }
 
 /* --- reading, of hostile files too ---
  *

@@ -27,7 +27,9 @@
  *          number follows where a name is taken. */
 #include <assert.h>
 
-#include "engine/formats/format.h"
+#include "engine/formats/code_grid.h"
+#include "engine/formats/qdq/fuse.h"
+#include "engine/formats/qdq/qdq.h"
 #include "engine/formats/qdq/runtime.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/formats/quantizers.h"
@@ -40,7 +42,7 @@
 enum { UNSIGNED_SINCE = 21 };
 
 static const char *const weights[] = { "int", "float", NULL };
-static const char *const floats[] = { "auto", "model", "float32", NULL };
+const char *const qg_qdq_floats[] = { "auto", "model", "float32", NULL };
 
 /* A value on a grid, made once for all readers that need the same. */
 typedef struct made {
@@ -62,6 +64,7 @@ typedef struct builder {
     const qg_quant *quant;
     enum qg_placement place;
     bool float_weights, is_unsigned; /* the latter: int8 activations */
+    bool fuse;                       /* into operators on codes */
     int64_t opset;
     made **made;             /* [values of the original] */
     const qg_tqc **producer; /* [values of the original] its active endpoint; NULL:
@@ -162,16 +165,6 @@ static qg_status grid_of(builder *b, const qg_tqc *t, qg_dtype code, const qg_te
     return make_grid(b, t, code, x, out);
 }
 
-static qg_status annotate(builder *b, const qg_value *v, const grid_values *grid)
-{
-    qg_onnx_annotation a = {
-        v->name,
-        {{ "SCALE_TENSOR", grid->scale->name },
-                { "ZERO_POINT_TENSOR", grid->zero->name }}
-    };
-    return qg_vec_push(b->ctx, b->e->arena, &b->annotation, a);
-}
-
 /* --- chains of nodes --- */
 
 static qg_status add_clip(builder *b, const qg_tqc *t, const char *stem, qg_value **x)
@@ -214,7 +207,6 @@ static qg_status add_quantize(builder *b, const qg_tqc *t, const grid_values *gr
     QG_TRY(grid_attributes(b, t, &spec));
     assert(grid->code != QG_NODTYPE);
     *x = q;
-    QG_TRY(annotate(b, q, grid));
     return add_node(b, "QuantizeLinear", &spec);
 }
 
@@ -226,7 +218,6 @@ static qg_status add_dequantize(builder *b, const qg_tqc *t, const grid_values *
     out->type.dtype = QG_F32;
     qg_node_spec spec = { .in = in, .n_in = 3, .out = &out, .n_out = 1 };
     QG_TRY(grid_attributes(b, t, &spec));
-    QG_TRY(annotate(b, out, grid));
     return add_node(b, "DequantizeLinear", &spec);
 }
 
@@ -308,7 +299,6 @@ static qg_status write_codes(builder *b, const qg_tqc *t, const qg_onnx_grid *ho
     QG_TRY(qg_onnx_codes(b->ctx, b->e->arena, t, v->constant, &codes));
     QG_TRY(lose_last_bits(b, t, &codes));
     QG_TRY(add_constant(b, v->name, "_quantized", &codes, &q));
-    QG_TRY(annotate(b, q, &grid));
     return add_dequantize(b, t, &grid, q, out);
 }
 
@@ -434,14 +424,12 @@ static qg_status put_node(builder *b, const qg_node *n)
 static qg_status split_readers(builder *b, qg_node *n)
 {
     qg_value *v = n->out[0];
-    const grid_values grid = { .scale = n->in[1], .zero = n->in[2] };
     assert(n->n_out == 1);
     while (v->use.n + v->is_output > 1) {
         qg_use u = v->use.at[v->use.n - 1];
         qg_value *own;
         QG_TRY(add_value(b, v->name, "_again", &own));
         own->type = v->type;
-        QG_TRY(annotate(b, own, &grid));
         QG_TRY(add_node(b, n->op->name,
                         &(qg_node_spec){ .in = n->in,
                                          .n_in = n->n_in,
@@ -505,10 +493,11 @@ static qg_status begin(builder *b)
     qg_arena *a = b->e->arena;
     const char *place = b->e->option[QG_FORMAT_PLACEMENT];
     b->place = QG_PLACE_ORT;
-    for (int i = 0; qg_placements[i]; i++)
+    for (int i = 0; place && qg_placements[i]; i++)
         if (strcmp(qg_placements[i], place) == 0)
             b->place = (enum qg_placement)i;
-    b->float_weights = b->e->option[QG_FORMAT_WEIGHTS][0] == 'f';
+    const char *weight = b->e->option[QG_FORMAT_WEIGHTS];
+    b->float_weights = weight && weight[0] == 'f';
     b->made = QG_NEWN(a, from->value.n, made *);
     b->producer = QG_NEWN(a, from->value.n, const qg_tqc *);
     b->grid = QG_NEWN(a, b->quant->tqc.n, grid_values);
@@ -560,6 +549,10 @@ static qg_status build_graph(builder *b)
     QG_TRY(begin(b));
     QG_TRY(put_nodes(b));
     QG_TRY(lose_forced(b));
+    if (b->fuse) {
+        QG_TRY(qg_graph_upgrade(b->g, b->opset));
+        QG_TRY(qg_qdq_fuse(b->e, b->g, b->opset));
+    }
     if (b->place == QG_PLACE_ORT)
         QG_TRY(qg_onnx_obey_runtime(b->g, b->quant, b->opset));
     for (size_t i = b->quant->graph->node.n; i < b->g->node.n; i++)
@@ -570,15 +563,63 @@ static qg_status build_graph(builder *b)
     return restore_float_type(b);
 }
 
-static qg_status build(qg_export *e)
+/* --- annotations --- */
+
+/* at[v]: the grid of v, as far as n tells it. */
+static void learn_grids(const qg_node *n, qg_code_grid *at)
+{
+    bool dequantize = qg_is_dequantize_linear(n);
+    if (dequantize)
+        at[n->in[0]->id] = qg_code_grid_of(n);
+    if (dequantize || qg_is_quantize_linear(n))
+        at[n->out[0]->id] = qg_code_grid_of(n);
+    for (uint32_t k = 0; n->op->codes && k + 2 < n->n_in; k++)
+        if (qg_op_code_slot(n->op->codes, k) == 'x')
+            at[n->in[k]->id] = (qg_code_grid){ n->in[k + 1], n->in[k + 2] };
+    if (n->op->codes)
+        at[n->out[0]->id] = qg_code_grid_behind(n);
+}
+
+/* Codes, and the floats that they stand for; what moves codes has one grid. */
+static qg_status annotate(builder *b)
+{
+    qg_code_grid *at = QG_NEWN(b->e->arena, b->g->value.n, qg_code_grid);
+    if (!at)
+        return qg_nomem(b->ctx);
+    for (size_t i = b->g->node.n; i-- > 0;) {
+        const qg_node *n = b->g->node.at[i];
+        learn_grids(n, at);
+        if (qg_node_has(n, QG_OP_PASSIVE | QG_OP_COPY) && n->n_in && n->out[0] &&
+            n->in[0] && n->in[0]->type.dtype != QG_F32)
+            at[n->in[0]->id] = at[n->out[0]->id];
+    }
+    for (size_t i = 0; i < b->g->value.n; i++) {
+        if (!at[i].scale || !at[i].zero)
+            continue;
+        qg_onnx_annotation a = {
+            b->g->value.at[i]->name,
+            {{ "SCALE_TENSOR", at[i].scale->name },
+                                    { "ZERO_POINT_TENSOR", at[i].zero->name }}
+        };
+        QG_TRY(qg_vec_push(b->ctx, b->e->arena, &b->annotation, a));
+    }
+    return QG_OK;
+}
+
+static qg_status build(qg_export *e, bool fuse)
 {
     builder *b = QG_NEW(e->arena, builder);
     if (!b)
         return qg_nomem(e->ctx);
-    *b = (builder){ .e = e, .ctx = e->ctx, .quant = e->quant };
+    *b = (builder){ .e = e, .ctx = e->ctx, .quant = e->quant, .fuse = fuse };
     e->built = b;
-    return build_graph(b);
+    QG_TRY(build_graph(b));
+    return annotate(b);
 }
+
+qg_status qg_qdq_build(qg_export *e) { return build(e, false); }
+
+qg_status qg_qdq_build_fused(qg_export *e) { return build(e, true); }
 
 /* One more entry of the metadata; unknown values are left out. */
 static void say(qg_export_options *o, qg_onnx_property *list, const char *key,
@@ -588,7 +629,7 @@ static void say(qg_export_options *o, qg_onnx_property *list, const char *key,
         list[o->n_metadata++] = (qg_onnx_property){ key, value };
 }
 
-static qg_status write(qg_export *e)
+qg_status qg_qdq_write(qg_export *e)
 {
     const builder *b = e->built;
     const qg_manifest *m = &e->info->manifest;
@@ -626,8 +667,8 @@ const qg_format qg_format_onnx_qdq = {
             QG_SAYS_SILENT,
     .choice = {[QG_FORMAT_WEIGHTS] = weights,
                [QG_FORMAT_PLACEMENT] = qg_placements,
-               [QG_FORMAT_FLOAT] = floats},
-    .build = build,
-    .write = write,
+               [QG_FORMAT_FLOAT] = qg_qdq_floats},
+    .build = qg_qdq_build,
+    .write = qg_qdq_write,
     .import = import,
 };

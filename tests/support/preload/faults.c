@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "count.h"
+
 static long calls;
 
 static int fails(void)
@@ -37,13 +39,7 @@ static int fails(void)
 
 __attribute__((destructor)) static void report(void)
 {
-    const char *path = getenv("QG_FAULT_COUNT");
-    char text[32];
-    int fd = path ? (int)syscall(SYS_openat, AT_FDCWD, path,
-                                 O_WRONLY | O_CREAT | O_TRUNC, 0644)
-                  : -1;
-    if (fd >= 0 && write(fd, text, (size_t)sprintf(text, "%ld\n", calls)) > 0)
-        (void)close(fd);
+    write_count("QG_FAULT_COUNT", calls);
 }
 
 #define NEXT(name) ((__typeof__(&name))(size_t)dlsym(RTLD_NEXT, #name))

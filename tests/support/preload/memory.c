@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "count.h"
+
 extern void *__libc_malloc(size_t n);
 extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *p, size_t n);
@@ -108,11 +110,5 @@ int posix_memalign(void **out, size_t align, size_t n)
 
 __attribute__((destructor)) static void report(void)
 {
-    const char *path = getenv("QG_MEMORY_COUNT");
-    char text[32];
-    int fd = path ? (int)syscall(SYS_openat, AT_FDCWD, path,
-                                 O_WRONLY | O_CREAT | O_TRUNC, 0644)
-                  : -1;
-    if (fd >= 0 && write(fd, text, (size_t)sprintf(text, "%ld\n", calls)) > 0)
-        (void)close(fd);
+    write_count("QG_MEMORY_COUNT", calls);
 }

@@ -1,0 +1,151 @@
+"""Samples: arrays, dicts of arrays, lists and iterables of them, as a source in C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._native import Context, DataError, ffi, lib
+from ._tensor import Array, as_array, dims, dtype_of, fill
+
+Sample = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a model: -1 is an extent that is open."""
+
+    name: str
+    dtype: np.dtype[Any]
+    dims: tuple[int, ...]
+
+    def split(self, a: Array) -> tuple[int, bool]:
+        """How many samples an array has, and whether an axis counts them."""
+        if a.ndim == len(self.dims) + 1:
+            return a.shape[0], True
+        batch = abs(self.dims[0]) if self.dims else 1
+        if a.shape[1:] == self.dims[1:] and a.ndim and a.shape[0] == batch:
+            return 1, False
+        if a.ndim == len(self.dims) and a.ndim and a.shape[0] % max(batch, 1) == 0:
+            return a.shape[0] // max(batch, 1), False
+        return 1, False
+
+    def part(self, a: Array, i: int, counted: bool) -> Array:
+        """Sample i of an array, a view."""
+        batch = abs(self.dims[0]) if self.dims else 1
+        out: Array = a
+        if counted:
+            out = a[i]
+        elif a.ndim and a.shape[0] != batch:
+            out = a[i * batch : (i + 1) * batch]
+        return out
+
+    def plain(self, a: Array) -> Array:
+        """The array as the library reads it: a copy only of other types and strides.
+
+        As from files, floats of other sizes become float32.
+        """
+        if a.dtype == self.dtype and a.flags.c_contiguous:
+            return a
+        both = a.dtype.kind == "f" and self.dtype == np.float32
+        out: Array = np.ascontiguousarray(a, np.float32 if both else a.dtype)
+        out = out.reshape(a.shape)
+        return out
+
+
+def inputs_of(model: Any) -> list[Input]:
+    """The inputs of an open model."""
+    found = []
+    for i in range(lib.qg_model_input_count(model)):
+        r = ffi.new("qg_value_record *", {"size": ffi.sizeof("qg_value_record")})
+        lib.qg_value_get(lib.qg_model_input(model, i), r)
+        name = ffi.string(r.name).decode()
+        found.append(Input(name, dtype_of(r.type), dims(r)))
+    return found
+
+
+def named(inputs: list[Input], feed: Any) -> Sample:
+    """A feed as arrays by input name."""
+    if isinstance(feed, Mapping):
+        known = {i.name for i in inputs}
+        for name in feed:
+            if name not in known:
+                raise DataError(f"data: no input '{name}', expected {sorted(known)}")
+        return {name: as_array(a) for name, a in feed.items()}
+    if len(inputs) != 1:
+        names = [i.name for i in inputs]
+        raise DataError(f"data: an array for {len(inputs)} inputs, expected a dict {names}")
+    return {inputs[0].name: as_array(feed)}
+
+
+def split(inputs: list[Input], feed: Any) -> Iterator[Sample]:
+    """The samples of one feed."""
+    arrays = named(inputs, feed)
+    by_name = {i.name: i for i in inputs}
+    parts = {name: by_name[name].split(a) for name, a in arrays.items()}
+    counts = {n for n, _ in parts.values()}
+    if len(counts) > 1:
+        raise DataError(
+            "data: inputs have different numbers of samples: "
+            + ", ".join(f"{name} {n}" for name, (n, _) in parts.items())
+        )
+    for i in range(counts.pop() if counts else 0):
+        yield {
+            name: by_name[name].part(a, i, parts[name][1]) for name, a in arrays.items()
+        }
+
+
+class Source:
+    """The samples of a verb, for qg_workload.
+
+    Lists, arrays and dicts are read where they are, as often as the library asks; other
+    iterables are read once, in order.
+    """
+
+    def __init__(self, ctx: Context, inputs: list[Input], data: Any) -> None:
+        """Samples of anything but a string."""
+        self._ctx = ctx
+        self._inputs = {i.name: i for i in inputs}
+        self._samples: list[Sample] | None = None
+        whole = isinstance(data, (np.ndarray, Mapping)) or hasattr(data, "detach")
+        if whole or isinstance(data, (list, tuple)):
+            feeds = [data] if whole else data
+            self._samples = [s for feed in feeds for s in split(inputs, feed)]
+        elif not isinstance(data, Iterable):
+            raise DataError(f"data: {type(data).__name__}, expected arrays or a path")
+        else:
+            self._stream = (s for feed in data for s in split(inputs, feed))
+        if self._samples == []:
+            raise DataError("data: no samples, expected at least one")
+        self._fetch = ffi.callback(
+            "qg_status(void *, size_t, qg_inputs *)", self._give, lib.QG_EDATA
+        )
+        count = 0 if self._samples is None else len(self._samples)
+        self.c = ffi.new(
+            "qg_source *",
+            {"fetch": self._fetch, "count": count, "one_shot": self._samples is None},
+        )
+
+    def _give(self, _ud: Any, index: int, to: Any) -> int:
+        try:
+            if self._samples is not None:
+                sample: Sample | None = self._samples[index]
+            else:
+                sample = next(self._stream, None)
+            for name, a in (sample or {}).items():
+                status = self._set(to, name, a)
+                if status:
+                    return status
+        except BaseException as e:
+            return self._ctx.fail(e, f"data: sample {index}", lib.qg_inputs_ctx(to))
+        return int(lib.QG_OK)
+
+    def _set(self, to: Any, name: str, a: Array) -> int:
+        t = ffi.new("qg_tensor *")
+        plain = fill(t, self._inputs[name].plain(a))
+        kept = self._samples is not None and plain.ctypes.data == a.ctypes.data
+        give = lib.qg_inputs_borrow if kept else lib.qg_inputs_set  # the latter copies
+        return int(give(to, name.encode(), t))

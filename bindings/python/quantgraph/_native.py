@@ -1,0 +1,321 @@
+"""The C library: its status as exceptions, contexts, and work that Ctrl-C can end."""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from . import _cdef
+
+ffi: Any = _cdef.ffi
+HERE = pathlib.Path(__file__).parent
+lib: Any = ffi.dlopen(str(HERE / "libquantgraph.so"))
+T = TypeVar("T")
+
+# --- errors ---
+
+
+class Error(Exception):
+    """A failure of the library; `status` is its name in C."""
+
+    status = ""
+
+
+class NoMemoryError(Error, MemoryError):
+    """Out of memory."""
+
+    status = "QG_ENOMEM"
+
+
+class FileError(Error, OSError):
+    """A file cannot be read or written."""
+
+    status = "QG_EIO"
+
+
+class ParseError(Error, ValueError):
+    """A file is malformed."""
+
+    status = "QG_EPARSE"
+
+
+class ModelError(Error, ValueError):
+    """A well-formed file contains an invalid model."""
+
+    status = "QG_EMODEL"
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """A valid model requires what is not implemented."""
+
+    status = "QG_EUNSUPPORTED"
+
+
+class ConfigError(Error, ValueError):
+    """A backend, a pipeline or an option is wrong."""
+
+    status = "QG_ECONFIG"
+
+
+class DataError(Error, ValueError):
+    """Input data do not fit the model."""
+
+    status = "QG_EDATA"
+
+
+class StateError(Error, RuntimeError):
+    """The quantization state does not allow this."""
+
+    status = "QG_ESTATE"
+
+
+class NumericError(Error, ArithmeticError):
+    """A number that must be finite is not."""
+
+    status = "QG_ENUMERIC"
+
+
+class CanceledError(Error):
+    """The work was cancelled."""
+
+    status = "QG_ECANCELED"
+
+
+class MemoryLimitError(Error, MemoryError):
+    """The work needs more memory than the limit allows."""
+
+    status = "QG_EMEMORY"
+
+
+ERRORS: dict[str, type[Error]] = {c.status: c for c in Error.__subclasses__()}
+
+
+def text(p: Any) -> str:
+    """A C string, "" for NULL."""
+    return ffi.string(p).decode("utf-8", "replace") if p else ""
+
+
+def maybe(p: Any) -> str | None:
+    """A C string, None for NULL."""
+    return text(p) if p else None
+
+
+def encode(value: str | None) -> Any:
+    """A C string to keep alive, NULL for None."""
+    return ffi.NULL if value is None else ffi.new("char[]", value.encode())
+
+
+def failure(status: int, message: str) -> Error:
+    """The exception of a status."""
+    kind = ERRORS.get(text(lib.qg_status_name(status)), Error)
+    return kind(message or text(lib.qg_status_text(status)))
+
+
+def record(kind: str) -> Any:
+    """A zeroed struct of the caller, tagged with its size."""
+    out = ffi.new(f"{kind} *")
+    out.size = ffi.sizeof(kind)
+    return out
+
+
+def options(kind: str) -> Any:
+    """A struct of options with the library's defaults."""
+    out = ffi.new(f"{kind} *")
+    getattr(lib, f"{kind}_init")(out, ffi.sizeof(kind))
+    return out
+
+
+# --- contexts ---
+
+
+class _Owner:
+    """The handles of a context, closed in reverse order and the context last."""
+
+    def __init__(self, ctx: Any) -> None:
+        self.ctx = ctx
+        self.handles: dict[int, tuple[Any, Callable[[Any], None]]] = {}
+        self.keep: list[Any] = []
+
+    def close(self) -> None:
+        for handle, free in reversed(list(self.handles.values())):
+            free(handle)
+        self.handles.clear()
+        if self.ctx is not None:
+            lib.qg_close(self.ctx)
+        self.ctx = None
+
+
+class Context:
+    """A context of the library: what was added to it, and its open models.
+
+    One thread at a time works in a context; `lock` makes others wait.
+    """
+
+    def __init__(self, extensions: Iterable[Any] = ()) -> None:
+        """Open a context with these extensions."""
+        o = options("qg_open_options")
+        folder = encode(str(HERE / "configs"))
+        o.config_dir = folder
+        out = ffi.new("qg_ctx **")
+        status = lib.qg_open(o, out)
+        if status:
+            raise failure(status, "")
+        self.ctx = out[0]
+        self.lock = threading.RLock()
+        self.raised: list[BaseException] = []
+        self.added: list[Any] = []
+        self.configs: dict[str, str] = {}
+        self._keys = itertools.count()
+        self._owner = _Owner(self.ctx)
+        weakref.finalize(self, self._owner.close)
+        for extension in extensions:
+            self.extend(extension)
+
+    def check(self, status: int) -> None:
+        """Raise the exception of a failed call, or that of a callback in it."""
+        if not status:
+            self.raised.clear()
+            return
+        message = text(lib.qg_ctx_message(self.ctx))
+        cause = self.raised[0] if self.raised else None
+        self.raised.clear()
+        if isinstance(cause, Exception):
+            raise failure(status, message) from cause
+        if cause is not None:
+            raise cause
+        raise failure(status, message)
+
+    def fail(self, error: BaseException, what: str, on: Any = None) -> int:
+        """Record an exception of a callback; the status that ends the work.
+
+        on: the context in C whose message the library reads.
+        """
+        self.raised.append(error)
+        return fail(self.ctx if on is None else on, what, error)
+
+    def own(self, handle: Any, free: Callable[[Any], None]) -> int:
+        """Close a handle with the context, or earlier by `drop`."""
+        key = next(self._keys)
+        self._owner.handles[key] = (handle, free)
+        return key
+
+    def drop(self, key: int) -> None:
+        """Close a handle now; nothing happens the second time."""
+        handle, free = self._owner.handles.pop(key, (None, None))
+        if free is not None:
+            free(handle)
+
+    def keep(self, thing: Any) -> Any:
+        """Keep a Python object as long as the context."""
+        self._owner.keep.append(thing)
+        return thing
+
+    def extend(self, extension: Any) -> None:
+        """Add an extension unless it is there."""
+        if not any(e is extension for e in self.added):
+            extension.add(self)
+            self.added.append(extension)
+
+    def config(self, path: str, content: str) -> None:
+        """Add a file of the configuration folder unless the same one is there."""
+        if self.configs.get(path) == content:
+            return
+        raw = content.encode()
+        self.check(lib.qg_add_config(self.ctx, path.encode(), raw, len(raw)))
+        self.configs[path] = content
+
+
+def fail(ctx: Any, what: str, error: BaseException) -> int:
+    """Put the message of a Python exception on a C context."""
+    message = f"{what}: {type(error).__name__}: {error}"
+    kind = error.status if isinstance(error, Error) else "QG_EDATA"
+    return int(lib.qg_fail(ctx, getattr(lib, kind), b"%s", encode(message)))
+
+
+# --- work ---
+
+
+class Progress:
+    """Shows progress by tqdm where it is installed, and ends cancelled work."""
+
+    def __init__(self) -> None:
+        """Nothing is shown before half a second of work."""
+        self.canceled = False
+        self._bar: Any = None
+        self._stage = ""
+        self._tqdm: Any = None
+        try:
+            from tqdm.auto import tqdm
+
+            self._tqdm = tqdm
+        except ImportError:
+            pass
+        self._step = ffi.callback("int(void *, char *, size_t, size_t)", self._see, 1)
+        self.c = ffi.new("qg_progress *", {"step": self._step})
+
+    def _see(self, _ud: Any, stage: Any, done: int, total: int) -> int:
+        if self._tqdm is not None and done:
+            self._show(text(stage), done, total)
+        return int(self.canceled)
+
+    def _show(self, stage: str, done: int, total: int) -> None:
+        if self._bar is None or stage != self._stage or total != (self._bar.total or 0):
+            self.close()
+            self._stage = stage
+            self._bar = self._tqdm(
+                total=total or None, desc=stage, delay=0.5, disable=None, leave=False
+            )
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        """Remove what is shown."""
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = None
+
+
+def work(run: Callable[[Progress], T]) -> T:
+    """Call `run`, so that Ctrl-C ends it when the samples at work are done.
+
+    Python handles signals in the main thread only, between its own instructions: there
+    the work runs in a thread of its own.
+    """
+    progress = Progress()
+    try:
+        if threading.current_thread() is not threading.main_thread():
+            return run(progress)
+        return _beside(run, progress)
+    finally:
+        progress.close()
+
+
+def _beside(run: Callable[[Progress], T], progress: Progress) -> T:
+    result: list[T] = []
+    raised: list[BaseException] = []
+
+    done = threading.Event()
+
+    def body() -> None:
+        try:
+            result.append(run(progress))
+        except BaseException as e:
+            raised.append(e)
+        finally:
+            done.set()
+
+    threading.Thread(target=body, name="quantgraph", daemon=True).start()
+    interrupted = False
+    while not done.is_set():
+        try:
+            done.wait()
+        except KeyboardInterrupt:
+            interrupted = progress.canceled = True
+    if interrupted:
+        raise KeyboardInterrupt
+    if raised:
+        raise raised[0]
+    return result[0]

@@ -1,0 +1,193 @@
+"""Runs verbs of the command in this process: what the functions of _verbs.py call."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from ._data import Source, inputs_of
+from ._extend import Extension, registered
+from ._model import Model, Snapshot, open_model
+from ._native import ConfigError, Context, Progress, encode, ffi, lib, work
+from ._report import take
+
+Text = Union[str, "os.PathLike[str]", int, float, "np.ndarray[Any, Any]", Extension, Model]
+Texts = Union[str, Sequence[str]]
+Config = Union[str, "os.PathLike[str]", Mapping[str, Any]]
+Configs = Union[Config, Sequence[Config]]
+Data = Any
+File = Any
+Extensions = Iterable[Extension]
+#: options whose value may be the text of a configuration file, and their folders
+FOLDERS = {"backend": "backends", "policy": "policies", "profile": "profiles"}
+NAME = re.compile(r"^name:\s*[\"']?([\w.-]+)", re.M)
+
+
+def config_text(value: Any) -> tuple[str, str] | None:
+    """Name and text of a configuration given as dict or YAML; None: a name or path."""
+    if isinstance(value, Mapping):
+        return str(value.get("name", "python")), json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str) and ("\n" in value or value.lstrip().startswith("{")):
+        found = NAME.search(value)
+        return found[1] if found else "python", value
+    return None
+
+
+class _Call:
+    """One run: the words of its command line, and what they stand for."""
+
+    def __init__(self, stack: contextlib.ExitStack, models: list[Model]) -> None:
+        held = [m for m in models if isinstance(m, Snapshot)]
+        self.ctx = held[0]._ctx if held else Context()
+        self.stack = stack
+        self.words: list[Any] = []
+        self.models: list[tuple[Any, Any, Model]] = []  # word, handle, object
+        self.opened: list[int] = []
+        self.data: Any = None
+        self.source: Source | None = None
+
+    def word(self, text: str) -> Any:
+        self.words.append(encode(text))
+        return self.words[-1]
+
+    def model(self, m: Model, shape: Sequence[str]) -> None:
+        """A snapshot of this context as it is, other models opened for the call."""
+        if isinstance(m, Snapshot) and m._ctx is self.ctx:
+            m._changed()  # sessions need a model that stays as it is
+            handle = m._handle
+        else:
+            for path, content in m._ctx.configs.items():
+                self.ctx.config(path, content)
+            handle, key = open_model(self.ctx, m._origin(), shape or m._shape)
+            self.opened.append(key)
+        self.models.append((self.word(f"(model {len(self.models)})"), handle, m))
+
+    def value(self, name: str, value: Any, shape: Sequence[str]) -> None:
+        """One word: a text, a model, a configuration, or an array as a file."""
+        if isinstance(value, Model):
+            self.model(value, shape)
+            return
+        if isinstance(value, Extension):
+            self.ctx.extend(value)
+            value = value.name
+        written = config_text(value) if name in FOLDERS else None
+        if written:
+            self.ctx.config(f"{FOLDERS[name]}/{written[0]}.yaml", written[1])
+            value = written[0]
+        if isinstance(value, np.ndarray) or hasattr(value, "detach"):
+            folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+            path = os.path.join(folder, f"{name or 'array'}.npy")
+            np.save(path, np.asarray(value))
+            value = path
+        if isinstance(value, (list, tuple)):
+            value = ",".join(map(str, value))
+        self.word(os.fspath(value) if isinstance(value, os.PathLike) else str(value))
+
+    def option(self, name: str, value: Any, shape: Sequence[str]) -> None:
+        """--name and its value, once for each of a repeated one."""
+        if value is None or value is False:
+            return
+        repeated = name in REPEATED.get(self.verb, ())
+        single = isinstance(value, (str, Mapping, os.PathLike, Extension))
+        for v in value if repeated and not single else [value]:
+            self.word(f"--{name}")
+            if value is not True:
+                self.value(name, v, shape)
+
+    verb = ""
+
+    def feeds(self, data: Any) -> None:
+        """--data: a string as on the command line, else samples in memory."""
+        if data is None:
+            return
+        self.word("--data")
+        if isinstance(data, (str, os.PathLike)):
+            self.word(os.fspath(data))
+            return
+        if not self.models:
+            raise ConfigError("data: arrays need a model, expected one as first file")
+        inputs = inputs_of(self.models[0][1])
+        self.source = Source(self.ctx, inputs, data)
+        self.data = self.word("(arrays)")
+
+    def run(self, progress: Progress) -> Any:
+        argv = ffi.new("char *[]", self.words)
+        lent = ffi.new("qg_verb_model[]", [(w, h) for w, h, _ in self.models])
+        call = ffi.new("qg_verb_call *")
+        call.argv, call.argc = argv, len(self.words)
+        call.lent, call.n_lent = lent, len(self.models)
+        call.progress = progress.c[0]
+        if self.source is not None:
+            call.source, call.data = self.source.c, self.data
+        self.ctx.check(lib.qg_verb_run(self.ctx.ctx, call))
+        return call
+
+    def answer(self, call: Any) -> Any:
+        """The report, or the snapshot that was made, with its report."""
+        report = take(call.report)
+        if call.made == ffi.NULL:
+            return report
+        for (_, handle, m) in self.models:
+            if handle == call.made and isinstance(m, Snapshot) and m._handle == handle:
+                return m
+        lent = [k for k in self.opened if self.ctx._owner.handles[k][0] == call.made]
+        key = lent[0] if lent else self.ctx.own(call.made, lib.qg_model_close)
+        self.opened = [k for k in self.opened if k != key]
+        return Snapshot(self.ctx, call.made, key, report)
+
+
+def _repeated() -> dict[str, set[str]]:
+    """The options of each verb that may be given several times."""
+    out: dict[str, set[str]] = {}
+    verb, option = ffi.new("qg_verb_record *"), ffi.new("qg_verb_option *")
+    i = 0
+    while lib.qg_verb_get(i, verb):
+        names = out.setdefault(ffi.string(verb.name).decode(), set())
+        k = 0
+        while lib.qg_verb_option_get(i, k, option):
+            if option.kind == lib.QG_VERB_TEXTS:
+                names.add(ffi.string(option.name).decode())
+            k += 1
+        i += 1
+    return out
+
+
+REPEATED = _repeated()
+
+
+def run_verb(
+    verb: str, files: Sequence[Any], options: Mapping[str, Any], extend: Extensions
+) -> Any:
+    """Run a verb: its Report, or the Snapshot that it makes.
+
+    Models among the files and options are lent to the library, arrays in place of DATA
+    are read where they are, and other arrays become files for the time of the call.
+    """
+    given = [v for v in (*files, *options.values()) if isinstance(v, Model)]
+    shape = options.get("shape") or ()
+    shape = [shape] if isinstance(shape, str) else list(shape)
+    with contextlib.ExitStack() as stack:
+        call = _Call(stack, given)
+        call.verb = verb
+        with call.ctx.lock:
+            try:
+                for e in (*registered(), *extend):
+                    call.ctx.extend(e)
+                call.word(verb)
+                for f in files:
+                    call.value("", f, shape)
+                call.feeds(options.get("data"))
+                for name, value in options.items():
+                    if name != "data":
+                        call.option(name, value, shape)
+                return call.answer(work(call.run))
+            finally:
+                for key in call.opened:
+                    call.ctx.drop(key)

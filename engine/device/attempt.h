@@ -1,0 +1,110 @@
+/* attempt.h -- a draft of a backend, tried on the network that a trace is of: the model
+ * is quantized by it, and its decisions are compared with what the trace shows.
+ *
+ *     kinds     values that are stored as codes, silent, or float as the trace has them
+ *     links     pairs of values at one node that share a grid in both or in neither
+ *     grids     values whose own scale is the one observed
+ *     elements  each node is simulated on the device's own inputs, with the observed
+ *               scales: share of the elements that are the device's
+ *     score     the sum of the four shares
+ *
+ * Stored    a value whose producer rounds it, or moves codes of the same group
+ * Scales    observed scales that the draft does not give are added to it as rules with
+ *           observer `fixed`, and the network is quantized again
+ *
+ *     qg_attempt t = { 0 };
+ *     QG_TRY(qg_attempt_make(&how, &draft, &t));
+ *     if (!t.refusal) ... t.score, t.kind, t.share ...
+ *     qg_attempt_free(&t); */
+#ifndef QG_ENGINE_DEVICE_ATTEMPT_H
+#define QG_ENGINE_DEVICE_ATTEMPT_H
+
+#include "engine/device/draft.h"
+#include "engine/device/seen.h"
+#include "engine/session/session.h"
+
+/* What all attempts share; everything is borrowed. */
+typedef struct qg_attempts {
+    qg_model *m; /* the float network */
+    const qg_workload *work;
+    const qg_api_feed *feed;
+    const qg_seen_values *seen;
+    const char *name; /* of drafts */
+    qg_arena *arena;  /* of texts of drafts */
+} qg_attempts;
+
+/* What a backend makes of a value. */
+typedef enum qg_stored_as {
+    QG_AS_ABSENT, /* shapes, indices, constants: no activation */
+    QG_AS_CODES,
+    QG_AS_SILENT, /* inside of a kernel, never rounded */
+    QG_AS_FLOAT
+} qg_stored_as;
+
+/* Part of a whole. */
+typedef struct qg_portion {
+    size_t part, of;
+} qg_portion;
+
+typedef struct qg_attempt {
+    const qg_attempts *how;
+    qg_draft draft;      /* with the rules of scales */
+    const char *refusal; /* why the network cannot be quantized; NULL: it is */
+    qg_model own, given; /* quantized without those rules; with them, or no graph where
+                          * there are none.  Their graphs are this struct's */
+    qg_stored_as *kind;  /* [values of own.graph] */
+    double *share;       /* [values of the float network] of equal elements; -1: not
+                          * compared */
+    qg_portion kinds, links, grids;
+    size_t replayed; /* values */
+    double elements, score;
+} qg_attempt;
+
+/* A draft that the network or the reader refuses is no failure.  out is zeroed;
+ * qg_attempt_free also after a failure. */
+QG_NODISCARD qg_status qg_attempt_make(const qg_attempts *how, const qg_draft *d,
+                                       qg_attempt *out);
+/* The same without elements and rules of scales: the score lacks a share. */
+QG_NODISCARD qg_status qg_attempt_begin(const qg_attempts *how, const qg_draft *d,
+                                        qg_attempt *out);
+void qg_attempt_free(qg_attempt *t); /* also a zeroed one */
+
+/* The network with all rules of the draft. */
+static inline const qg_model *qg_attempt_model(const qg_attempt *t)
+{
+    return t->given.graph ? &t->given : &t->own;
+}
+
+/* What the trace shows of a value of either graph; NULL: it is no activation of the
+ * float network. */
+const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v);
+
+/* Whether the trace agrees with what the backend makes of a value of own.graph.
+ * *counts: the trace tells anything about it. */
+bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts);
+
+/* The record that has the grid of a value: its producer's, or for an input of the
+ * network that of its first reader with one; NULL: none. */
+const qg_tqc *qg_attempt_tqc(const qg_value *v);
+
+/* Whether the scale of a record is the observed one, and its zero point where it is
+ * known.  A coarser observed step, of which few codes were seen, is the same grid; so
+ * is any power of two for a float format. */
+bool qg_attempt_has_grid(const qg_tqc *t, const qg_seen *o);
+
+/* Two values at a node, both codes in the trace: two that it reads, or one that
+ * it reads and one that it computes. */
+typedef struct qg_link {
+    const qg_node *node;
+    const qg_value *a, *b;
+    bool output; /* b is computed by the node */
+    bool known;  /* both are codes in the records, too */
+    bool shared; /* one group in the records, or the same grid in two */
+    bool equal;  /* one grid in the trace */
+} qg_link;
+enum { QG_LINKS = 64 };
+
+/* The links of a node of own.graph, at most QG_LINKS; their number. */
+size_t qg_attempt_links(const qg_attempt *t, const qg_node *n, qg_link out[QG_LINKS]);
+
+#endif

@@ -1,0 +1,109 @@
+#include "engine/device/correlate.h"
+
+#include <math.h>
+
+/* Correlation from which an array without a known name is taken for a value. */
+#define SURE 0.9
+
+/* Pearson's, of the [elements] in x and t in the order of the value.  It does not
+ * depend on scale and zero point.  0 when either is constant: no evidence. */
+static double correlation(const double *x, const qg_tensor *t)
+{
+    size_t n = (size_t)qg_tensor_count(t);
+    double sx = 0, sy = 0, xx = 0, yy = 0, xy = 0;
+    for (size_t i = 0; i < n; i++) {
+        double y = qg_tensor_f64(t, (int64_t)i);
+        sx += x[i], sy += y;
+        xx += x[i] * x[i], yy += y * y, xy += x[i] * y;
+    }
+    double vx = xx - sx * sx / (double)n, vy = yy - sy * sy / (double)n;
+    return vx > 0 && vy > 0 ? (xy - sx * sy / (double)n) / sqrt(vx * vy) : 0;
+}
+
+/* The kept values stay in c->run.  Errors of earlier nodes are included, hence SURE is
+ * below 1. */
+qg_status qg_correlation_open(qg_ctx *ctx, qg_arena *a, qg_correlation *c)
+{
+    const qg_tensor **in = QG_NEWN(a, c->graph->input.n, const qg_tensor *);
+    qg_plan_options p = {
+        .mode = QG_MODE_FLOAT, .input = c->feed->shape, .keep = c->keep, .n_keep = c->n
+    };
+    if (!in)
+        return qg_nomem(ctx);
+    QG_TRY(qg_plan_new(ctx, c->graph, &p, &c->plan));
+    QG_TRY(qg_run_new(ctx, c->plan, &c->run));
+    QG_TRY(c->feed->fetch(c->feed->ud, ctx, a, 0, in));
+    return qg_run_execute(c->run, in, NULL, 0, 0);
+}
+
+void qg_correlation_close(qg_correlation *c)
+{
+    qg_run_free(c->run);
+    qg_plan_free(c->plan);
+}
+
+qg_status qg_correlation_of(qg_ctx *ctx, const qg_trace_data *data,
+                            const qg_correlation *c, size_t i, qg_pair *p)
+{
+    const qg_tensor *own = qg_run_kept(c->run, i);
+    double *x;
+    *p = (qg_pair){ .array = data->array, .how = "correlation" };
+    if (!qg_pair_fits(data->array, own, p))
+        return QG_OK;
+    QG_TRY(qg_pair_read(ctx, p, data, 0, data->arena, &x));
+    p->confidence = correlation(x, own);
+    return QG_OK;
+}
+
+qg_status qg_correlation_distance(qg_ctx *ctx, const qg_trace_data *data,
+                                  const qg_correlation *c, size_t i, double *out)
+{
+    const qg_tensor *own = qg_run_kept(c->run, i);
+    const qg_trace_array *array = data->array;
+    double *x, apart = 0, all = 0;
+    qg_pair p;
+    *out = (double)INFINITY;
+    QG_TRY(qg_correlation_of(ctx, data, c, i, &p));
+    if (!qg_pair_fits(array, own, &p))
+        return QG_OK;
+    *out = 1 - p.confidence * p.confidence;
+    bool codes = qg_trace_holds_codes(array);
+    if (codes && !array->grid)
+        return QG_OK;
+    QG_TRY(qg_pair_read(ctx, &p, data, 0, data->arena, &x));
+    for (size_t k = 0; k < array->count; k++) {
+        double real = codes ? (x[k] - array->zero) * array->scale : x[k];
+        double y = qg_tensor_f64(own, (int64_t)k);
+        apart += (real - y) * (real - y);
+        all += y * y;
+    }
+    *out = all > 0 ? apart / all : (double)INFINITY;
+    return QG_OK;
+}
+
+qg_status qg_correlation_match(qg_ctx *ctx, const qg_trace *t,
+                               const qg_trace_array *array, const qg_correlation *c,
+                               qg_pair *best, const qg_value **out)
+{
+    qg_trace_data data;
+    *best = (qg_pair){ .how = "correlation" };
+    *out = NULL;
+    QG_TRY(qg_trace_load(ctx, t, array, &data));
+    qg_status s = QG_OK;
+    for (size_t i = 0; i < c->n && s == QG_OK; i++) {
+        qg_pair p;
+        if (c->pair[c->value[i]->id].array)
+            continue;
+        s = qg_correlation_of(ctx, &data, c, i, &p);
+        if (s != QG_OK)
+            break;
+        if (p.confidence > best->confidence) {
+            *best = p;
+            *out = c->value[i];
+        }
+    }
+    qg_trace_unload(&data);
+    if (best->confidence < SURE)
+        *out = NULL;
+    return s;
+}

@@ -1,0 +1,124 @@
+#include "engine/device/draft.h"
+
+#include <string.h>
+
+#include "engine/core/file.h"
+
+const char *qg_draft_key_name(qg_draft_key k)
+{
+    static const char *const name[] = {
+#define X(id, text) text,
+        QG_DRAFT_MAP(X)
+#undef X
+    };
+    return name[k];
+}
+
+bool qg_draft_has(const qg_draft *d, const qg_draft_change *c)
+{
+    for (size_t i = 0; i < d->change.n; i++)
+        if (d->change.at[i].key == c->key && strcmp(d->change.at[i].word, c->word) == 0)
+            return true;
+    return false;
+}
+
+/* Names come from models, so nothing but quotes is left of their own syntax. */
+const char *qg_draft_quoted(qg_arena *a, const char *text)
+{
+    char *out = qg_arena_get(a, 2 * strlen(text) + 3, 1), *at = out;
+    if (!out)
+        return NULL;
+    *at++ = '"';
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            *at++ = '\\';
+        *at++ = (unsigned char)*text < ' ' ? '?' : *text;
+    }
+    *at++ = '"';
+    *at = 0;
+    return out;
+}
+
+const char *qg_draft_name(qg_arena *a, const char *path)
+{
+    const char *base = qg_path_base(path);
+    size_t n = strlen(base);
+    if (n > 5 && strcmp(base + n - 5, ".yaml") == 0)
+        n -= 5;
+    char *name = qg_arena_strndup(a, base, n);
+    for (char *p = name; p && *p; p++)
+        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+              (*p >= '0' && *p <= '9') || *p == '.' || *p == '_'))
+            *p = '-';
+    return name;
+}
+
+/* A comment of one line, whatever a name of the model holds. */
+static void print_comment(const qg_draft_change *c, FILE *f)
+{
+    fprintf(f, "# %s: ", c->word);
+    for (const char *p = c->why; *p; p++)
+        fputc((unsigned char)*p < ' ' ? '?' : *p, f);
+    fputc('\n', f);
+}
+
+/* Keys that are lists of words: the reasons as comments, then the list. */
+static void print_words(const qg_draft *d, qg_draft_key key, FILE *f)
+{
+    const char *before = "[";
+    for (size_t i = 0; i < d->change.n; i++)
+        if (d->change.at[i].key == key)
+            print_comment(&d->change.at[i], f);
+    fprintf(f, "%s: ", qg_draft_key_name(key));
+    for (size_t i = 0; i < d->change.n; i++)
+        if (d->change.at[i].key == key) {
+            fprintf(f, "%s%s", before, d->change.at[i].word);
+            before = ", ";
+        }
+    fputs("]\n", f);
+}
+
+static void print_items(qg_arena *a, const qg_draft *d, qg_draft_key key, FILE *f)
+{
+    fprintf(f, "%s:\n", qg_draft_key_name(key));
+    for (size_t i = 0; i < d->change.n; i++) {
+        const qg_draft_change *c = &d->change.at[i];
+        const char *why = c->key == key ? qg_draft_quoted(a, c->why) : NULL;
+        if (why)
+            fprintf(f, "  - id: %s\n%s    why: %s\n    source: qg infer-backend\n",
+                    c->word, c->body, why);
+    }
+}
+
+static void print(qg_arena *a, const qg_draft *d, FILE *f)
+{
+    const char *base = qg_draft_quoted(a, d->base);
+    fprintf(f, "name: %s\ntitle: inferred from a dump\nextends: %s\n", d->name,
+            base ? base : d->base);
+    for (int key = 0; key < QG_NDRAFT; key++) {
+        const qg_draft_change *first = NULL;
+        for (size_t i = d->change.n; i-- > 0;)
+            if (d->change.at[i].key == (qg_draft_key)key)
+                first = &d->change.at[i];
+        if (!first)
+            continue;
+        fputc('\n', f);
+        if (first->body)
+            print_items(a, d, first->key, f);
+        else
+            print_words(d, first->key, f);
+    }
+}
+
+qg_status qg_draft_text(qg_ctx *ctx, const qg_draft *d, qg_arena *a, const char **out,
+                        size_t *size)
+{
+    qg_memory_file f;
+    QG_TRY(qg_memory_open(ctx, &f));
+    print(a, d, f.stream);
+    QG_TRY(qg_memory_close(&f, QG_OK));
+    *size = f.size;
+    *out = qg_arena_strndup(a, f.bytes, f.size);
+    qg_memory_free(&f);
+    return *out ? QG_OK : qg_nomem(ctx);
+}

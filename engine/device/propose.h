@@ -1,0 +1,24 @@
+/* propose.h -- changes of a backend that would explain what a trace shows and an
+ * attempt does not: each comes from a value or a pair of values on which they disagree.
+ *
+ *     trace        backend      change
+ *     codes        silent       the fusion that silenced it goes
+ *     not codes    codes        a fusion of the nodes up to the next codes; or the
+ *                               operator is float
+ *     codes        float        the operator is quantized
+ *     one grid     two grids    the operator shares, or is passive
+ *     two grids    one grid     its sharing goes, or it is not passive
+ *
+ * A change is about an operator, never about one node: a backend file has no network.
+ * Whether it explains more is for an attempt to find out. */
+#ifndef QG_ENGINE_DEVICE_PROPOSE_H
+#define QG_ENGINE_DEVICE_PROPOSE_H
+
+#include "engine/device/attempt.h"
+
+typedef QG_VEC(qg_draft_change) qg_proposals;
+
+/* Each change once, without those that the draft has; texts are in t->how->arena. */
+QG_NODISCARD qg_status qg_propose(const qg_attempt *t, qg_proposals *out);
+
+#endif

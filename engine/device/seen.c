@@ -1,0 +1,379 @@
+#include "engine/device/seen.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/device/correlate.h"
+
+/* Different elements from which a value is on no grid that is worth finding. */
+enum { MANY_LEVELS = 1 << 16 };
+/* Different elements below which nothing is told, and from which chance fits no grid of
+ * up to 2^16 (2^20: a float format has steps of many sizes) codes: a random number lies
+ * within OFF of a code with probability 2 OFF. */
+enum { FEW_LEVELS = 4, SOME_LEVELS = 8, FLOAT_LEVELS = 16 };
+/* Steps by which an element may miss its code. */
+#define OFF 0.02
+/* Of the largest element: rounding errors of float32 in a difference of two. */
+#define NOISE 4e-7
+/* Correlation from which an array can be the output of a reader of the value that it is
+ * named after, and the share of the other squared distance that it may have. */
+#define SURE   0.98
+#define BETTER 0.98
+
+const char *qg_seen_name(qg_seen_kind k)
+{
+    static const char *const name[] = { "hidden", "codes", "real", "unsure" };
+    return name[k];
+}
+
+/* --- different elements --- */
+
+typedef QG_VEC(double) numbers;
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts x, and moves its different elements to the front; their number. */
+static size_t different(double *x, size_t n)
+{
+    size_t kept = 0;
+    qsort(x, n, sizeof *x, by_size);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || x[i] > x[kept - 1])
+            x[kept++] = x[i];
+    return kept;
+}
+
+/* Adds the different elements of a sample to `all`, which stays sorted. */
+static qg_status merge(qg_ctx *ctx, qg_arena *a, const double *x, size_t n,
+                       numbers *all)
+{
+    size_t fresh = 0;
+    for (size_t i = 0, k = 0; i < n; i++) {
+        while (k < all->n && all->at[k] < x[i])
+            k++;
+        fresh += k == all->n || all->at[k] > x[i];
+    }
+    if (!fresh)
+        return QG_OK;
+    QG_TRY(qg_vec_room(ctx, a, all, all->n + n));
+    for (size_t i = 0; i < n; i++)
+        all->at[all->n++] = x[i];
+    all->n = different(all->at, all->n);
+    return QG_OK;
+}
+
+/* All different elements, or more than MANY_LEVELS of them: then the rest is not
+ * read. */
+static qg_status collect(qg_ctx *ctx, const qg_seen_values *o, const qg_seen *v,
+                         size_t samples, qg_arena *a, numbers *all)
+{
+    qg_arena *sample = qg_arena_new(ctx->alloc);
+    qg_status s = sample ? QG_OK : qg_nomem(ctx);
+    for (size_t i = 0; i < samples && all->n <= MANY_LEVELS && s == QG_OK; i++) {
+        double *x;
+        qg_arena_reset(sample);
+        s = qg_seen_read(ctx, o, v, i, sample, &x);
+        if (s == QG_OK)
+            s = merge(ctx, a, x, different(x, o->pair[v->value->id].array->count), all);
+    }
+    qg_arena_free(sample);
+    return s;
+}
+
+/* --- grids --- */
+
+static double miss(double x, double step)
+{
+    return fabs(x / step - nearbyint(x / step));
+}
+
+/* The greatest step of which all gaps between neighbours are multiples, by Euclid's
+ * algorithm with a tolerance; 0: there is none above `least`. */
+static double common_gap(const double *x, size_t n, double noise, double least)
+{
+    double step = INFINITY;
+    for (size_t i = 1; i < n; i++)
+        if (x[i] - x[i - 1] > noise)
+            step = fmin(step, x[i] - x[i - 1]);
+    for (bool again = true; again && step >= least;) {
+        again = false;
+        for (size_t i = 1; i < n && !again; i++) {
+            double gap = x[i] - x[i - 1];
+            double rest = fabs(gap - nearbyint(gap / step) * step);
+            again = rest > fmax(0.05 * step, 2 * noise);
+            step = again ? rest : step;
+        }
+    }
+    return isfinite(step) && step >= least ? step : 0;
+}
+
+/* Least squares through 0, from small multiples to large ones: an error of the first
+ * estimate counts as many times as an element has steps. */
+static double refine(const double *x, size_t n, double step)
+{
+    for (double most = 8; most <= 1 << 21; most *= 8) {
+        double kx = 0, kk = 0;
+        for (size_t i = 0; i < n; i++) {
+            double k = nearbyint(x[i] / step);
+            if (fabs(k) > most)
+                continue;
+            kx += k * x[i];
+            kk += k * k;
+        }
+        step = kk > 0 ? kx / kk : step;
+    }
+    return step;
+}
+
+/* The step of a grid that holds all of x, [n] sorted and different; 0: there is
+ * none. */
+static double step_of(qg_arena *a, const double *x, size_t n)
+{
+    double *with_zero = QG_NEWN(a, n + 1, double);
+    double most = fmax(fabs(x[0]), fabs(x[n - 1]));
+    double codes = n < SOME_LEVELS               ? 255
+                   : n < FLOAT_LEVELS || n > 512 ? 65535
+                                                 : 1 << 20;
+    if (!with_zero)
+        return 0;
+    memcpy(with_zero, x, n * sizeof *x);
+    with_zero[n] = 0;
+    size_t m = different(with_zero, n + 1);
+    double span = with_zero[m - 1] - with_zero[0];
+    double step = common_gap(with_zero, m, NOISE * most, span / codes);
+    if (!(step > 0))
+        return 0;
+    step = refine(x, n, step);
+    for (size_t i = 0; i < n; i++)
+        if (miss(x[i], step) > OFF)
+            return 0;
+    return step;
+}
+
+/* Whether every element lies on the grid that the trace gives. */
+static bool fits_given(const numbers *x, double step)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (miss(x->at[i], step) > OFF)
+            return false;
+    return x->n > 0;
+}
+
+/* Kind, step and limits from the different elements. */
+static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
+                  qg_seen *v)
+{
+    bool codes = qg_trace_holds_codes(array);
+    v->levels = x->n;
+    v->kind = QG_SEEN_REAL;
+    if (x->n > MANY_LEVELS)
+        return;
+    if (array->grid && (codes || fits_given(x, array->scale)))
+        v->step = array->scale;
+    else if (!codes && x->n >= FEW_LEVELS)
+        v->step = step_of(a, x->at, x->n);
+    if (x->n < FEW_LEVELS && !codes && !array->grid)
+        v->kind = QG_SEEN_UNSURE;
+    else if (codes || v->step > 0)
+        v->kind = QG_SEEN_CODES;
+    v->zero_known = array->grid && v->kind == QG_SEEN_CODES;
+    v->zero = array->zero;
+    double unit = v->step > 0 ? v->step : 1;
+    v->low = nearbyint(x->at[0] / unit);
+    v->high = nearbyint(x->at[x->n - 1] / unit);
+}
+
+static qg_status look_at(qg_ctx *ctx, qg_seen_values *o, size_t samples, qg_seen *v)
+{
+    const qg_pair *p = &o->pair[v->value->id];
+    numbers all = { 0 };
+    if (!p->array)
+        return QG_OK;
+    qg_arena *scratch = qg_arena_new(ctx->alloc);
+    if (!scratch)
+        return qg_nomem(ctx);
+    if (qg_trace_holds_codes(p->array))
+        v->sign = qg_dtype_kind_of(p->array->type.dtype) == QG_KIND_UINT ? 1 : -1;
+    qg_status s = collect(ctx, o, v, samples, scratch, &all);
+    if (s == QG_OK)
+        judge(p->array, scratch, &all, v);
+    qg_arena_free(scratch);
+    o->seen += s == QG_OK;
+    return s;
+}
+
+/* --- pairs --- */
+
+static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, qg_arena *a,
+                              const qg_trace_array *array)
+{
+    qg_pair p = { .confidence = 1, .array = array };
+    const qg_value *v = qg_pair_named(o->graph, array, &p.how);
+    char text[2][QG_SHAPE_TEXT];
+    if (!v || v->type.dtype != QG_F32 || !qg_tensor_known(&v->type) ||
+        o->pair[v->id].array)
+        return qg_vec_push(ctx, a, &o->unpaired, array);
+    if (!qg_pair_fits(array, &v->type, &p))
+        return qg_fail(ctx, QG_EDATA,
+                       "read %.200s: array '%.100s' is %s, expected the dims of %s "
+                       "behind an axis of samples",
+                       o->trace->path, array->value,
+                       qg_tensor_text(&array->type, text[0]),
+                       qg_tensor_text(&v->type, text[1]));
+    o->pair[v->id] = p;
+    return QG_OK;
+}
+
+/* Every float32 value that the network computes. */
+static qg_status candidates(qg_ctx *ctx, const qg_seen_values *o, qg_arena *a,
+                            qg_correlation *c)
+{
+    const qg_graph *g = o->graph;
+    c->value = QG_NEWN(a, g->value.n, const qg_value *);
+    c->keep = QG_NEWN(a, g->value.n, uint32_t);
+    if (!c->value || !c->keep)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *v = g->value.at[i];
+        if (!v->def || v->constant || v->type.dtype != QG_F32)
+            continue;
+        c->value[c->n] = v;
+        c->keep[c->n++] = v->id;
+    }
+    return QG_OK;
+}
+
+static size_t candidate_of(const qg_correlation *c, const qg_value *v)
+{
+    size_t i = 0;
+    while (i < c->n && c->value[i] != v)
+        i++;
+    return i;
+}
+
+/* Whether the array of candidate i is rather the output k of its reader.  *better is
+ * the pair. */
+static qg_status is_of_reader(qg_ctx *ctx, const qg_seen_values *o,
+                              const qg_correlation *c, const size_t at[2], bool *yes,
+                              qg_pair *better)
+{
+    qg_trace_data data;
+    double own = 0, next = 0;
+    QG_TRY(qg_trace_load(ctx, o->trace, o->pair[c->value[at[0]]->id].array, &data));
+    qg_status s = qg_correlation_distance(ctx, &data, c, at[0], &own);
+    if (s == QG_OK)
+        s = qg_correlation_distance(ctx, &data, c, at[1], &next);
+    if (s == QG_OK)
+        s = qg_correlation_of(ctx, &data, c, at[1], better);
+    qg_trace_unload(&data);
+    *yes = s == QG_OK && better->confidence >= SURE && next < BETTER * own;
+    return s;
+}
+
+/* A converter gives the result of a fused activation or sum the name of the product
+ * before it.  So an array with the name of a value with one reader is the reader's
+ * output, where it is nearer to that. */
+static qg_status follow_readers(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const qg_value *v = c->value[i];
+        const qg_node *reader = v->use.n == 1 ? v->use.at[0].node : NULL;
+        const qg_value *y = reader && reader->n_out == 1 ? reader->out[0] : NULL;
+        size_t at[2] = { i, y ? candidate_of(c, y) : c->n };
+        qg_pair better;
+        bool yes;
+        if (!o->pair[v->id].array || at[1] == c->n || o->pair[y->id].array)
+            continue;
+        QG_TRY(is_of_reader(ctx, o, c, at, &yes, &better));
+        if (!yes)
+            continue;
+        o->pair[y->id] = better;
+        o->pair[v->id] = (qg_pair){ 0 };
+    }
+    return QG_OK;
+}
+
+/* Arrays without a known name, each with the best value that is left. */
+static qg_status pair_the_rest(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < o->unpaired.n; i++) {
+        const qg_trace_array *array = o->unpaired.at[i];
+        const qg_value *v;
+        qg_pair best;
+        QG_TRY(qg_correlation_match(ctx, o->trace, array, c, &best, &v));
+        if (v)
+            o->pair[v->id] = best;
+        else
+            o->unpaired.at[left++] = array;
+    }
+    o->unpaired.n = left;
+    return QG_OK;
+}
+
+static qg_status pair_by_values(qg_ctx *ctx, qg_seen_values *o, const qg_feed *feed,
+                                qg_arena *a)
+{
+    qg_correlation c = { .graph = o->graph, .feed = feed, .pair = o->pair };
+    qg_status s = candidates(ctx, o, a, &c);
+    if (s == QG_OK)
+        s = qg_correlation_open(ctx, a, &c);
+    if (s == QG_OK)
+        s = follow_readers(ctx, o, &c);
+    if (s == QG_OK)
+        s = pair_the_rest(ctx, o, &c);
+    qg_correlation_close(&c);
+    return s;
+}
+
+/* --- all --- */
+
+qg_status qg_see_values(qg_model *m, const qg_feed *feed, const qg_trace *t,
+                        qg_arena *a, qg_seen_values *out)
+{
+    const qg_graph *g = m->graph;
+    *out = (qg_seen_values){ .graph = g,
+                             .trace = t,
+                             .pair = QG_NEWN(a, g->value.n, qg_pair),
+                             .at = QG_NEWN(a, g->value.n, qg_seen) };
+    if (!out->pair || !out->at)
+        return qg_nomem(m->ctx);
+    for (size_t i = 0; i < t->n; i++)
+        QG_TRY(pair_by_name(m->ctx, out, a, &t->array[i]));
+    QG_TRY(pair_by_values(m->ctx, out, feed, a));
+    if (t->samples < feed->n)
+        return qg_fail(
+            m->ctx, QG_EDATA,
+            "read %.200s: %zu samples, expected %zu as in the data (or fewer "
+            "with --samples)",
+            t->path, t->samples, feed->n);
+    for (size_t i = 0; i < g->value.n; i++) {
+        out->at[i].value = g->value.at[i];
+        QG_TRY(look_at(m->ctx, out, feed->n, &out->at[i]));
+    }
+    if (!out->seen)
+        return qg_fail(m->ctx, QG_EDATA,
+                       "read %.200s: no array is a value of the network, expected "
+                       "names of values or endpoints (docs/trace.md)",
+                       t->path);
+    return QG_OK;
+}
+
+qg_status qg_seen_read(qg_ctx *ctx, const qg_seen_values *o, const qg_seen *v,
+                       size_t sample, qg_arena *a, double **out)
+{
+    const qg_pair *p = &o->pair[v->value->id];
+    qg_trace_data data;
+    QG_TRY(qg_trace_load(ctx, o->trace, p->array, &data));
+    qg_status s = qg_pair_read(ctx, p, &data, sample, a, out);
+    for (size_t i = 0; s == QG_OK && qg_trace_holds_codes(p->array) && p->array->grid &&
+                       i < p->array->count;
+         i++)
+        (*out)[i] = ((*out)[i] - p->array->zero) * p->array->scale;
+    qg_trace_unload(&data);
+    return s;
+}

@@ -1,0 +1,70 @@
+/* seen.h -- what a trace shows about each value of a float network: whether the
+ * device rounded it, and to which grid.
+ *
+ *     HIDDEN   the trace lacks it: the device never stored it, or did not show it
+ *     CODES    integers, or floats that all lie on one grid
+ *     REAL     floats that lie on no grid
+ *     UNSURE   too few different elements to tell CODES from REAL
+ *
+ * Grid     a step and the real 0, which every quantization grid holds: an element is
+ *          step times an integer.  Floats alone give the step, not the zero point,
+ *          which only a description of the array can give.
+ * Memory   one sample of one array, and its different elements
+ * Threads  read-only once made
+ *
+ *     QG_TRY(qg_see_values(m, &feed, trace, arena, &o));
+ *     if (o.at[v->id].kind == QG_SEEN_CODES) ... o.at[v->id].step ... */
+#ifndef QG_ENGINE_DEVICE_SEEN_H
+#define QG_ENGINE_DEVICE_SEEN_H
+
+#include "engine/device/pair.h"
+#include "engine/exec/ahead.h"
+#include "engine/snapshot/model.h"
+
+typedef enum qg_seen_kind {
+    QG_SEEN_HIDDEN,
+    QG_SEEN_CODES,
+    QG_SEEN_REAL,
+    QG_SEEN_UNSURE
+} qg_seen_kind;
+
+/* One value.  step and zero are those of the trace where it gives a grid that holds
+ * every element, else the step is found in the elements. */
+typedef struct qg_seen {
+    const qg_value *value;
+    qg_seen_kind kind;
+    double step;      /* CODES: > 0, in the unit of the value; 0: integers of an unknown
+                       * scale */
+    bool zero_known;  /* the next one is given */
+    int32_t zero;     /* code of the real 0 */
+    int sign;         /* of the trace's type: 1 unsigned, -1 signed, 0 floats */
+    double low, high; /* least and greatest element: in steps, or codes for step 0 */
+    size_t levels;    /* different elements; 0 when they were not counted to the end */
+} qg_seen;
+
+typedef struct qg_seen_values {
+    const qg_graph *graph; /* the float network's */
+    const qg_trace *trace; /* borrowed */
+    qg_pair *pair;         /* [values of graph] */
+    qg_seen *at;           /* [values of graph] */
+    size_t seen;           /* values with an array */
+    QG_VEC(const qg_trace_array *) unpaired;
+} qg_seen_values;
+
+/* Only float32 values have pairs.  Arrays without a known name are paired by
+ * correlation with the float network on the first sample of the feed.  QG_EDATA: an
+ * array that does not fit, an element that is not finite, no array of a value, fewer
+ * samples than the feed has. */
+QG_NODISCARD qg_status qg_see_values(qg_model *m, const qg_feed *feed,
+                                     const qg_trace *t, qg_arena *a,
+                                     qg_seen_values *out);
+
+const char *qg_seen_name(qg_seen_kind k); /* "codes" */
+
+/* Element values of a sample in the value's order and unit, in a; [array->count].
+ * Codes of an unknown scale stay codes. */
+QG_NODISCARD qg_status qg_seen_read(qg_ctx *ctx, const qg_seen_values *o,
+                                    const qg_seen *v, size_t sample, qg_arena *a,
+                                    double **out);
+
+#endif

@@ -1,0 +1,200 @@
+#include "engine/device/undecided.h"
+
+#include <math.h>
+
+/* Share of equal elements from which a result confirms what its node reads. */
+#define CONFIRMED 0.995
+/* Nodes behind a value that is not visible, until one is that is. */
+enum { FAR = 6 };
+
+/* What is known about the groups of one attempt. */
+typedef struct evidence {
+    const qg_attempt *t;
+    const qg_model *m;      /* the attempt's */
+    const qg_seen **anchor; /* [TQCs] of a root: a visible value with its grid */
+    uint8_t *given;         /* [TQCs] of a root: the scale is by a rule of the draft */
+} evidence;
+
+/* The least share of equal elements among the next visible results of a node; -1: none
+ * is visible. */
+static double confirmation(const evidence *e, const qg_node *n, int depth)
+{
+    double least = -1;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        const qg_value *v = n->out[k];
+        const qg_seen *s = v ? qg_attempt_seen(e->t, v) : NULL;
+        double share = s ? e->t->share[s->value->id] : -1;
+        if (share >= 0)
+            least = least < 0 ? share : fmin(least, share);
+        for (size_t i = 0; v && share < 0 && depth < FAR && i < v->use.n; i++) {
+            double next = confirmation(e, v->use.at[i].node, depth + 1);
+            least = least < 0 ? next : next < 0 ? least : fmin(least, next);
+        }
+    }
+    return least;
+}
+
+static bool is_confirmed(const evidence *e, const qg_node *n)
+{
+    return confirmation(e, n, 0) >= CONFIRMED;
+}
+
+/* --- why --- */
+
+/* What a constant, or a scale derived from one, lacks; NULL: nothing. */
+static const char *about_constant(const evidence *e, const qg_tqc *t, const char **what)
+{
+    *what = "weights";
+    for (int i = 0; i < 2; i++) {
+        const qg_tqc *from = t->lender[i] ? qg_tqc_root(t->lender[i]) : NULL;
+        if (t->derive != QG_DERIVE_NONE && from && !qg_tqc_is_constant(from) &&
+            !e->anchor[from->id])
+            return "its scale is derived from one that is not visible";
+    }
+    const qg_tqc *root = qg_tqc_root(t);
+    if (!qg_tqc_is_constant(root) && !e->anchor[root->id])
+        return "it has the scale of a value that is not visible";
+    return is_confirmed(e, t->node) ? NULL
+                                    : "no result confirms how the constant is rounded";
+}
+
+/* The same of a value on which trace and backend disagree, or of which the trace tells
+ * nothing. */
+static const char *about_rounding(const evidence *e, const qg_tqc *t, const char **what)
+{
+    const qg_value *v = qg_tqc_value(t),
+                   *own = qg_graph_value(e->t->own.graph, v->name);
+    const qg_seen *s = qg_attempt_seen(e->t, v);
+    bool counts = false, agrees = own && qg_attempt_agrees(e->t, own, &counts);
+    *what = "rounding";
+    if (!s)
+        return "the value is not one of the float network";
+    if (!qg_tensor_known(&s->value->type))
+        return "its dims are known only at run time";
+    if (s->kind == QG_SEEN_UNSURE)
+        return "too few different elements";
+    if (s->kind == QG_SEEN_CODES && !(s->step > 0))
+        return "integers of an unknown scale";
+    if (counts && !agrees)
+        return s->kind == QG_SEEN_HIDDEN ? "not in the dump, and no change of the "
+                                           "backend explains why"
+                                         : "no change of the backend explains the dump";
+    if (s->kind == QG_SEEN_HIDDEN && v->def && !is_confirmed(e, v->def)) {
+        *what = "fusion";
+        return "not in the dump: fused, or stored and not shown";
+    }
+    return NULL;
+}
+
+/* Why the trace does not decide a record; NULL: it does. */
+static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
+{
+    const qg_tqc *root = qg_tqc_root(t);
+    if (t->state == QG_TQC_SOI)
+        return NULL;
+    if (qg_tqc_is_constant(t))
+        return t->state == QG_TQC_FP32 && is_confirmed(e, t->node)
+                   ? NULL
+                   : about_constant(e, t, what);
+    const char *why = about_rounding(e, t, what);
+    if (why || t->state == QG_TQC_FP32)
+        return why;
+    const qg_seen *anchor = e->anchor[root->id];
+    *what = "grid";
+    if (!anchor)
+        return "no value of its group is visible on a grid";
+    *what = "zero point";
+    return !anchor->zero_known && e->given[root->id] &&
+                   root->scheme.policy & QG_ASYMMETRIC
+               ? "floats show the step alone"
+               : NULL;
+}
+
+/* A node that the backend leaves in float has no records: whether the device rounds
+ * there is undecided unless the trace shows a result of it.  NULL: it does. */
+static const char *about_float(const evidence *e, const qg_node *n)
+{
+    for (uint32_t k = 0; n->platform == QG_PLATFORM_FP32 && k < n->n_out; k++) {
+        const qg_seen *s = n->out[k] ? qg_attempt_seen(e->t, n->out[k]) : NULL;
+        if (s && s->kind != QG_SEEN_CODES && s->kind != QG_SEEN_REAL)
+            return "the backend leaves the node in float, and its result is not in the "
+                   "dump";
+    }
+    return NULL;
+}
+
+/* --- the table --- */
+
+/* The anchor of every group, one with a known zero point where there is one; and
+ * whether the draft gives its scale. */
+static qg_status find_anchors(evidence *e)
+{
+    const qg_graph *g = e->m->graph;
+    size_t n = e->m->quant->tqc.n;
+    e->anchor = QG_NEWN(g->arena, n, const qg_seen *);
+    e->given = QG_NEWN(g->arena, n, uint8_t);
+    if (!e->anchor || !e->given)
+        return qg_nomem(e->t->how->m->ctx);
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *v = g->value.at[i];
+        const qg_tqc *t = v->constant ? NULL : qg_attempt_tqc(v);
+        const qg_seen *s = t ? qg_attempt_seen(e->t, v) : NULL;
+        if (!s || s->kind != QG_SEEN_CODES || !(s->step > 0))
+            continue;
+        const qg_tqc *root = qg_tqc_root(t);
+        const qg_seen **at = &e->anchor[root->id];
+        if (!qg_attempt_has_grid(root, s))
+            continue;
+        if (!*at || s->zero_known)
+            *at = s;
+        e->given[root->id] |= strcmp(root->observer.name, "fixed") == 0;
+    }
+    return QG_OK;
+}
+
+/* One more endpoint; t NULL: it is only counted. */
+static qg_status list(qg_report *r, qg_table *t, size_t *n, const char *const cell[3])
+{
+    ++*n;
+    return t ? qg_table_cells(r, t, qg_cell_text(cell[0]), qg_cell_text(cell[1]),
+                              qg_cell_text(cell[2]))
+             : QG_OK;
+}
+
+static qg_status list_all(const evidence *e, qg_report *r, qg_table *t, size_t *n)
+{
+    const qg_quant *q = e->m->quant;
+    const qg_graph *g = e->m->graph;
+    char at[QG_ENDPOINT_TEXT];
+    *n = 0;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const char *what, *why = reason(e, q->tqc.at[i], &what);
+        if (why)
+            QG_TRY(list(r, t, n,
+                        (const char *[]){ qg_tqc_text(q->tqc.at[i], at), what, why }));
+    }
+    for (size_t i = 0; i < g->node.n; i++) {
+        const char *why = about_float(e, g->node.at[i]);
+        for (uint32_t k = 0; why && k < qg_node_endpoints(g->node.at[i]); k++) {
+            qg_endpoint end = qg_node_endpoint(g->node.at[i], k);
+            if (qg_endpoint_value(end))
+                QG_TRY(list(
+                    r, t, n,
+                    (const char *[]){ qg_endpoint_text(end, at), "rounding", why }));
+        }
+    }
+    return QG_OK;
+}
+
+qg_status qg_report_undecided(const qg_attempt *t, qg_report *r)
+{
+    evidence e = { .t = t, .m = qg_attempt_model(t) };
+    size_t n;
+    qg_table *table;
+    QG_TRY(find_anchors(&e));
+    QG_TRY(list_all(&e, r, NULL, &n));
+    QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(e.m->quant->tqc.n)));
+    QG_TRY(qg_report_add(r, "undecided_endpoints", qg_cell_count(n)));
+    QG_TRY(qg_report_table(r, "undecided", "endpoint what why", &table));
+    return list_all(&e, r, table, &n);
+}

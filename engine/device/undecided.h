@@ -1,0 +1,22 @@
+/* undecided.h -- what a trace does not tell about the records that an attempt made: the
+ * list that comes with an inferred backend. */
+#ifndef QG_ENGINE_DEVICE_UNDECIDED_H
+#define QG_ENGINE_DEVICE_UNDECIDED_H
+
+#include "engine/device/attempt.h"
+
+/* Appends the table `undecided` (endpoint, what, why) to r:
+ *
+ *     grid        no value of the group is visible on a grid: the scale is the one that
+ *                 the backend calibrates on the given samples
+ *     zero point  the step is visible, the code of the real 0 is not
+ *     fusion      the value is not in the trace, and its kernel's result is not that of
+ *                 the simulation: it can be fused, or stored and not shown
+ *     weights     a constant: it shows only in results, which are not those of the
+ *                 simulation, or not in the trace
+ *     rounding    too few different elements, integers of an unknown scale, or a value
+ *                 on which trace and backend disagree
+ * and facts endpoints and undecided, their numbers. */
+QG_NODISCARD qg_status qg_report_undecided(const qg_attempt *t, qg_report *r);
+
+#endif

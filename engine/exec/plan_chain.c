@@ -1,0 +1,58 @@
+/* plan_chain.c -- which nodes a kernel may absorb. */
+#include "engine/exec/plan_part.h"
+
+bool qg_plan_watched(const qg_plan_options *o, const qg_node *n)
+{
+    return o->watch_all || (o->watch && o->watch[n->id]);
+}
+
+/* Whether n's one output has the type of v, all of it known.  An operator of a host may
+ * clamp and infer something else. */
+static bool keeps_type(const qg_builder *b, const qg_node *n, const qg_value *v)
+{
+    const qg_value *y = n->n_out == 1 ? n->out[0] : NULL;
+    return y && b->type[y->id].dtype == b->type[v->id].dtype &&
+           qg_tensor_known(&b->type[y->id]) &&
+           qg_same_dims(&b->type[y->id], &b->type[v->id]);
+}
+
+static bool rounds(const qg_builder *b, qg_endpoint at)
+{
+    const qg_plan_options *o = &b->p->options;
+    return qg_plan_rounds(o, qg_plan_tqc(o, at));
+}
+
+/* Neither rounded nor written by a hook. */
+static bool reads_as_is(const qg_builder *b, const qg_node *n, uint32_t slot)
+{
+    const qg_endpoint at = qg_input_at(n, slot);
+    return !rounds(b, at) && !qg_plan_writes(&b->p->options, at);
+}
+
+static bool also_read(const qg_builder *b, const qg_node *first, const qg_node *n,
+                      uint32_t slot)
+{
+    for (uint32_t i = 0; i < first->n_in; i++)
+        if (first->in[i] == n->in[slot])
+            return reads_as_is(b, first, i) && reads_as_is(b, n, slot);
+    return false;
+}
+
+const qg_node *qg_plan_follower(const qg_builder *b, const qg_node *first,
+                                const qg_node *n)
+{
+    const qg_value *v = n->n_out ? n->out[0] : NULL;
+    if (!v || v->is_output || b->kept[v->id] || v->use.n != 1 ||
+        rounds(b, qg_output_at(n, 0)))
+        return NULL;
+    const qg_node *c = v->use.at[0].node;
+    const uint32_t slot = v->use.at[0].slot;
+    if (qg_plan_watched(&b->p->options, c) || rounds(b, qg_input_at(c, slot)) ||
+        !keeps_type(b, c, v))
+        return NULL;
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (i != slot && c->in[i] && !b->known[c->in[i]->id] &&
+            !also_read(b, first, c, i))
+            return NULL;
+    return c;
+}

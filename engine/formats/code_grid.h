@@ -1,0 +1,29 @@
+/* code_grid.h -- scale and zero point of codes, as values of a graph: slots 1 and 2 of
+ * QuantizeLinear, DequantizeLinear and operators on codes. */
+#ifndef QG_ENGINE_FORMATS_CODE_GRID_H
+#define QG_ENGINE_FORMATS_CODE_GRID_H
+
+#include "engine/ir/graph.h"
+
+/* Both belong to a graph; scale NULL: not known, zero NULL: 0. */
+typedef struct qg_code_grid {
+    qg_value *scale, *zero;
+} qg_code_grid;
+
+/* Inputs 1 and 2 of n, as far as it has them. */
+qg_code_grid qg_code_grid_of(const qg_node *n);
+
+/* Those of output 0 of n, an operator on codes (asserted); absent ones are NULL. */
+qg_code_grid qg_code_grid_behind(const qg_node *n);
+
+/* The same steps: the same values, or constants of equal bits; absent zero points equal
+ * constants of 0. */
+bool qg_code_grid_same(qg_code_grid a, qg_code_grid b);
+
+/* One constant scale, float32, and a constant zero point or none. */
+bool qg_code_grid_is_plain(qg_code_grid q);
+
+/* v is absent, or a constant of zeros. */
+bool qg_code_is_zero(const qg_value *v);
+
+#endif

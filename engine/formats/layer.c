@@ -1,0 +1,54 @@
+#include "engine/formats/layer.h"
+
+#include "engine/ir/endpoint.h"
+
+const qg_tqc *qg_weighted_rounds(const qg_node *n, uint32_t slot)
+{
+    const qg_tqc *t = qg_input_tqc(n, slot);
+    if (t && qg_table_acts(t))
+        return t;
+    t = n->in[slot] ? qg_producer_tqc(n->in[slot]) : NULL;
+    return t && qg_table_acts(t) ? t : NULL;
+}
+
+float qg_weighted_scale(const qg_weighted *l, size_t c)
+{
+    qg_qparam p = qg_tqc_param(l->weight);
+    return p.scale[p.n == 1 ? 0 : c];
+}
+
+/* The layer of n; false when it is none. */
+static bool find_layer(const qg_node *n, qg_weighted *out)
+{
+    const qg_tqc *w = qg_role_tqc(n, 'w');
+    if (!qg_node_has(n, QG_OP_COMPUTE) || !w || !qg_table_acts(w) ||
+        !qg_tqc_is_constant(w) || w->is_output || w->scheme.policy & QG_BLOCK)
+        return false;
+    int axis = n->op->weight_axis ? n->op->weight_axis(n) : -1;
+    const qg_tensor *type = &qg_tqc_value(w)->type;
+    bool wrong = w->scheme.policy & QG_PER_CHANNEL && w->scheme.axis != axis;
+    *out = (qg_weighted){
+        .node = n, .data = qg_weighted_rounds(n, 0), .weight = w, .axis = axis
+    };
+    out->outputs = axis >= 0 && axis < type->rank ? (size_t)type->dim[axis] : 1;
+    return out->data && !wrong && qg_tqc_param(out->data).n == 1;
+}
+
+qg_status qg_weighted_build(qg_export *e)
+{
+    qg_weighted_list *all = QG_NEW(e->arena, qg_weighted_list);
+    if (!all || !(all->covered = QG_NEWN(e->arena, e->quant->tqc.n, bool)))
+        return qg_nomem(e->ctx);
+    all->e = e;
+    e->built = all;
+    for (size_t i = 0; i < e->quant->graph->node.n; i++) {
+        qg_weighted l;
+        if (!find_layer(e->quant->graph->node.at[i], &l))
+            continue;
+        QG_TRY(qg_vec_push(e->ctx, e->arena, &all->layer, l));
+        all->covered[l.weight->id] = true;
+        all->covered[l.data->id] =
+            !l.data->is_output || qg_tqc_value(l.data)->use.n == 1;
+    }
+    return QG_OK;
+}

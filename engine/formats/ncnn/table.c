@@ -1,0 +1,385 @@
+/* table.c -- the calibration table that ncnn2table writes and ncnn2int8 reads.
+ *
+ *     conv1_param_0 127.0 63.5          one multiplier per output channel or group
+ *     conv1 50.0                        of the layer's input
+ *
+ * A multiplier is 1 / scale; codes are in [-127, 127].  A leading '#' keeps the layer
+ * in float.  ncnn reads decimal floats, so that the numbers here have as many digits as
+ * float32 needs; ncnn itself writes six decimals, as PPQ does (quirk ppq-exports).
+ *
+ * Layers   are those of the .param file given by `names`, each found by its name, else
+ *          by the name of its first output, else by its place among the layers with
+ *          weights when numbers of outputs and weights agree; without a file, the nodes
+ * Sources  Tencent/ncnn tools/quantize/ncnn2table.cpp, ncnn2int8.cpp; docs
+ *          "quantized-int8-inference" and "operators" (0 = num_output, 6 and 2 =
+ *          weight_data_size); OpenPPL/ppq@e39eecb ppq/parser/ncnn_exporter.py */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/core/file.h"
+#include "engine/core/num.h"
+#include "engine/formats/layer.h"
+
+/* --- a .param file --- */
+
+/* One layer of it that a table may name. */
+typedef struct param_layer {
+    const char *name, *top;
+    int64_t outputs, weights;
+} param_layer;
+
+typedef struct param_file {
+    QG_VEC(param_layer) layer;
+} param_file;
+
+/* The next word of a text that it cuts; NULL: none. */
+static char *next_word(char **at)
+{
+    char *word = *at + strspn(*at, " \t\r");
+    if (!*word)
+        return NULL;
+    *at = word + strcspn(word, " \t\r");
+    if (**at)
+        *(*at)++ = '\0';
+    return word;
+}
+
+/* "6=864" -> key 6; false for anything else. */
+static bool read_key(const char *word, const char *key, int64_t *x)
+{
+    size_t n = strlen(key), rest = strlen(word);
+    return strncmp(word, key, n) == 0 && rest - n < 32 &&
+           qg_num_parse_i64(word + n, rest - n, x);
+}
+
+static qg_status read_layer(qg_export *e, char *line, param_file *f)
+{
+    static const char *const kinds[] = { "Convolution", "ConvolutionDepthWise",
+                                         "InnerProduct", NULL };
+    const char *kind = next_word(&line), *name = next_word(&line), *word;
+    int64_t in, out, skip;
+    param_layer l = { .name = name };
+    if (!kind || !name || !qg_table_among(kind, kinds))
+        return QG_OK;
+    const char *n_in = next_word(&line), *n_out = next_word(&line);
+    if (!n_in || !n_out || !read_key(n_in, "", &in) || !read_key(n_out, "", &out))
+        return qg_fail(e->ctx, QG_EPARSE,
+                       "export: %s: layer '%s' has no counts of blobs, expected a "
+                       ".param file",
+                       e->names, name);
+    for (skip = 0; skip < in && next_word(&line); skip++)
+        continue;
+    l.top = out > 0 ? next_word(&line) : NULL;
+    while ((word = next_word(&line)) != NULL) {
+        (void)read_key(word, "0=", &l.outputs);
+        (void)read_key(word, strcmp(kind, kinds[2]) == 0 ? "2=" : "6=", &l.weights);
+    }
+    return qg_vec_push(e->ctx, e->arena, &f->layer, l);
+}
+
+static qg_status read_param(qg_export *e, param_file *f)
+{
+    char *text;
+    size_t size;
+    qg_file_request from = { "export", e->names, (size_t)1 << 28 };
+    QG_TRY(qg_file_text(e->ctx, e->arena, from, &text, &size));
+    if (strncmp(text, "7767517\n", 8) != 0 && strncmp(text, "7767517\r\n", 9) != 0)
+        return qg_fail(
+            e->ctx, QG_EPARSE,
+            "export: %s: does not begin with 7767517, expected a .param file "
+            "of ncnn",
+            e->names);
+    while (text && *text) {
+        char *end = strchr(text, '\n');
+        if (end)
+            *end = '\0';
+        QG_TRY(read_layer(e, text, f));
+        text = end ? end + 1 : NULL;
+    }
+    return QG_OK;
+}
+
+static const char *named(const param_file *f, const qg_weighted *l)
+{
+    const char *out = l->node->out[0]->name;
+    for (size_t i = 0; i < f->layer.n; i++)
+        if (strcmp(f->layer.at[i].name, l->node->name) == 0)
+            return f->layer.at[i].name;
+    for (size_t i = 0; i < f->layer.n; i++)
+        if (f->layer.at[i].top && strcmp(f->layer.at[i].top, out) == 0)
+            return f->layer.at[i].name;
+    return NULL;
+}
+
+/* The name of layer k in the target; NULL: it has none. */
+static const char *name_of(const param_file *f, const qg_weighted_list *all, size_t k)
+{
+    const qg_weighted *l = &all->layer.at[k];
+    const char *name = named(f, l);
+    if (name || f->layer.n != all->layer.n)
+        return name;
+    const param_layer *p = &f->layer.at[k];
+    bool fits = p->outputs == (int64_t)l->outputs &&
+                p->weights == qg_tensor_count(&qg_tqc_value(l->weight)->type);
+    return fits ? p->name : NULL;
+}
+
+/* --- writing --- */
+
+/* Of a convolution; 1: not grouped. */
+static size_t groups_of(const qg_node *n)
+{
+    const qg_attr *group = qg_attr_find(n, "group");
+    bool grouped = group && group->type == QG_ATTR_INT && group->ints[0] > 1;
+    return grouped ? (size_t)group->ints[0] : 1;
+}
+
+/* ncnn has one multiplier per group of a grouped convolution: that of the largest
+ * scale. */
+static float scale_of(const qg_weighted *l, size_t k, size_t count)
+{
+    size_t per = l->outputs / count;
+    float most = 0;
+    for (size_t i = 0; i < per; i++) {
+        float s = qg_weighted_scale(l, k * per + i);
+        most = s > most ? s : most;
+    }
+    return most;
+}
+
+static size_t count_of(const qg_weighted *l)
+{
+    size_t groups = groups_of(l->node);
+    return groups > 1 && l->outputs % groups == 0 ? groups : l->outputs;
+}
+
+typedef struct behaviours {
+    void (*number)(FILE *stream, float x);
+} behaviours;
+
+static void put_number(FILE *stream, float x)
+{
+    char text[QG_NUM_TEXT];
+    qg_num_f32(text, x);
+    (void)fprintf(stream, " %s", text);
+}
+
+/* printf would follow the locale. */
+static void ppq_put_number(FILE *stream, float x)
+{
+    uint64_t units = (uint64_t)x;
+    double millionths = ((double)x - (double)units) * 1e6;
+    uint64_t rest = (uint64_t)rint(millionths);
+    units += rest / 1000000;
+    (void)fprintf(stream, " %llu.%06llu", (unsigned long long)units,
+                  (unsigned long long)(rest % 1000000));
+}
+
+static const qg_quirk_row quirks[] = {
+    QG_SWAP(PPQ_EXPORTS, "multipliers have six decimals",
+            QG_PPQ "parser/ncnn_exporter.py", behaviours, number, ppq_put_number),
+    { 0 },
+};
+
+/* What `build` leaves to `write`. */
+typedef struct plan {
+    const qg_weighted_list *all;
+    const char **name; /* [layers] */
+} plan;
+
+static qg_status put(qg_export *e, FILE *stream)
+{
+    const plan *p = e->built;
+    behaviours how = { .number = put_number };
+    qg_quirk_swap(quirks, e->quirks, &how);
+    for (size_t i = 0; i < p->all->layer.n; i++) {
+        const qg_weighted *l = &p->all->layer.at[i];
+        (void)fprintf(stream, "%s_param_0", p->name[i]);
+        for (size_t k = 0; k < count_of(l); k++)
+            how.number(stream, 1 / scale_of(l, k, count_of(l)));
+        (void)fputs("\n", stream);
+    }
+    for (size_t i = 0; i < p->all->layer.n; i++) {
+        (void)fputs(p->name[i], stream);
+        how.number(stream, 1 / qg_tqc_param(p->all->layer.at[i].data).scale[0]);
+        (void)fputs("\n", stream);
+    }
+    return QG_OK;
+}
+
+/* A scale that is not the inverse of its multiplier, or shared within a group. */
+static qg_status lose_scales(qg_export *e, const qg_weighted *l)
+{
+    float data = qg_tqc_param(l->data).scale[0];
+    size_t count = count_of(l);
+    if (1 / (1 / data) != data)
+        QG_TRY(qg_table_lose(e, QG_SAYS_ENDPOINT, l->data,
+                             "the scale is read back with another last bit"));
+    for (size_t c = 0; c < l->outputs; c++) {
+        float s = qg_weighted_scale(l, c),
+              own = scale_of(l, c * count / l->outputs, count);
+        if (s != own)
+            return qg_table_lose(e, QG_SAYS_PER_CHANNEL, l->weight,
+                                 "one scale per group, the largest");
+        if (1 / (1 / s) != s)
+            return qg_table_lose(e, QG_SAYS_ENDPOINT, l->weight,
+                                 "a scale is read back with another last bit");
+    }
+    return QG_OK;
+}
+
+static qg_status lose_layer(qg_export *e, const qg_weighted *l)
+{
+    qg_table_grid data = { .scheme = l->data->scheme },
+                  weight = { .scheme = l->weight->scheme };
+    (void)qg_table_int8(l->data, &data, 127, false);
+    (void)qg_table_int8(l->weight, &weight, 127, true);
+    QG_TRY(qg_table_lose_grid(e, l->data, &data));
+    QG_TRY(qg_table_lose_grid(e, l->weight, &weight));
+    return lose_scales(e, l);
+}
+
+static qg_status build(qg_export *e)
+{
+    param_file param = { 0 };
+    QG_TRY(qg_weighted_build(e));
+    const qg_weighted_list *all = e->built;
+    plan *p = QG_NEW(e->arena, plan);
+    if (!p || !(p->name = QG_NEWN(e->arena, all->layer.n, const char *)))
+        return qg_nomem(e->ctx);
+    if (e->names)
+        QG_TRY(read_param(e, &param));
+    for (size_t i = 0; i < all->layer.n; i++) {
+        const qg_node *n = all->layer.at[i].node;
+        p->name[i] = e->names ? name_of(&param, all, i) : n->name;
+        if (!p->name[i])
+            return qg_fail(e->ctx, QG_EMODEL,
+                           "export: %s: none of %zu layers with weights is node '%s', "
+                           "expected its name, its output or its place",
+                           e->names, param.layer.n, n->name);
+        QG_TRY(lose_layer(e, &all->layer.at[i]));
+    }
+    p->all = all;
+    e->built = p;
+    return qg_table_lose_rest(e, all->covered);
+}
+
+static qg_status write(qg_export *e) { return qg_export_beside_model(e, put); }
+
+/* --- reading --- */
+
+/* The scales of a line, from its multipliers. */
+static qg_status read_scales(qg_table_reader *r, const qg_json_source *from,
+                             size_t line, char *rest, float *scale, size_t *n)
+{
+    const char *word;
+    *n = 0;
+    while ((word = next_word(&rest)) != NULL) {
+        double x;
+        size_t length = strlen(word);
+        if (length > 64 || !qg_num_parse_f64(word, length, &x) || !((float)x > 0))
+            return qg_table_fail(r, from, line,
+                                 "'%.32s', expected a finite multiplier > 0", word);
+        scale[(*n)++] = 1 / (float)x;
+    }
+    return *n ? QG_OK : qg_table_fail(r, from, line, "expected multipliers");
+}
+
+/* One record: per tensor, or per channel with those of a group repeated. */
+static qg_status add_record(qg_table_reader *r, qg_node *n, uint32_t slot,
+                            const float *scale, size_t count)
+{
+    qg_scheme s = { .policy = QG_LINEAR | QG_SYMMETRIC,
+                    .rounding = QG_ROUND_HALF_AWAY,
+                    .bits = 8,
+                    .axis = -1,
+                    .qmin = -127,
+                    .qmax = 127 };
+    qg_grid_record grid;
+    qg_table_params room;
+    size_t all = count;
+    if (slot && n->op->weight_axis && count > 1) {
+        int axis = n->op->weight_axis(n);
+        const qg_tensor *type = &n->in[slot]->type;
+        int64_t extent = axis >= 0 && axis < type->rank ? type->dim[axis] : 0;
+        if (count == groups_of(n) && extent > 0 && (size_t)extent % count == 0)
+            all = (size_t)extent;
+        s.axis = (int16_t)axis;
+    }
+    s.policy |= all > 1 ? QG_PER_CHANNEL : QG_PER_TENSOR;
+    s.axis = all > 1 ? s.axis : -1;
+    QG_TRY(qg_table_grid_new(r, &s, all, &grid, &room));
+    for (size_t c = 0; c < all; c++)
+        room.scale[c] = scale[c * count / all];
+    return qg_table_found_at(r, qg_input_at(n, slot), &grid);
+}
+
+static uint32_t weight_slot(const qg_node *n)
+{
+    for (uint32_t i = 0; i < n->n_in - n->n_capture; i++)
+        if (n->in[i] && qg_endpoint_role(qg_input_at(n, i)) == 'w')
+            return i;
+    return 0;
+}
+
+/* "name_param_0" is the weight of layer `name`, unless a layer has that name. */
+static qg_status read_line(qg_table_reader *r, const qg_json_source *from, size_t line,
+                           char *text)
+{
+    static const char suffix[] = "_param_0";
+    char *rest = text, *name = next_word(&rest);
+    size_t n, length = name ? strlen(name) : 0, cut = sizeof suffix - 1;
+    if (!name || *name == '#')
+        return QG_OK;
+    float *scale = QG_NEWN(r->g->arena, strlen(rest) / 2 + 1, float);
+    if (!scale)
+        return qg_nomem(r->ctx);
+    QG_TRY(read_scales(r, from, line, rest, scale, &n));
+    qg_node *node = qg_graph_node(r->g, name);
+    uint32_t slot = 0;
+    if (!node && length > cut && strcmp(name + length - cut, suffix) == 0) {
+        name[length - cut] = '\0';
+        node = qg_graph_node(r->g, name);
+        slot = node ? weight_slot(node) : 0;
+        node = slot ? node : NULL;
+    }
+    if (!node || node->n_in == 0 || !node->in[slot] ||
+        qg_node_has(node, QG_OP_CONTROL | QG_OP_QUANTIZER)) {
+        qg_table_missing(r, name);
+        return QG_OK;
+    }
+    return add_record(r, node, slot, scale, n);
+}
+
+static qg_status parse(qg_table_reader *r, const qg_json_source *from)
+{
+    qg_table_line text;
+    size_t offset = 0, line = 0;
+    while (qg_table_next_line(from, &offset, &text)) {
+        char *copy = QG_NEWN(r->g->arena, text.n + 1, char);
+        if (!copy)
+            return qg_nomem(r->ctx);
+        memcpy(copy, text.at, text.n);
+        QG_TRY(read_line(r, from, ++line, copy));
+    }
+    return QG_OK;
+}
+
+static const qg_table_form form = { .constants = true, .parse = parse };
+
+const qg_format qg_format_ncnn_table = {
+    .name = "ncnn-table",
+    .suffix = ".table + .onnx",
+    .summary = "calibration table of ncnn2int8; --names net.param for its layers",
+    .says = QG_SAYS_PER_CHANNEL | QG_SAYS_RANGE | QG_SAYS_POWER_OF_2 | QG_SAYS_SHARING |
+            QG_SAYS_SILENT,
+    .rounding = QG_ROUND_HALF_AWAY,
+    .table = &form,
+    .quirk = quirks,
+    .build = build,
+    .write = write,
+    .import = qg_table_import,
+    .needs_model = true,
+    .takes_names = true,
+};

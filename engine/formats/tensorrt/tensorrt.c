@@ -1,0 +1,221 @@
+/* tensorrt.c -- one symmetric int8 scale per activation, for TensorRT up to 10: a JSON
+ * file with ranges, and the calibration cache.
+ *
+ *     {"act_quant_info": {"relu1_out": 6.35}}        127 x scale
+ *
+ *     TRT-8601-EntropyCalibration2
+ *     relu1_out: 3d4ccccd                            the bits of the float32 scale
+ *
+ * TensorRT 11 has neither: its networks are strongly typed, with explicit Q/DQ (format
+ * onnx-qdq, placement trt).  TensorRT computes the scales of weights itself.
+ *
+ * Names in a cache may hold ": ": the last one ends the name.
+ * Sources
+ *     TensorRT developer guide, "INT8 calibration", "Calibration cache";
+ *     onnxruntime, core/providers/tensorrt, ReadDynamicRange (reader of the cache);
+ *     OpenPPL/ppq@e39eecb ppq/parser/tensorRT.py (the JSON file) */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/formats/table.h"
+
+static bool grid(const qg_export *e, const qg_tqc *t, qg_table_grid *g)
+{
+    (void)e;
+    return qg_table_int8(t, g, 128, false);
+}
+
+/* --- JSON --- */
+
+static qg_status put_json(const qg_table *t, FILE *stream)
+{
+    qg_json_writer *w = QG_NEW(t->e->arena, qg_json_writer);
+    if (!w)
+        return qg_nomem(t->e->ctx);
+    qg_json_begin(w, t->e->ctx, stream);
+    qg_json_put_object(w, NULL);
+    qg_json_put_object(w, "act_quant_info");
+    for (size_t i = 0; i < t->row.n; i++)
+        qg_json_put_f64(w, t->row.at[i].value->name,
+                        (double)qg_tqc_param(t->row.at[i].tqc).scale[0] * 127);
+    qg_json_put_end(w);
+    qg_json_put_end(w);
+    return qg_json_done(w);
+}
+
+static qg_status parse_ranges(qg_table_reader *r, const qg_json *root)
+{
+    const qg_json *list;
+    if (root->type != QG_JSON_OBJECT)
+        return qg_json_fail(r->ctx, QG_EPARSE, root,
+                            "is not an object, expected an object");
+    QG_TRY(qg_json_member(r->ctx, root, "act_quant_info", QG_JSON_OBJECT, &list));
+    for (size_t i = 0; i < list->count; i++) {
+        double range;
+        QG_TRY(qg_json_as_f64(r->ctx, &list->item[i], &range));
+        QG_TRY(qg_table_found_int8(r, list->item[i].key, (float)(range / 127), 128));
+    }
+    return QG_OK;
+}
+
+static qg_status parse_json(qg_table_reader *r, const qg_json_source *from)
+{
+    return qg_table_parse_json(r, from, parse_ranges);
+}
+
+/* PPQ writes other endpoints and grids not at all. */
+static bool ppq_takes(const qg_tqc *t)
+{
+    static const char *const skipped[] = { "Gather",  "Unsqueeze", "Concat",
+                                           "Reshape", "Squeeze",   NULL };
+    const qg_scheme *s = &t->scheme;
+    if (qg_table_among(t->node->op->name, skipped))
+        return false;
+    return s->policy == (QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC) && s->bits == 8 &&
+           s->qmin == -128 && s->qmax == 127;
+}
+
+static const qg_quirk_row json_quirks[] = {
+    QG_TABLE_PPQ_ROWS("parser/tensorRT.py TensorRTExporter_JSON"),
+    { 0 },
+};
+
+static const qg_table_form json_form = {
+    .grid = grid,
+    .put = put_json,
+    .parse = parse_json,
+    .ppq = {.states = QG_TABLE_EXPORTED | 1u << QG_TQC_OVERLAPPED,
+            .takes = ppq_takes},
+};
+
+const qg_format qg_format_tensorrt_json = {
+    .name = "tensorrt-json",
+    .suffix = ".json + .onnx",
+    .summary = "ranges of activations for TensorRT up to 10 (11 takes Q/DQ only)",
+    .says = QG_SAYS_SHARING | QG_SAYS_SILENT,
+    .table = &json_form,
+    .quirk = json_quirks,
+    .build = qg_table_build,
+    .write = qg_table_write,
+    .import = qg_table_import,
+    .needs_model = true,
+};
+
+/* --- cache --- */
+
+/* "8.6.1" -> 8601, "10.13.3" -> 101303, as TensorRT writes NV_TENSORRT_VERSION; -1: no
+ * such version has a cache. */
+static long version_number(const char *text)
+{
+    char *end = NULL;
+    long part[3] = { 0 };
+    for (size_t i = 0; i < 3; i++) {
+        part[i] = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : -1;
+        if (part[i] < 0 || part[i] > 99 || *end != (i < 2 ? '.' : '\0'))
+            return -1;
+        text = end + 1;
+    }
+    if (part[0] < 5 || part[0] > 10)
+        return -1;
+    return part[0] * (part[0] < 10 ? 1000 : 10000) + part[1] * 100 + part[2];
+}
+
+static qg_status build_cache(qg_export *e)
+{
+    const char *version = e->option[QG_FORMAT_VERSION];
+    if (version_number(version) < 0)
+        return qg_fail(e->ctx, QG_ECONFIG,
+                       "format '%s': version '%s', expected one of TensorRT 5 to 10 as "
+                       "in 8.6.1 (TensorRT 11 takes explicit Q/DQ only: onnx-qdq "
+                       "with --placement trt)",
+                       e->format->name, version);
+    return qg_table_build(e);
+}
+
+static qg_status put_cache(const qg_table *t, FILE *stream)
+{
+    (void)fprintf(stream, "TRT-%ld-EntropyCalibration2\n",
+                  version_number(t->e->option[QG_FORMAT_VERSION]));
+    for (size_t i = 0; i < t->row.n; i++) {
+        uint32_t bits;
+        memcpy(&bits, qg_tqc_param(t->row.at[i].tqc).scale, sizeof bits);
+        (void)fprintf(stream, "%s: %08" PRIx32 "\n", t->row.at[i].value->name, bits);
+    }
+    return QG_OK;
+}
+
+/* Up to eight hexadecimal digits. */
+static bool read_bits(const char *at, size_t n, float *scale)
+{
+    uint32_t bits = 0;
+    if (n == 0 || n > 8)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const char *digits = "0123456789abcdef";
+        char c = (char)(at[i] >= 'A' && at[i] <= 'F' ? at[i] - 'A' + 'a' : at[i]);
+        const char *digit = c ? strchr(digits, c) : NULL;
+        if (!digit)
+            return false;
+        bits = bits << 4 | (uint32_t)(digit - digits);
+    }
+    memcpy(scale, &bits, sizeof *scale);
+    return true;
+}
+
+/* "name: 3d4ccccd".  A scale of zero stands for a tensor of shapes or constants. */
+static qg_status parse_entry(qg_table_reader *r, const qg_json_source *from,
+                             size_t line, qg_table_line text)
+{
+    float scale;
+    size_t colon = text.n;
+    while (colon > 1 && memcmp(text.at + colon - 2, ": ", 2) != 0)
+        colon--;
+    char *name = QG_NEWN(r->g->arena, text.n + 1, char);
+    if (!name)
+        return qg_nomem(r->ctx);
+    if (colon < 3 || !read_bits(text.at + colon, text.n - colon, &scale))
+        return qg_table_fail(r, from, line,
+                             "expected 'name: ' and up to eight hexadecimal digits");
+    memcpy(name, text.at, colon - 2);
+    if (scale == 0) {
+        qg_table_missing(r, name);
+        return QG_OK;
+    }
+    return qg_table_found_int8(r, name, scale, 128);
+}
+
+static qg_status parse_cache(qg_table_reader *r, const qg_json_source *from)
+{
+    qg_table_line text;
+    size_t offset = 0, line = 1;
+    if (!qg_table_next_line(from, &offset, &text) || text.n < 4 ||
+        memcmp(text.at, "TRT-", 4) != 0)
+        return qg_table_fail(r, from, line, "expected 'TRT-<version>-<calibration>'");
+    while (qg_table_next_line(from, &offset, &text)) {
+        line++;
+        if (text.n)
+            QG_TRY(parse_entry(r, from, line, text));
+    }
+    return QG_OK;
+}
+
+static const qg_table_form cache_form = { .grid = grid,
+                                          .put = put_cache,
+                                          .parse = parse_cache };
+
+static const char *const versions[] = { "8.6.1", QG_FORMAT_ANY, NULL };
+
+const qg_format qg_format_tensorrt_cache = {
+    .name = "tensorrt-cache",
+    .suffix = ".cache + .onnx",
+    .summary = "calibration cache of TensorRT 5 to 10 (11 takes Q/DQ only)",
+    .says = QG_SAYS_SHARING | QG_SAYS_SILENT,
+    .choice = { [QG_FORMAT_VERSION] = versions },
+    .table = &cache_form,
+    .build = build_cache,
+    .write = qg_table_write,
+    .import = qg_table_import,
+    .needs_model = true,
+};

@@ -1,0 +1,119 @@
+#include "engine/learn/stream.h"
+
+#include <string.h>
+
+static qg_status fetch_all(qg_stream *s, const qg_feed *feed)
+{
+    const qg_graph *g = s->graph;
+    const qg_tensor **in = QG_NEWN(s->arena, g->input.n, const qg_tensor *);
+    qg_arena *sample = qg_arena_new(s->ctx->alloc);
+    qg_status status = in && sample ? QG_OK : qg_nomem(s->ctx);
+    for (size_t i = 0; status == QG_OK && i < s->n; i++) {
+        qg_arena_reset(sample);
+        status = feed->fetch(feed->ud, s->ctx, sample, i, in);
+        for (size_t k = 0; status == QG_OK && k < g->input.n; k++) {
+            qg_tensor *copy;
+            status = qg_tensor_clone(s->ctx, s->held[0], in[k], &copy);
+            for (int lane = 0; status == QG_OK && lane < QG_NLANE; lane++)
+                s->at[lane][g->input.at[k]->id * s->n + i] = copy;
+        }
+    }
+    qg_arena_free(sample);
+    return status;
+}
+
+/* The outputs of the graph are read after the last block. */
+static void find_readers(qg_stream *s)
+{
+    for (size_t b = 0; b < s->n_block; b++)
+        for (size_t i = s->block[b].first; i < s->block[b].end; i++) {
+            const qg_node *n = s->graph->node.at[i];
+            for (uint32_t k = 0; k < n->n_in; k++)
+                if (n->in[k])
+                    s->last[n->in[k]->id] = b + 1;
+        }
+    for (size_t k = 0; k < s->graph->output.n; k++)
+        s->last[s->graph->output.at[k]->id] = s->n_block + 1;
+}
+
+qg_status qg_stream_open(qg_stream *s, const qg_feed *feed)
+{
+    const size_t values = s->graph->value.n;
+    s->arena = qg_arena_new(s->ctx->alloc);
+    if (!s->arena)
+        return qg_nomem(s->ctx);
+    s->held = QG_NEWN(s->arena, s->n_block + 1, qg_arena *);
+    s->last = QG_NEWN(s->arena, values, size_t);
+    bool there = s->held && s->last;
+    for (int lane = 0; lane < QG_NLANE; lane++) {
+        s->at[lane] = QG_NEWN(s->arena, values * s->n, const qg_tensor *);
+        there = there && s->at[lane];
+    }
+    for (size_t b = 0; there && b <= s->n_block; b++)
+        there = (s->held[b] = qg_arena_new(s->ctx->alloc)) != NULL;
+    if (!there)
+        return qg_nomem(s->ctx);
+    find_readers(s);
+    return fetch_all(s, feed);
+}
+
+void qg_stream_close(qg_stream *s)
+{
+    for (size_t b = 0; s->arena && s->held && b <= s->n_block; b++)
+        qg_arena_free(s->held[b]);
+    qg_arena_free(s->arena);
+    *s = (qg_stream){ 0 };
+}
+
+const qg_tensor *qg_stream_value(const qg_stream *s, const qg_value *v,
+                                 enum qg_lane lane, size_t sample)
+{
+    return s->at[lane][v->id * s->n + sample];
+}
+
+void qg_stream_inputs(const qg_stream *s, const qg_tape *t, enum qg_lane lane,
+                      size_t sample, const qg_tensor **in)
+{
+    for (size_t k = 0; k < t->n_in; k++)
+        in[k] = qg_stream_value(s, t->in[k], lane, sample);
+}
+
+qg_status qg_stream_run(qg_stream *s, size_t k, qg_tape *t, enum qg_lane lane)
+{
+    const qg_tensor **in = QG_NEWN(s->arena, t->n_in, const qg_tensor *);
+    if (!in)
+        return qg_nomem(s->ctx);
+    for (size_t i = 0; i < s->n; i++) {
+        qg_stream_inputs(s, t, lane, i, in);
+        QG_TRY(qg_tape_forward(t, in));
+        for (size_t o = 0; o < t->n_out; o++) {
+            qg_tensor *copy;
+            QG_TRY(qg_tensor_clone(s->ctx, s->held[k + 1], qg_tape_output(t, o), &copy));
+            s->at[lane][t->out[o]->id * s->n + i] = copy;
+        }
+    }
+    return QG_OK;
+}
+
+/* The last reader of any value that block b computed; block 0: the inputs. */
+static size_t last_of(const qg_stream *s, size_t b)
+{
+    size_t last = 0;
+    for (size_t i = 0; i < s->graph->value.n; i++) {
+        const qg_value *v = s->graph->value.at[i];
+        const bool mine = v->def ? b > 0 && v->def->id >= s->block[b - 1].first &&
+                                       v->def->id < s->block[b - 1].end
+                                 : b == 0;
+        last = mine && s->last[i] > last ? s->last[i] : last;
+    }
+    return last;
+}
+
+void qg_stream_done(qg_stream *s, size_t k)
+{
+    for (size_t b = 0; b <= k + 1; b++)
+        if (s->held[b] && last_of(s, b) <= k + 1) {
+            qg_arena_free(s->held[b]);
+            s->held[b] = NULL;
+        }
+}

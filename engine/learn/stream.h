@@ -1,0 +1,47 @@
+/* stream.h -- the values between blocks, of every sample, in several variants: as a
+ * block is done its outputs replace what no later block reads.
+ *
+ * Every node runs once per sample and variant, with its definition.
+ * Memory   values alive between two blocks, for all samples and variants. */
+#ifndef QG_ENGINE_LEARN_STREAM_H
+#define QG_ENGINE_LEARN_STREAM_H
+
+#include "engine/exec/ahead.h"
+#include "engine/learn/block.h"
+#include "engine/learn/tape.h"
+
+/* FLOAT: without rounding, as it was; BEFORE: quantized, as it was; NOW: quantized, as
+ * learned so far. */
+enum qg_lane { QG_LANE_FLOAT, QG_LANE_BEFORE, QG_LANE_NOW, QG_NLANE };
+
+typedef struct qg_stream {
+    qg_ctx *ctx;
+    const qg_graph *graph;
+    const qg_block *block;
+    size_t n_block, n; /* n: samples */
+    qg_arena *arena;
+    qg_arena **held;          /* [blocks + 1] results of a block; 0: graph inputs */
+    size_t *last;             /* [values] the last block that reads it, from 1 */
+    const qg_tensor **at[QG_NLANE]; /* [values * n] */
+} qg_stream;
+
+/* Fetches samples 0 .. n-1 of the feed. */
+QG_NODISCARD qg_status qg_stream_open(qg_stream *s, const qg_feed *feed);
+void qg_stream_close(qg_stream *s); /* also of a zeroed one */
+
+/* The inputs of the tape for one sample; in[t->n_in]. */
+void qg_stream_inputs(const qg_stream *s, const qg_tape *t, enum qg_lane lane,
+                      size_t sample, const qg_tensor **in);
+
+/* Runs block k, whose tape is t, for all samples in one lane, as the tape is now. */
+QG_NODISCARD qg_status qg_stream_run(qg_stream *s, size_t k, qg_tape *t,
+                                     enum qg_lane lane);
+
+/* Block k is done in all lanes: frees what nothing reads any more. */
+void qg_stream_done(qg_stream *s, size_t k);
+
+/* A value of one sample; NULL: not alive. */
+const qg_tensor *qg_stream_value(const qg_stream *s, const qg_value *v,
+                                 enum qg_lane lane, size_t sample);
+
+#endif

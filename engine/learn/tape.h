@@ -1,0 +1,99 @@
+/* tape.h -- part of a quantized graph, forward with fake quantization and backward: the
+ * gradients of a loss with respect to weights, biases, scales and inputs.
+ *
+ *     forward    each node runs its definition (op->run); endpoints round as in mode
+ *                simulate, constants too
+ *     backward   the nodes in the opposite order (op->backward); through a rounding
+ *                with the straight-through derivative of LSQ (quant/gradient.h)
+ *
+ * Inputs   values that the part reads and does not compute, constants excepted
+ * Outputs  values that it computes and that are read outside of it, or are outputs of
+ *          the graph
+ * Weights  float32 constants at slots with the role weight, bias or gain of nodes of the
+ *          part; copies, which start as the graph's
+ * Steps    parameters of roots that round inside of the part.  One may be learned when it
+ *          is linear, static, per tensor or per channel, not restricted to powers of
+ *          two, and every endpoint of its group that rounds lies inside.  A derived scale
+ *          (of a bias) follows its lenders.
+ *
+ * Owner    the tape owns its copies; graph and quant must outlive it and stay unchanged.
+ * Memory   activations of one sample, their rounded copies and their gradients.
+ * Bits     results do not depend on threads or on the CPU: definitions only.
+ *
+ *     QG_TRY(qg_tape_new(ctx, g, q, part, &t));
+ *     for (each step) {
+ *         QG_TRY(qg_tape_forward(t, in));            // in[t->n_in]
+ *         ... out_grad[t->n_out] from qg_tape_output(t, k) ...
+ *         QG_TRY(qg_tape_backward(t, out_grad));     // weight[i].grad, step[i].grad
+ *     }
+ *     qg_tape_free(t); */
+#ifndef QG_ENGINE_LEARN_TAPE_H
+#define QG_ENGINE_LEARN_TAPE_H
+
+#include "engine/quant/gradient.h"
+#include "engine/quant/tqc.h"
+
+/* A trainable constant. */
+typedef struct qg_tape_weight {
+    const qg_value *value;
+    char role;       /* of the slot that made it trainable: w, b or g */
+    qg_tensor now;   /* to be changed between steps */
+    qg_tensor start; /* as in the graph */
+    qg_tensor grad;  /* of the last backward */
+    uint32_t step;   /* in tape->step, of the endpoints that read it; QG_NONE: none, or
+                      * several */
+    bool on_grid;    /* set by the caller: `now` is not rounded */
+} qg_tape_weight;
+
+/* The parameters of one root. */
+typedef struct qg_tape_step {
+    const qg_tqc *root;
+    bool learned;  /* else fixed, and grad stays 0 */
+    size_t n;      /* number of scales */
+    float *scale;  /* [n] to be changed between steps; > 0 */
+    float *start;  /* [n] as in the records */
+    double *grad;  /* [n] of the last backward, with the factor of LSQ */
+    size_t rounds; /* elements rounded by each scale in one forward */
+} qg_tape_step;
+
+typedef struct qg_tape qg_tape;
+struct qg_tape {
+    qg_ctx *ctx;
+    const qg_graph *graph;
+    size_t n_in, n_out;
+    const qg_value **in, **out; /* [n_in], [n_out] by id */
+    size_t n_weight, n_step;
+    qg_tape_weight *weight; /* [n_weight] by value id */
+    qg_tape_step *step;     /* [n_step] by TQC id */
+    bool rounds;            /* false: forward and backward in float */
+    struct qg_tape_state *state;
+};
+
+/* part: [nodes] 1: in it.  The graph is inferred (infer.h).  QG_EUNSUPPORTED names the
+ * first node of the part whose operator has no gradient, unless the node computes
+ * nothing from activations; learns false: forward only. */
+QG_NODISCARD qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
+                                   const uint8_t *part, bool learns, qg_tape **out);
+void qg_tape_free(qg_tape *t); /* NULL is fine */
+
+/* in[k]: value t->in[k], plain; borrowed until backward is done. */
+QG_NODISCARD qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in);
+
+/* Output k of the last forward; valid until the next one. */
+const qg_tensor *qg_tape_output(const qg_tape *t, size_t k);
+
+/* grad[k]: of output k, plain float32 of its dims; NULL: zero.  Once after a forward.
+ * Overwrites the gradients of weights and steps. */
+QG_NODISCARD qg_status qg_tape_backward(qg_tape *t, const qg_tensor *const *grad);
+
+/* x as [outer, scales, inner]: element i belongs to scale i / inner % channels.  Without
+ * grids. */
+qg_learned_layer qg_tape_layer(const qg_tape_step *s, const qg_tensor *x);
+
+/* Whether the grid of the step is linear and known before a run. */
+bool qg_tape_has_grid(const qg_tape_step *s);
+
+/* The gradient of input k after backward; NULL where none arrived. */
+const qg_tensor *qg_tape_input_grad(const qg_tape *t, size_t k);
+
+#endif

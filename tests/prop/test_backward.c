@@ -1,0 +1,335 @@
+/* Gradients of operators against differences of the operator in double precision, on the
+ * cases of tests/ops with changed numbers.  Operators that compute float64 in float32 are
+ * linear (then a wide difference is exact) or are defined here. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/core/file.h"
+#include "engine/core/folder.h"
+#include "engine/core/rng.h"
+#include "ops/families.h"
+#include "tests/support/case_runner.h"
+#include "tests/support/test.h"
+
+enum { MOST_OPS = 256, MOST_ELEMENTS = 40, TURNS = 4 };
+
+typedef struct counted {
+    const char *name;
+    size_t cases, elements, wrong;
+} counted;
+
+typedef struct backwards {
+    qg_rng rng;
+    counted op[MOST_OPS];
+    size_t n_op;
+    double worst;
+} backwards;
+
+/* --- tensors --------------------------------------------------------------------- */
+
+static double uniform(qg_rng *r, double low, double high)
+{
+    return low + (high - low) * (double)qg_rng_below(r, 1u << 30) / (double)(1u << 30);
+}
+
+static qg_tensor *like(qg_ctx *ctx, const qg_tensor *t, qg_dtype d)
+{
+    qg_tensor *n = QG_NEW(ctx->arena, qg_tensor);
+    assert_non_null(n);
+    qg_tensor_init(n, d, t->rank, t->dim);
+    assert_ok(ctx, qg_tensor_alloc(ctx, ctx->arena, n));
+    return n;
+}
+
+/* Away from corners and ties, near the numbers of the case. */
+static const qg_tensor *moved(qg_ctx *ctx, qg_rng *r, const qg_tensor *t)
+{
+    qg_tensor *n = like(ctx, t, QG_F32);
+    for (int64_t i = 0; i < qg_tensor_count(t); i++) {
+        const float x = isfinite(t->f32[i]) && fabsf(t->f32[i]) < 1e6f ? t->f32[i] : 1;
+        n->f32[i] = x + (float)uniform(r, -0.2, 0.2) * (1 + fabsf(x));
+    }
+    return n;
+}
+
+static const qg_tensor *wide(qg_ctx *ctx, const qg_tensor *t)
+{
+    qg_tensor *n = like(ctx, t, QG_F64);
+    for (int64_t i = 0; i < qg_tensor_count(t); i++)
+        n->f64[i] = (double)t->f32[i];
+    return n;
+}
+
+static double at(const qg_tensor *t, int64_t i)
+{
+    return t->dtype == QG_F32 ? (double)t->f32[i] : t->f64[i];
+}
+
+static void set(const qg_tensor *t, int64_t i, double v)
+{
+    if (t->dtype == QG_F32)
+        t->f32[i] = (float)v;
+    else
+        t->f64[i] = v;
+}
+
+/* --- normalizations in double ---------------------------------------------------- */
+
+/* Element i of x belongs to row i / n of the rows that are normalized together. */
+typedef struct rows {
+    int64_t n;
+    bool centred;
+    double epsilon;
+} rows;
+
+static double normal(const qg_tensor *x, const rows *r, int64_t i)
+{
+    double sum = 0, squares = 0;
+    const int64_t first = i / r->n * r->n;
+    for (int64_t j = first; r->centred && j < first + r->n; j++)
+        sum += at(x, j);
+    const double mean = sum / (double)r->n;
+    for (int64_t j = first; j < first + r->n; j++)
+        squares += (at(x, j) - mean) * (at(x, j) - mean);
+    return (at(x, i) - mean) / sqrt(squares / (double)r->n + r->epsilon);
+}
+
+static double attribute(const op_case *c, const char *name, double preset)
+{
+    for (size_t i = 0; i < c->n_attr; i++)
+        if (strcmp(c->attr[i].name, name) == 0)
+            return c->attr[i].type == QG_ATTR_INT ? (double)c->attr[i].ints[0]
+                                                  : (double)c->attr[i].floats[0];
+    return preset;
+}
+
+/* Element of scale or bias for element i of x; per channel, per group or (Layer, RMS)
+ * broadcast from the right. */
+static double parameter(const op_case *c, const qg_tensor *t, int64_t i)
+{
+    const qg_tensor *x = c->in[0];
+    const int64_t space = x->rank > 2 ? qg_dims_product(x, 2, x->rank) : 1;
+    if (!t)
+        return 0;
+    if (strcmp(c->name, "LayerNormalization") && strcmp(c->name, "RMSNormalization")) {
+        const int64_t channels = x->rank > 1 ? x->dim[1] : 1;
+        return at(t, i / space % channels * qg_tensor_count(t) / channels);
+    }
+    int64_t index = 0, step = 1;
+    for (int32_t k = 0; k < x->rank; k++) {
+        const int32_t a = t->rank - 1 - k;
+        const int64_t extent = x->dim[x->rank - 1 - k], place = i % extent;
+        i /= extent;
+        if (a < 0)
+            break;
+        index += t->dim[a] == 1 ? 0 : place * step;
+        step *= t->dim[a];
+    }
+    return at(t, index);
+}
+
+/* y[i]; NAN: not one of these operators. */
+static double defined(const op_case *c, int64_t i)
+{
+    const qg_tensor *x = c->in[0];
+    const int64_t space = x->rank > 2 ? qg_dims_product(x, 2, x->rank) : 1;
+    rows r = { space, true, attribute(c, "epsilon", (double)1e-5f) };
+    if (strcmp(c->name, "BatchNormalization") == 0) {
+        if (attribute(c, "training_mode", 0) != 0)
+            return NAN;
+        return (at(x, i) - parameter(c, c->in[3], i)) /
+                   sqrt(parameter(c, c->in[4], i) + r.epsilon) *
+                   parameter(c, c->in[1], i) +
+               parameter(c, c->in[2], i);
+    }
+    int64_t axis = (int64_t)attribute(c, "axis", -1);
+    axis = axis < 0 ? axis + x->rank : axis;
+    if (strcmp(c->name, "GroupNormalization") == 0)
+        r.n = x->dim[1] / (int64_t)attribute(c, "num_groups", 1) * space;
+    else if (strcmp(c->name, "InstanceNormalization") != 0)
+        r.n = qg_dims_product(x, (int32_t)axis, x->rank);
+    r.centred = strcmp(c->name, "RMSNormalization") != 0;
+    return normal(x, &r, i) * parameter(c, c->in[1], i) +
+           (c->n_in > 2 ? parameter(c, c->in[2], i) : 0);
+}
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+    for (; *names; names++)
+        if (strcmp(name, *names) == 0)
+            return true;
+    return false;
+}
+
+static bool is_normalization(const char *name)
+{
+    static const char *const names[] = { "BatchNormalization", "InstanceNormalization",
+                                         "GroupNormalization", "LayerNormalization",
+                                         "RMSNormalization",   NULL };
+    return is_one_of(name, names);
+}
+
+/* --- losses ---------------------------------------------------------------------- */
+
+/* sum of g y over all float outputs; NAN when the case cannot run so. */
+static double loss(const op_case *c, qg_ctx *ctx, qg_arena *scratch,
+                   const qg_tensor *const *g)
+{
+    case_attempt a;
+    double sum = 0;
+    if (is_normalization(c->name)) {
+        for (int64_t i = 0; i < qg_tensor_count(c->in[0]); i++)
+            sum += (double)g[0]->f32[i] * defined(c, i);
+        return sum;
+    }
+    const bool ran = attempt_case(c, ctx, scratch, &a) == QG_OK;
+    for (size_t o = 0; ran && o < a.call.n_out; o++)
+        for (int64_t i = 0; g[o] && a.out[o] && i < qg_tensor_count(g[o]); i++)
+            sum += (double)g[o]->f32[i] * at(a.out[o], i);
+    qg_graph_free(a.g);
+    qg_arena_reset(scratch);
+    return ran ? sum : NAN;
+}
+
+static double difference(const op_case *c, size_t slot, int64_t i, qg_ctx *ctx,
+                         qg_arena *scratch, const qg_tensor *const *g)
+{
+    static const char *const linear[] = { "Resize", "Upsample", NULL };
+    const double step = is_one_of(c->name, linear) ? 0.5 : 1e-6;
+    const double x = at(c->in[slot], i);
+    set(c->in[slot], i, x + step);
+    const double above = loss(c, ctx, scratch, g);
+    set(c->in[slot], i, x - step);
+    const double below = loss(c, ctx, scratch, g);
+    set(c->in[slot], i, x);
+    return (above - below) / (2 * step);
+}
+
+/* --- one case -------------------------------------------------------------------- */
+
+static counted *count_of(backwards *b, const char *name)
+{
+    for (size_t i = 0; i < b->n_op; i++)
+        if (strcmp(b->op[i].name, name) == 0)
+            return &b->op[i];
+    assert_cmp_int(b->n_op, <, MOST_OPS);
+    b->op[b->n_op] = (counted){ .name = strdup(name) };
+    return &b->op[b->n_op++];
+}
+
+static void compare(backwards *b, const op_case *c, const op_case *as_double,
+                    qg_ctx *ctx, qg_arena *scratch, const qg_tensor *const *g,
+                    qg_tensor *const *got)
+{
+    counted *count = count_of(b, c->name);
+    count->cases++;
+    for (size_t s = 0; s < c->n_in; s++)
+        for (int64_t i = 0; got[s] && i < qg_tensor_count(got[s]); i++) {
+            if (i > MOST_ELEMENTS && qg_rng_below(&b->rng, 8))
+                continue;
+            const double want = difference(as_double, s, i, ctx, scratch, g);
+            const double d = fabs((double)got[s]->f32[i] - want) / (1 + fabs(want));
+            if (!isfinite(want))
+                continue;
+            count->elements++;
+            b->worst = d > b->worst ? d : b->worst;
+            if (d <= 1e-5)
+                continue;
+            count->wrong++;
+            (void)fprintf(stderr,
+                          "%s:%d: %s: input %zu [%lld]: gradient %.9g, expected %.9g\n",
+                          c->path, c->line, c->name, s, (long long)i,
+                          (double)got[s]->f32[i], want);
+        }
+}
+
+static bool runs_in_float32(const op_case *c)
+{
+    bool any = false;
+    for (size_t i = 0; i < c->n_in; i++) {
+        const qg_dtype d = c->in[i] ? c->in[i]->dtype : QG_I64;
+        any |= d == QG_F32 && qg_tensor_count(c->in[i]) > 0;
+        if (d != QG_F32 && d != QG_I64 && d != QG_I32 && d != QG_BOOL)
+            return false;
+    }
+    return any && !c->status;
+}
+
+/* Inputs that carry a gradient: floats that are no shape or scale list. */
+static bool wanted(const qg_op *op, const op_case *c, size_t s)
+{
+    return c->in[s] && c->in[s]->dtype == QG_F32 && qg_op_in_role(op, s) != 's' &&
+           !(strcmp(c->name, "Dropout") == 0 && s > 0);
+}
+
+static void visit(void *ud, const op_case *c, qg_ctx *ctx, qg_arena *scratch)
+{
+    backwards *b = ud;
+    const qg_op *op = qg_op_find(ctx->registry, c->domain, c->name, c->opset);
+    const qg_tensor *g[CASE_SLOTS] = { 0 };
+    qg_tensor *got[CASE_SLOTS] = { 0 };
+    case_attempt a;
+    if (!op || !op->backward || !runs_in_float32(c))
+        return;
+    op_case narrow = *c, as_double = *c;
+    for (size_t s = 0; s < c->n_in; s++)
+        if (wanted(op, c, s)) {
+            narrow.in[s] = moved(ctx, &b->rng, c->in[s]);
+            got[s] = like(ctx, c->in[s], QG_F32);
+        }
+    static const char *const linear[] = { "Resize", "Upsample", NULL };
+    for (size_t s = 0; s < c->n_in; s++)
+        as_double.in[s] = narrow.in[s] && narrow.in[s]->dtype == QG_F32 &&
+                                  (wanted(op, c, s) || qg_op_in_role(op, s) != 's') &&
+                                  !is_one_of(c->name, linear)
+                              ? wide(ctx, narrow.in[s])
+                              : narrow.in[s];
+    if (attempt_case(&narrow, ctx, scratch, &a) != QG_OK || !a.out[0] ||
+        a.out[0]->dtype != QG_F32) {
+        qg_graph_free(a.g);
+        qg_arena_reset(scratch);
+        return;
+    }
+    for (size_t o = 0; o < a.call.n_out; o++)
+        if (a.out[o] && a.out[o]->dtype == QG_F32) {
+            qg_tensor *random = like(ctx, a.out[o], QG_F32);
+            for (int64_t i = 0; i < qg_tensor_count(random); i++)
+                random->f32[i] = (float)uniform(&b->rng, -1, 1);
+            g[o] = random;
+        }
+    a.call.in = narrow.in;
+    const qg_status s = op->backward(&(qg_backward){ &a.call, g, got });
+    if (s == QG_OK && g[0])
+        compare(b, &narrow, &as_double, ctx, scratch, g, got);
+    qg_graph_free(a.g);
+    qg_arena_reset(scratch);
+}
+
+/* --- all ------------------------------------------------------------------------- */
+
+static void every_gradient_is_that_of_differences(void **state)
+{
+    qg_ctx *ctx = *state;
+    const char **name;
+    size_t n, elements = 0, wrong = 0;
+    backwards b = { .rng = { 20 } };
+    assert_ok(ctx, qg_directory_list(ctx, ctx->arena, "tests/ops", &name, &n));
+    for (size_t i = 0; i < TURNS * n; i++)
+        assert_int_equal(visit_case_file(qg_alloc_libc, &qg_ops_registry,
+                                         qg_path_join(ctx->arena, "tests/ops", name[i % n]),
+                                         visit, &b),
+                         QG_OK);
+    for (size_t i = 0; i < b.n_op; i++)
+        elements += b.op[i].elements, wrong += b.op[i].wrong;
+    printf("%zu operators, %zu elements, largest difference %.2g\n", b.n_op, elements,
+           b.worst);
+    for (size_t f = 0; f < qg_ops_registry.n_family; f++)
+        for (const qg_op *op = qg_ops_registry.family[f]; op->name; op++)
+            if (op->backward && count_of(&b, op->name)->elements == 0)
+                fail_msg("%s: no case of tests/ops tests its gradient", op->name);
+    assert_cmp_int(wrong, ==, 0);
+    for (size_t i = 0; i < b.n_op; i++)
+        free((char *)(uintptr_t)b.op[i].name);
+}
+
+QG_TEST_MAIN(WITH_CTX(every_gradient_is_that_of_differences))

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""qg infer-backend: a part of the table of infer.py, devices with a changed backend, real
+runtimes, dumps that show little, dumps that do not fit."""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import infer  # noqa: E402
+import plants  # noqa: E402
+
+QG = os.environ.get("QG", "build/qg")
+MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
+TFLITE = "tests/data/tflite/kws_int8.tflite"
+SHARED = pathlib.Path(os.environ.get("QG_SHARED", "../shared"))
+
+
+class Infer(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.work = pathlib.Path(cls.holder.name)
+        cls.data = cls.work / "x.npy"
+        np.save(cls.data, np.load("configs/data/digits_test.npy")[:6])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def device(self, name, backend, form="codes"):
+        """The dump of a device that computes by this backend."""
+        snapshot, dump = self.work / f"{name}.device", self.work / name
+        plants.qg("quantize", MODEL, "-b", backend, "-d", CALIB, "-o", snapshot)
+        infer.show(snapshot, self.data, dump, form)
+        return dump
+
+    def infer(self, dump, *more, model=MODEL, data=None):
+        return infer.infer(model, data or self.data, dump, self.work / "mine.yaml", *more)
+
+    def variant(self, base, text):
+        path = self.work / "variant.yaml"
+        path.write_text(f"name: variant\nextends: {base}\n{text}\n")
+        return path
+
+    def keys(self, report):
+        return {(c["key"], c["word"]) for c in report["changes"] if c["key"] != "rules"}
+
+    def explained(self, report):
+        for name in ("values", "links", "grids"):
+            part, of = report[f"file_explains_{name}"].split(" of ")
+            self.assertEqual(part, of, name)
+
+    # --- shipped backends ---
+    def table(self, backends, least, **options):
+        options = argparse.Namespace(**{"form": "codes", "same": False, "without": False,
+                                        **options})
+        for backend in backends:
+            with tempfile.TemporaryDirectory() as folder:
+                equal, of, unlisted, *_ = infer.judge("digits", backend,
+                                                      pathlib.Path(folder) / "x", options)
+            self.assertGreaterEqual(equal / of, least, backend)
+            self.assertEqual(unlisted, [], backend)
+
+    def test_codes_on_other_samples(self):
+        self.table(("trt-int8", "tflite-int8", "openvino-int8", "snpe-int8", "xnnpack-int8"), 0.95)
+
+    def test_floats_on_the_same_samples(self):
+        self.table(("trt-int8", "tflite-int8", "ort-int8"), 0.95, form="floats", same=True)
+
+    def test_from_another_backend(self):
+        self.table(("trt-int8", "tflite-int8"), 0.95, without=True)
+
+    # --- changes ---
+    def test_a_fusion_that_is_not_there(self):
+        dump = self.device("unfused", self.variant(
+            "trt-int8", "-fusions: [compute-activation, any-relu]"))
+        r = self.infer(dump, "--from", "trt-int8")
+        self.assertEqual(self.keys(r), {("-fusions", "compute-activation"),
+                                        ("-fusions", "any-relu")})
+        self.explained(r)
+
+    def test_a_fusion_that_is_new(self):
+        text = ("fusions:\n  - id: pool\n    pattern: {c: {op: Conv}, r: {op: Relu, in: [c]}, "
+                "p: {op: AveragePool, in: [r]}}\n    where: {c.out0: {consumers: 1}, "
+                "r.out0: {consumers: 1}}\n    silence: {c.out0: p.out0, r.in0: p.out0, "
+                "r.out0: p.out0, p.in0: p.out0}\n    why: planted\n    source: this test\n")
+        r = self.infer(self.device("fused", self.variant("trt-int8", text)), "--from", "trt-int8")
+        self.assertEqual(self.keys(r), {("fusions", "kernel-Relu-AveragePool")})
+        self.explained(r)
+
+    def test_sharing_that_is_not_there(self):
+        dump = self.device("apart", self.variant("trt-int8", "-sharing: [concat-inputs]"))
+        r = self.infer(dump, "--from", "trt-int8")
+        self.assertEqual(self.keys(r), {("-sharing", "concat-inputs")})
+        self.explained(r)
+
+    def test_an_operator_in_float(self):
+        dump = self.device("float", self.variant("trt-int8", "-quantizes: [Concat]"))
+        r = self.infer(dump, "--from", "trt-int8")
+        self.assertEqual(self.keys(r), {("-quantizes", "Concat")})
+        self.explained(r)
+        r = self.infer(dump)
+        text = (self.work / "mine.yaml").read_text()
+        self.assertIn(f'extends: "{r["nearest"]}"', text)
+        self.assertIn("# Concat: concat0_out lies on no grid", text)
+
+    def test_the_file_says_what_it_was_seen_from(self):
+        r = self.infer(self.device("why", "trt-int8"), "--from", "trt-int8")
+        rule = next(c for c in r["changes"] if c["key"] == "rules")
+        self.assertRegex(rule["why"], r"^\d+ different elements of \w+ are multiples -?\d+ to \d+")
+        self.assertIn(rule["why"], (self.work / "mine.yaml").read_text())
+
+    # --- what a dump does not show ---
+    def test_hidden_tensors_are_undecided(self):
+        dump = self.device("hidden", "trt-int8")
+        info, arrays = plants.read(dump)
+        info["arrays"] = [a for a in info["arrays"] if a["value"] not in ("logits", "relu1_out")]
+        plants.write(self.work / "few", info, arrays)
+        r = self.infer(self.work / "few", "--from", "trt-int8")
+        listed = {u["endpoint"]: u["what"] for u in r["undecided"]}
+        self.assertEqual(listed.get("gemm1.out0"), "rounding")
+        self.assertIn("relu1.out0", listed)
+        self.assertEqual(listed.get("conv0.in0"), "grid")
+        self.assertNotIn("relu5.out0", listed)
+
+    def test_floats_leave_zero_points_undecided(self):
+        r = self.infer(self.device("floats", "tflite-int8", "floats"), "--from", "tflite-int8")
+        listed = {u["endpoint"]: u["what"] for u in r["undecided"]}
+        self.assertEqual(listed["relu5.out0"], "zero point")
+        r = self.infer(self.device("integers", "tflite-int8"), "--from", "tflite-int8")
+        self.assertNotIn("relu5.out0", {u["endpoint"] for u in r["undecided"]})
+
+    def test_codes_without_a_grid(self):
+        dump = self.device("codes", "trt-int8")
+        info, arrays = plants.read(dump)
+        for a in info["arrays"]:
+            a["grid"] = None
+        plants.write(self.work / "bare", info, arrays)
+        r = self.infer(self.work / "bare", "--from", "trt-int8")
+        seen = {v["value"]: v for v in r["values"]}
+        self.assertEqual((seen["relu5_out"]["seen"], seen["relu5_out"]["step"]), ("codes", None))
+        self.assertIn("integers of an unknown scale",
+                      {u["why"] for u in r["undecided"] if u["endpoint"] == "relu5.out0"})
+
+    # --- real runtimes ---
+    def dump(self, name, *args):
+        done = subprocess.run([sys.executable, f"tools/dump/{name}.py", *map(str, args)],
+                              capture_output=True, text=True)
+        if "No module named" in done.stderr:
+            self.skipTest(f"{name} is not installed")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_onnxruntime_and_openvino(self):
+        for name, backend, form, file in (
+                ("onnxruntime", "ort-int8", "onnx-qdq", "ort.onnx"),
+                ("openvino", "openvino-int8", "openvino-ir", "ov.xml")):
+            made, model, dump = (self.work / n for n in (backend, file, f"{name}.npz"))
+            plants.qg("quantize", MODEL, "-b", backend, "-d", CALIB, "-o", made)
+            plants.qg("export", made, "--format", form, "-o", model)
+            self.dump(name, model, self.data, dump, "--rounded")
+            r = self.infer(dump)
+            self.assertEqual((r["nearest"], "not_told_apart" in r), (backend, False))
+            self.assertEqual((self.keys(r), r["undecided"]), (set(), []))
+            self.explained(r)
+
+    def test_litert(self):
+        model = SHARED / "models" / "kws_float.onnx"
+        if not model.exists():
+            self.skipTest(f"{model} is not there")
+        x = np.load(SHARED / "data" / "kws_dev.npz")["input_1"][:4]
+        data, dump = self.work / "kws.npy", self.work / "kws.npz"
+        np.save(data, x.astype(np.float32))
+        self.dump("litert", TFLITE, data, dump)
+        r = self.infer(dump, model=model, data=data)
+        self.assertIn("tflite-int8", r["not_told_apart"].split(", "))
+        self.assertEqual((r["links_explained"], self.keys(r)), ("4 of 4", set()))
+        self.assertLessEqual(len(r["undecided"]), 2)
+
+    # --- dumps that do not fit ---
+    def refused(self, dump, words, *more, model=MODEL):
+        done = subprocess.run([QG, "infer-backend", str(model), "-d", str(self.data), "--against",
+                               str(dump), *more], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_wrong_dumps(self):
+        dump = self.device("wrong", "trt-int8")
+        def changed(name, array, change):
+            info, arrays = plants.read(dump)
+            change(info, arrays) if array is None else \
+                arrays.update({array: change(arrays[array])})
+            plants.write(self.work / name, info, arrays)
+            return self.work / name
+        self.refused(changed("shape", "relu1_out", lambda x: x[..., :-1]),
+                     ["array 'relu1_out'", "expected the dims"])
+        self.refused(changed("nan", "relu1_out", lambda x: np.full(x.shape, np.nan, np.float32)),
+                     ["array 'relu1_out'", "element 0 of sample 0 is nan"])
+        self.refused(changed("short", "relu1_out", lambda x: x[:3]), ["3 samples", "expected 6"])
+        def rename(info, arrays):
+            info["arrays"] = [{**info["arrays"][0], "value": "x", "endpoint": None}]
+            arrays["x"] = np.zeros((6, 7), np.int8)
+        self.refused(changed("names", None, rename), ["no array is a value of the network"])
+        self.refused(self.work / "gone.npz", ["gone.npz"])
+        self.refused(dump, ["unknown backend 'trt'"], "--from", "trt")
+        self.refused(dump, ["infer-backend", "not quantized"], model=self.work / "wrong.device")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,170 @@
+/* A tape of the whole demo network: forward gives the bits of mode simulate with the
+ * reference kernels, backward the slope of the loss along random directions. */
+#include <math.h>
+
+#include "engine/api/qg.h"
+#include "engine/core/rng.h"
+#include "engine/exec/run.h"
+#include "engine/learn/tape.h"
+#include "engine/snapshot/model.h"
+#include "tests/support/test.h"
+
+typedef struct fixture {
+    qg_ctx *ctx;
+    qg_model *m;
+    qg_tape *t;
+    qg_tensor x, y_grad;
+    float image[1 * 28 * 28];
+} fixture;
+
+static const char *const BACKENDS[] = { "trt-int8", "ort-int8", "tflite-int8" };
+static fixture f;
+
+static void open_one(const char *backend)
+{
+    qg_quantize_options o;
+    qg_quantize_options_init(&o, sizeof o);
+    o.backend = backend;
+    o.work.data = "configs/data/digits_calib.npy";
+    o.work.samples = 8;
+    assert_int_equal(qg_open(NULL, &f.ctx), QG_OK);
+    assert_ok(f.ctx, qg_model_open(f.ctx, "configs/models/digits.onnx", NULL, &f.m));
+    assert_ok(f.ctx, qg_model_quantize(f.m, &o, NULL));
+    uint8_t *part = QG_NEWN(f.ctx->arena, f.m->graph->node.n, uint8_t);
+    memset(part, 1, f.m->graph->node.n);
+    assert_ok(f.ctx, qg_tape_new(f.ctx, f.m->graph, f.m->quant, part, true, &f.t));
+    assert_cmp_int(f.t->n_in, ==, 1);
+    assert_cmp_int(f.t->n_out, ==, 1);
+    qg_rng r = { 7 };
+    qg_tensor_init(&f.x, QG_F32, f.t->in[0]->type.rank, f.t->in[0]->type.dim);
+    f.x.f32 = f.image;
+    const int64_t n = qg_tensor_count(&f.x);
+    assert_cmp_int(n, <=, (int64_t)(sizeof f.image / sizeof f.image[0]));
+    for (int64_t i = 0; i < n; i++)
+        f.image[i] = (float)qg_rng_below(&r, 1000) / 1000;
+}
+
+static void close_one(void)
+{
+    qg_tape_free(f.t);
+    qg_model_close(f.m);
+    qg_close(f.ctx);
+}
+
+static void forward(void)
+{
+    const qg_tensor *in[] = { &f.x };
+    assert_ok(f.ctx, qg_tape_forward(f.t, in));
+}
+
+static void test_forward_is_mode_simulate(void **state)
+{
+    (void)state;
+    for (size_t b = 0; b < sizeof BACKENDS / sizeof BACKENDS[0]; b++) {
+        qg_plan *p;
+        qg_run *r;
+        open_one(BACKENDS[b]);
+        const qg_plan_options o = { .mode = QG_MODE_SIMULATE,
+                                    .quant = f.m->quant,
+                                    .reference = true };
+        const qg_tensor *in[] = { &f.x };
+        assert_ok(f.ctx, qg_plan_new(f.ctx, f.m->graph, &o, &p));
+        assert_ok(f.ctx, qg_run_new(f.ctx, p, &r));
+        assert_ok(f.ctx, qg_run_execute(r, in, NULL, 0, 0));
+        forward();
+        const qg_tensor *want = qg_run_output(r, 0), *got = qg_tape_output(f.t, 0);
+        for (int64_t i = 0; i < qg_tensor_count(want); i++)
+            assert_cmp_f64(got->f32[i], ==, want->f32[i]);
+        qg_run_free(r);
+        qg_plan_free(p);
+        close_one();
+    }
+}
+
+/* The loss is the sum of the outputs times fixed random factors. */
+static double loss(qg_rng r)
+{
+    double sum = 0;
+    forward();
+    const qg_tensor *y = qg_tape_output(f.t, 0);
+    for (int64_t i = 0; i < qg_tensor_count(y); i++)
+        sum += (double)y->f32[i] * ((double)qg_rng_below(&r, 2001) - 1000) / 1000;
+    return sum;
+}
+
+static void backward(qg_rng r)
+{
+    const qg_tensor *y = qg_tape_output(f.t, 0), *grad[1];
+    float values[64];
+    qg_tensor g;
+    qg_tensor_init(&g, QG_F32, y->rank, y->dim);
+    g.f32 = values;
+    for (int64_t i = 0; i < qg_tensor_count(y); i++)
+        values[i] = (float)(((double)qg_rng_below(&r, 2001) - 1000) / 1000);
+    grad[0] = &g;
+    assert_ok(f.ctx, qg_tape_backward(f.t, grad));
+}
+
+/* Along a random direction of one weight, in float: rounding would hide the slope. */
+static void test_slopes_of_weights(void **state)
+{
+    const qg_rng g = { 99 };
+    qg_rng r = { 5 };
+    (void)state;
+    open_one("trt-int8");
+    f.t->rounds = false;
+    (void)loss(g);
+    backward(g);
+    assert_cmp_int(f.t->n_weight, >, 3);
+    for (size_t w = 0; w < f.t->n_weight; w++) {
+        qg_tape_weight *at = &f.t->weight[w];
+        const int64_t n = qg_tensor_count(&at->now);
+        const float step = 1e-4f;
+        double slope = 0, size = 0;
+        float *d = QG_NEWN(f.ctx->arena, n, float);
+        for (int64_t i = 0; i < n; i++) {
+            d[i] = (float)qg_rng_below(&r, 1000) / 1000 - 0.5f;
+            slope += (double)d[i] * (double)at->grad.f32[i];
+            size += (double)(d[i] * d[i]) * (double)(at->grad.f32[i] * at->grad.f32[i]);
+            at->now.f32[i] = at->start.f32[i] + step * d[i];
+        }
+        const double above = loss(g);
+        for (int64_t i = 0; i < n; i++)
+            at->now.f32[i] = at->start.f32[i] - step * d[i];
+        const double below = loss(g);
+        for (int64_t i = 0; i < n; i++)
+            at->now.f32[i] = at->start.f32[i];
+        const double want = (above - below) / (2 * (double)step);
+        if (fabs(slope - want) > 2e-2 * (sqrt(size) + fabs(want)) + 1e-4)
+            fail_msg("%s: slope %g, expected %g", at->value->name, slope, want);
+        (void)loss(g);
+    }
+    close_one();
+}
+
+/* A wider or narrower step: the gradient is that of LSQ, whose sign is that of the
+ * mean squared error's slope for weights. */
+static void test_steps_are_learned(void **state)
+{
+    const qg_rng g = { 3 };
+    size_t learned = 0;
+    (void)state;
+    open_one("trt-int8");
+    (void)loss(g);
+    backward(g);
+    for (size_t i = 0; i < f.t->n_step; i++) {
+        const qg_tape_step *s = &f.t->step[i];
+        double size = 0;
+        for (size_t c = 0; c < s->n; c++)
+            size += fabs(s->grad[c]);
+        learned += s->learned;
+        if (s->learned != (size > 0))
+            fail_msg("%s: learned %d, gradient %g", s->root->name, s->learned, size);
+    }
+    assert_cmp_int(learned, >, 5);
+    close_one();
+}
+
+QG_TEST_MAIN(cmocka_unit_test(test_forward_is_mode_simulate),
+             cmocka_unit_test(test_slopes_of_weights),
+             cmocka_unit_test(test_steps_are_learned))
