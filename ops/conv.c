@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "engine/accel/kernels.h"
+#include "engine/ir/transpose.h"
 #include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
@@ -88,20 +89,38 @@ static qg_status compile_conv(qg_compile *c, qg_kernel **out)
 typedef struct upsampling {
     qg_panels *w; /* [passes]: rows (column of the kernel, channel), after the row of
                    * the kernel where one pass computes all of them */
+    const float *few; /* NULL, or the same as plain rows [n][in_channels] */
     int64_t passes, in_channels, channels, kernel[2];
-    const float *bias; /* [channels] or NULL */
-    float low, high;   /* an absorbed clamp, else -inf and inf */
+    qg_channel_norm finish; /* bias and an absorbed clamp; period 0: no bias */
 } upsampling;
 
+/* A bias is a normalization whose mean is 0 and whose factor is 1: neither rounds. */
 static void finish_row(const upsampling *u, int64_t pixels, float *y)
 {
-    const float low = u->low, high = u->high;
-    for (int64_t i = 0; u->bias && i < pixels; i++)
-        for (int64_t c = 0; c < u->channels; c++)
-            y[i * u->channels + c] += u->bias[c];
-    if (!isinf(low) || !isinf(high))
-        for (int64_t i = 0; i < pixels * u->channels; i++)
-            y[i] = y[i] < low ? low : y[i] > high ? high : y[i];
+    const int64_t n = pixels * u->channels;
+    const qg_vector_row *v = qg_vector_best();
+    if (u->finish.period)
+        v->channel_norm(&u->finish, y, y, n);
+    else if (!isinf(u->finish.low) || !isinf(u->finish.high))
+        v->map[QG_MAP_CLIP](y, y, (size_t)n, u->finish.low, u->finish.high);
+}
+
+/* Few outputs per pixel: columns are pixels.  x and y as in upsample_row; room: a strip
+ * of inputs and one of outputs. */
+static void upsample_strips(const upsampling *u, int64_t width, const float *x,
+                            float *room, float *y)
+{
+    const int64_t part = u->kernel[1] * u->channels, n = u->kernel[0] * part;
+    float *to = room + u->in_channels * QG_STRIP;
+    for (int64_t at = 0; at < width; at += QG_STRIP) {
+        const int64_t some = width - at < QG_STRIP ? width - at : QG_STRIP;
+        qg_transpose_words(x + at * u->in_channels, u->in_channels, room, QG_STRIP,
+                           some, u->in_channels);
+        qg_vector_best()->strip(n, u->in_channels, u->few, room, to);
+        for (int64_t r = 0; r < u->kernel[0]; r++)
+            qg_transpose_words(to + r * part * QG_STRIP, QG_STRIP,
+                               y + (r * width + at) * part, part, part, some);
+    }
 }
 
 /* The kernel's rows of one row of `width` input pixels; y: kernel[0] rows of output. */
@@ -110,12 +129,14 @@ static void upsample_row(const upsampling *u, int64_t width, const float *x,
 {
     const int64_t part = u->kernel[1] * u->channels, row = width * part;
     const qg_vector_row *v = qg_vector_best();
-    if (u->passes == 1)
+    if (u->few)
+        upsample_strips(u, width, x, blocks, y);
+    else if (u->passes == 1)
         v->product(u->w, width, x, blocks);
     for (int64_t r = 0; r < u->kernel[0]; r++, y += row) {
         if (u->passes > 1)
             v->product(&u->w[r], width, x, y);
-        for (int64_t i = 0; u->passes == 1 && i < width; i++)
+        for (int64_t i = 0; u->passes == 1 && !u->few && i < width; i++)
             memcpy(y + i * part, blocks + i * u->w->n + r * part,
                    (size_t)part * sizeof *y);
         finish_row(u, width * u->kernel[1], y);
@@ -127,9 +148,13 @@ static qg_status run_upsampling(const qg_kernel *kernel, const qg_call *k)
     const upsampling *u = kernel->state;
     const qg_tensor *x = k->in[0];
     const int64_t rows = x->dim[0] * x->dim[2], width = x->dim[3];
-    float *blocks = qg_arena_raw(k->scratch, (size_t)(width * u->w->n), sizeof *blocks);
+    const size_t room = u->few ? (size_t)(u->in_channels + u->w->n) * QG_STRIP
+                               : (size_t)(width * u->w->n);
+    float *blocks = qg_arena_raw(k->scratch, room, sizeof *blocks);
     if (!blocks)
         return qg_nomem(k->ctx);
+    if (u->few) /* the rest of a strip is computed, not used */
+        memset(blocks, 0, room * sizeof *blocks);
     for (int64_t i = 0; i < rows; i++)
         upsample_row(u, width, x->f32 + i * width * u->in_channels, blocks,
                      k->out[0]->f32 +
@@ -160,6 +185,23 @@ static qg_status pack_upsampling(const qg_compile *c, const upsampling *u,
     return QG_OK;
 }
 
+/* The panel as plain rows, when most of it is empty. */
+static qg_status unpack_few(const qg_compile *c, upsampling *u)
+{
+    enum { FEW = QG_PANEL / 4 };
+    const int64_t n = u->kernel[0] * u->kernel[1] * u->channels, k = u->in_channels;
+    if (u->passes > 1 || n > FEW)
+        return QG_OK;
+    float *few = QG_NEWN(c->arena, (size_t)(n * k), float);
+    if (!few)
+        return qg_nomem(c->ctx);
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < k; i++)
+            few[j * k + i] = u->w->at[i * QG_PANEL + j];
+    u->few = few;
+    return QG_OK;
+}
+
 /* Float32, two axes, one group, constant parameters, and nothing overlaps or is cut. */
 static bool upsamples(const qg_compile *c, const qg_conv_problem *p)
 {
@@ -171,6 +213,26 @@ static bool upsamples(const qg_compile *c, const qg_conv_problem *p)
         fits = fits && p->kernel[i] == p->stride[i] && p->dilation[i] == 1 &&
                !p->pad_begin[i] && p->out[i] == p->in[i] * p->stride[i];
     return fits;
+}
+
+/* Until a run is long enough for vectors. */
+static qg_status repeat_bias(qg_compile *c, upsampling *u)
+{
+    enum { LONG = 256 };
+    const int64_t n = u->channels, period = (LONG + n - 1) / n * n;
+    float *mean = QG_NEWN(c->arena, (size_t)period, float);
+    float *factor = QG_NEWN(c->arena, (size_t)period, float);
+    float *bias = QG_NEWN(c->arena, (size_t)period, float);
+    if (!mean || !factor || !bias)
+        return qg_nomem(c->ctx);
+    for (int64_t i = 0; i < period; i++) {
+        factor[i] = 1;
+        bias[i] = c->in[2]->f32[i % n];
+    }
+    u->finish = (qg_channel_norm){
+        .period = period, .mean = mean, .factor = factor, .bias = bias
+    };
+    return QG_OK;
 }
 
 /* Whole panels per row of the kernel are written in place; else all rows are computed
@@ -192,15 +254,18 @@ static qg_status compile_upsampling(qg_compile *c, const qg_conv_problem *p,
     u->w = QG_NEWN(c->arena, (size_t)u->passes, qg_panels);
     if (!u->w)
         return qg_nomem(c->ctx);
-    u->bias = c->node->n_in > 2 && c->in[2] ? c->in[2]->f32 : NULL;
+    if (c->node->n_in > 2 && c->in[2])
+        QG_TRY(repeat_bias(c, u));
     for (int64_t i = 0; i < u->passes; i++)
         QG_TRY(pack_upsampling(c, u, i, p->kernel[1] / u->passes, &u->w[i]));
-    *kernel = (qg_kernel){ .run = run_upsampling,
-                           .state = u,
-                           .in_layout = { QG_LAYOUT_CHANNELS_LAST },
-                           .out_layout = QG_LAYOUT_CHANNELS_LAST,
-                           .absorbed = qg_absorb_clamp(c, &u->low, &u->high),
-                           .name = "upsampling by panels" };
+    QG_TRY(unpack_few(c, u));
+    *kernel =
+        (qg_kernel){ .run = run_upsampling,
+                     .state = u,
+                     .in_layout = { QG_LAYOUT_CHANNELS_LAST },
+                     .out_layout = QG_LAYOUT_CHANNELS_LAST,
+                     .absorbed = qg_absorb_clamp(c, &u->finish.low, &u->finish.high),
+                     .name = "upsampling by panels" };
     *out = kernel;
     return QG_OK;
 }
@@ -215,9 +280,10 @@ static qg_status compile_deconv(qg_compile *c, qg_kernel **out)
 
 /* --- gradients ------------------------------------------------------------------- */
 
-/* The windows of one group of one sample as columns: row (channel, place in the kernel),
- * column the window.  The windows lie on `image`, one per place of `windows`: for Conv
- * the image is x and the windows are y, for ConvTranspose the other way round. */
+/* The windows of one group of one sample as columns: row (channel, place in the
+ * kernel), column the window.  The windows lie on `image`, one per place of `windows`:
+ * for Conv the image is x and the windows are y, for ConvTranspose the other way
+ * round. */
 typedef struct columns {
     const qg_conv_problem *p;
     int64_t channels;                      /* of a group of the image */

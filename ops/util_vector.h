@@ -117,6 +117,12 @@ typedef struct qg_panels {
  * neither. */
 typedef void qg_product_fn(const qg_panels *w, int64_t rows, const float *x, float *y);
 
+/* y [n][QG_STRIP] = w [n][k] times x [k][QG_STRIP]; sums in the order of k, as of
+ * qg_product_fn.  For few rows of w, which would leave most of a panel empty. */
+enum { QG_STRIP = 128 };
+typedef void qg_strip_fn(int64_t n, int64_t k, const float *w, const float *x,
+                         float *y);
+
 /* Sum of n elements in double, of their squared distances to `mean`, in an order that
  * the text fixes. */
 typedef double qg_sum_fn(const float *x, int64_t n);
@@ -140,6 +146,7 @@ typedef struct qg_vector_row {
     qg_channel_norm_fn *channel_norm;
     qg_softmax_fn *softmax;
     qg_product_fn *product;
+    qg_strip_fn *strip;
     qg_sum_fn *sum;
     qg_squares_fn *squares;
     qg_standardize_fn *standardize;

@@ -377,12 +377,28 @@ TARGET static void product(const qg_panels *w, int64_t rows, const float *x, flo
     }
 }
 
+/* PARTS sums of WIDE columns at once. */
+TARGET static void strip(int64_t n, int64_t k, const float *w, const float *x, float *y)
+{
+    enum { PARTS = 4 };
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t at = 0; at < QG_STRIP; at += PARTS * WIDE) {
+            wide sum[PARTS] = { 0 };
+            for (int64_t i = 0; i < k; i++)
+                for (int p = 0; p < PARTS; p++)
+                    sum[p] += w[j * k + i] *
+                              *(const wide *)(x + i * QG_STRIP + at + p * WIDE);
+            for (int p = 0; p < PARTS; p++)
+                *(wide *)(y + j * QG_STRIP + at + p * WIDE) = sum[p];
+        }
+}
+
 #define X(id, f)  [QG_MAP_##id] = map_##id,
 #define XP(id, f) [QG_PAIR_##id] = pair_##id,
 #define ROW(isa)                                                                       \
     {                                                                                  \
         isa, supported, { QG_MAP_F32(X) }, { QG_PAIR_F32(XP) }, add_clamped,           \
-            channel_norm, softmax, product, sum, squares, standardize                  \
+            channel_norm, softmax, product, strip, sum, squares, standardize           \
     }
 
 #endif

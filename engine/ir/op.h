@@ -83,7 +83,7 @@ typedef struct qg_call qg_call;
 typedef struct qg_compile qg_compile; /* ir/kernel.h */
 typedef struct qg_kernel qg_kernel;
 typedef struct qg_element qg_element; /* ops/util_elements.h */
-typedef struct qg_lower qg_lower; /* ir/lower.h */
+typedef struct qg_lower qg_lower;     /* ir/lower.h */
 typedef struct qg_backward qg_backward;
 
 /* For an operator on codes: the float operator that it computes between
@@ -174,6 +174,8 @@ typedef struct qg_op {
 
     const qg_op_codes *codes; /* optional, operators on codes */
 
+    bool opaque; /* of an unknown domain: kept, never executed; see ir/opaque.h */
+
     const void *host; /* for an operator added by a host: the data of its functions */
 } qg_op;
 
@@ -201,7 +203,7 @@ struct qg_call {
 struct qg_backward {
     const qg_call *call;         /* inputs and outputs as run left them, float32 */
     const qg_tensor *const *out; /* [n_out] with respect to output k; NULL: zero */
-    qg_tensor *const *in;        /* [n_in] to be written (not added to); NULL: not wanted.
+    qg_tensor *const *in; /* [n_in] to be written (not added to); NULL: not wanted.
                                   * Overlaps nothing else */
 };
 
@@ -253,6 +255,9 @@ const qg_upgrade *qg_op_upgrade(const qg_registry *r, const qg_op *op);
 enum { QG_OP_VERSIONS = 256 };
 const char *qg_op_versions(const qg_registry *r, const char *domain, const char *name,
                            char text[QG_OP_VERSIONS]);
+
+/* Whether both are of one name, domain and version. */
+bool qg_op_alike(const qg_op *a, const qg_op *b);
 
 /* Whether its name is in the list.  For patterns and rules of backends, which name
  * operators; code asks for traits and roles.

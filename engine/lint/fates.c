@@ -1,5 +1,16 @@
 /* fates.c -- how the target computes every node, by the kernel rows of its file, and
- * the conversions between codes and floats that remain. */
+ * the conversions between codes and floats that remain.
+ *
+ * Order    rows that fuse a node into the one before it come first, for all nodes in
+ *          topological order, since the output of a kernel is looked for behind the
+ *          clamps that it takes; then rows that move codes; then kernels.  Within one
+ *          kind the first row of the file that fits counts
+ * Blocked  a row for the operator exists, but a condition of it does not hold.  The
+ *          first such row gives the reason: files have the usual kernel first
+ * Float    neither; also nodes that the backend does not quantize
+ *
+ * Conversions are counted per value and direction, as a runtime that shares them would
+ * execute them; a file with a DequantizeLinear per reader has more nodes. */
 #include "engine/lint/lint.h"
 
 /* --- fates --- */

@@ -1,4 +1,15 @@
-/* lint.c -- `qg lint`: the rules of a target on a quantized network; the report. */
+/* lint.c -- `qg lint`: the rules of a target on a quantized network; the report.
+ *
+ * A rule is tested at every node that its selector matches, or, `at: endpoint`, at
+ * every endpoint of these nodes that has a record with parameters: an endpoint that was
+ * never calibrated, or stays float, has no grid to judge.  Findings are in the order of
+ * the rules of the file, parents first, then by id of node and slot, so that equal
+ * snapshots give equal reports.
+ *
+ * Facts      integer_kernels, moves_of_codes, fused_nodes and float_nodes add up to the
+ *            nodes that compute on float tensors; shape arithmetic is not counted
+ * converted  a text for people; programs read the table `nodes`
+ * Tables     rules (one row per rule that found something), findings, nodes */
 #include "engine/lint/lint.h"
 
 #include <string.h>

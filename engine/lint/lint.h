@@ -6,6 +6,10 @@
  * Grid      the file has Q and DQ where a record rounds (as the format onnx-qdq writes
  *           them); a value is on a grid when Q stands directly behind its producer, or
  *           when a node that moves codes lies between
+ * Clamps    a Relu or Clip that the target fuses is part of the kernel before it: the
+ *           output of that kernel is the value behind the clamp
+ * Shapes    those of the snapshot; with an open batch a runtime keeps operators on
+ *           shapes, which read values too
  * Order     rules in the order of the file, nodes and endpoints by id
  * Owner     everything is in l->arena; graph and records are read, never changed
  *
@@ -51,7 +55,9 @@ typedef struct qg_lint {
     QG_VEC(qg_lint_finding) found;
 } qg_lint;
 
-/* Where conditions are tested; the predicates that measure write what they found. */
+/* Where conditions are tested: a node, and for rules at: endpoint one of its endpoints.
+ * The predicates that measure write what they found, with its unit, for the table of
+ * findings and the message in SARIF. */
 enum { QG_LINT_DETAIL = 160 };
 typedef struct qg_lint_site {
     const qg_node *node;
@@ -84,7 +90,10 @@ typedef bool qg_predicate_test(const qg_lint *l, qg_lint_site *s,
                                const qg_condition *c);
 extern qg_predicate_test *const qg_predicate_table[QG_NPREDICATE];
 
-/* Whether all conditions hold; *failed (may be NULL) is the first that does not. */
+/* Whether all conditions hold; *failed (may be NULL) is the first that does not.
+ * s->detail is then the last one that a condition wrote, "" when none measured
+ * anything.  Conditions are tested in the order of the file, and none after a failure,
+ * so that cheap ones belong before those that read weights. */
 bool qg_lint_holds(const qg_lint *l, qg_lint_site *s, const qg_conditions *c,
                    const qg_condition **failed);
 

@@ -1,5 +1,14 @@
 /* lint_files.c -- findings as SARIF 2.1.0 (OASIS), and as a policy patch for `qg
- * quantize --policy`. */
+ * quantize --policy`.
+ *
+ * SARIF    one run; tool.driver.rules has every rule of the target, also those that
+ *          found nothing, so that ruleIndex is the position in the target's file.  The
+ *          places are logical locations (section 3.33): a graph has no lines.  The
+ *          properties of the run name the target
+ * Patch    one rule per finding whose lint rule has a fix, with a name that leads back
+ *          to it: lint-<rule>-<number>.  Fixes of different rules may exclude each
+ *          other, since each is written without regard to the rest; the last one wins
+ * Both are written completely or not at all (core/file.h). */
 #include "engine/lint/lint.h"
 
 #include <stdio.h>

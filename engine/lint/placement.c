@@ -1,4 +1,14 @@
-/* placement.c -- the grid of every value in the target's file. */
+/* placement.c -- the grid of every value in the target's file.
+ *
+ *     forward    a value is on the grid of its producer's record where that rounds, and
+ *                on the grid of input 0 behind a node through which the target carries
+ *                grids (`carries: yes`)
+ *     backward   a value without a grid takes that on which all of its readers round,
+ *                directly or behind a node that carries grids: a quantizer in front of
+ *                every reader is one quantizer behind the producer
+ *
+ * Readers of dims alone (Shape) have no part in it.  The overlapped record of a passive
+ * node is no quantizer: whether codes pass the node is up to the target. */
 #include "engine/lint/lint.h"
 
 #include <string.h>

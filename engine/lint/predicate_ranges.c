@@ -6,6 +6,9 @@
  *           from that of 0 on when the value is never negative
  * Pairs     x is unsigned (signed codes plus half of their number), w as it is; the
  *           order of a convolution is by kernel position, then channel
+ * Unknown   a product whose weight is computed, or whose grids are floating, dynamic or
+ *           in blocks, has no figure: the predicates do not hold
+ * Cost      one pass over the weight for each rule that uses the predicate
  * Source    docs/evidence/integers.md#onnx-runtime, number/integer_sum.h */
 #include "engine/lint/lint.h"
 

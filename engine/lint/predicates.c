@@ -9,6 +9,11 @@
 
 #include "engine/ir/edit.h"
 
+/* A predicate reads the placement (l), the node or endpoint in question (s) and its
+ * argument (c), and returns whether it holds there.  One that measures something writes
+ * the figure into s->detail, whether it holds or not; a finding shows the last detail.
+ * None of them allocates or fails: what cannot be determined does not hold. */
+
 /* --- nodes --- */
 
 static bool quantized(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -25,6 +30,7 @@ static bool has_word(const qg_condition *c, const char *word)
     return false;
 }
 
+/* Of a rule: every node has its fate by then.  A blocked node gives the reason. */
 static bool fate(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_lint_node *n = &l->node[s->node->id];
@@ -46,12 +52,14 @@ static bool after(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
            qg_op_is_named(from->op, c->word, c->n_word);
 }
 
+/* In a kernel row: only fates of rows before it are known (fates.c). */
 static bool after_fate(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_node *from = producer(s->node);
     return from && has_word(c, qg_fate_name(l->node[from->id].fate));
 }
 
+/* Constants count as well: an operand in float makes a product one of floats. */
 static bool input_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     size_t n = 0;
@@ -66,6 +74,7 @@ static bool input_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c
     return n > 0;
 }
 
+/* Without any, nothing is converted, and there is nothing to find. */
 static bool some_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)c;
@@ -83,6 +92,7 @@ static uint32_t weight_slot(const qg_node *n)
                                                                 : QG_NONE;
 }
 
+/* Of a constant or of an activation that takes its place. */
 static bool weight_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     uint32_t slot = weight_slot(s->node);
@@ -121,12 +131,14 @@ static bool bias_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return qg_lint_rounds(t) && t->derive != 0 && t->scheme.bits == 32;
 }
 
+/* A kernel on codes stores codes; some also store floats. */
 static bool output_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)c;
     return qg_lint_output_grid(l, s->node) != NULL;
 }
 
+/* Not through a clamp: that is the quantizer between a node and its activation. */
 static bool output_rounded(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)l, (void)c;
@@ -298,6 +310,7 @@ static bool bounds(const qg_node *n, float *low, float *high)
     return n->op->clamp(n, constant, low, high);
 }
 
+/* Relu, Relu6 and Clip with constant bounds; a clamp of a computed bound is none. */
 static bool clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     float low, high;
@@ -383,6 +396,7 @@ static bool constant(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return qg_tqc_is_constant(s->at);
 }
 
+/* More than one parameter; a single one along an axis is no difference. */
 static bool per_channel(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     qg_qparam p = qg_tqc_param(s->at);
@@ -391,6 +405,7 @@ static bool per_channel(const qg_lint *l, qg_lint_site *s, const qg_condition *c
     return p.n > 1;
 }
 
+/* The first zero point other than 0 is the detail. */
 static bool zero_point(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     qg_qparam p = qg_tqc_param(s->at);
@@ -486,6 +501,7 @@ static bool requantizes(const qg_lint *l, qg_lint_site *s, const qg_condition *c
     return true;
 }
 
+/* Rounding twice on one grid is rounding once. */
 static bool repeats(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_tqc *t = rounded_before(s);

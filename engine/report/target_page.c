@@ -1,5 +1,10 @@
 /* target_page.c -- a lint target as a page: its kernels and rules with those of its
- * parents, with conditions, reasons and sources. */
+ * parents, with conditions, reasons and sources.
+ *
+ * Rows are in the order in which they are tried: kernels of the file before those of
+ * the parent, rules of the parent before those of the file.  `at` is the place of the
+ * row, so that a rule of the parent is recognized as such.  tools/dev/lint_pages.py
+ * makes docs/lint of it. */
 #include "engine/config/lint_yaml.h"
 #include "engine/config/rules.h"
 #include "engine/report/report.h"

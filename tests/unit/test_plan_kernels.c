@@ -281,6 +281,7 @@ static const char *const summed[] = {
     " output y\n}",
     SERIES("32", "1", "32") " y = RNN(x, w, r) hidden_size=32\n output y\n}",
     PIXELS("8", "2,3") " y = ConvTranspose(x, w, b) strides=[2,3]\n output y\n}",
+    PIXELS("1", "2,3") " y = ConvTranspose(x, w, b) strides=[2,3]\n output y\n}",
     PIXELS("16", "2,2") " y = ConvTranspose(x, w) strides=[2,2]\n output y\n}",
     "graph {\n opset 17\n x = input float32[5,2,7]\n w = const float32[7,6] seed(3)\n"
     " y = MatMul(x, w)\n output y\n}",

@@ -271,6 +271,30 @@ static void product_is_its_definition(void **state)
         }
 }
 
+/* As products: columns of x alone. */
+static void strips_are_their_definition(void **state)
+{
+    enum { K = 13, N = 3 };
+    static float x[K * QG_STRIP], w[N * K], want[N * QG_STRIP], got[N * QG_STRIP];
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    fill(x, K * QG_STRIP, false, &rng);
+    fill(w, N * K, false, &rng);
+    for (int j = 0; j < N; j++)
+        for (int c = 0; c < QG_STRIP; c++) {
+            want[j * QG_STRIP + c] = 0;
+            for (int i = 0; i < K; i++)
+                want[j * QG_STRIP + c] += x[i * QG_STRIP + c] * w[j * K + i];
+        }
+    for (size_t r = 0; r < n_rows; r++)
+        if (row[r]->supported()) {
+            row[r]->strip(N, K, w, x, got);
+            assert_bits(got, want, N * QG_STRIP, "strip", row[r]);
+        }
+}
+
 static void subtract(const void *a, int64_t sa, const void *b, int64_t sb, void *y,
                      size_t n)
 {
@@ -309,4 +333,5 @@ QG_TEST_MAIN(cmocka_unit_test(rows_map_to_the_same_bits),
              cmocka_unit_test(nan_spoils_its_run_only),
              cmocka_unit_test(sums_are_their_definition),
              cmocka_unit_test(product_is_its_definition),
+             cmocka_unit_test(strips_are_their_definition),
              cmocka_unit_test(repeated_rows_are_their_definition))
