@@ -36,12 +36,14 @@ MAY = {  # room: the rooms that it may include, of those above it
                        "passes", "api"],  # exec, data, onnx, ops: not needed
     "session":        [],
     "analysis":       [],
+    "lint":           [],
     "device":         [],
     "learn":          [],
     "embed":          [],
     "tools":          ["api"],
 }
-ABOVE = ("session", "analysis", "device", "learn", "embed")  # rooms that may include all above them
+# rooms that may include all above them
+ABOVE = ("session", "analysis", "lint", "device", "learn", "embed")
 for name in ABOVE:
     MAY[name] = list(MAY)[:list(MAY).index(name)]
 THIRD = [  # third-party header, the files that may see it

@@ -3,7 +3,7 @@
  * Reading    options and files in any order; `--name value`, `--name=value`,
  *            `-n value`, `-n5`; `--` ends options.  An option that the verb does not
  *            take, a missing or wrong value, and a repeated option are usage errors.
- * Exit       0 done; 1 failed; 2 usage; 3 done, and `diff` has found differences
+ * Exit       0 done; 1 failed; 2 usage; 3 done, and `diff` or `lint` found something
  *            (`diverge` exits with 1)
  * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
  * Includes   the installed qg.h and the C library only: the command line uses the same
@@ -47,9 +47,10 @@ typedef struct cli_arguments {
     const char *format, *weights, *placement, *float_type, *version, *names, *analysis,
         *report, *model;
     const char *stats, *slice, *channels;
+    const char *target, *sarif;
     const char *select, *against, *between, *from, *method, *block_name, *rate;
     size_t seed, steps, max_mem, max_nodes, max_ratio;
-    bool end_to_end;
+    bool end_to_end, fix;
     bool resume, any_kernels;
     bool narrow, codes, whole, strict;
     bool json, all, help;
@@ -95,8 +96,9 @@ typedef struct cli_option {
     X(METHOD) X(STEPS) X(RATE) X(BLOCK_NAME)                                   \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
-    X(FORMAT_VERSION) X(NAMES) X(ANALYSIS)                                      \
-    X(MODEL) X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)   \
+    X(FORMAT_VERSION) X(NAMES) X(ANALYSIS)                                     \
+    X(MODEL) X(TARGET) X(SARIF) X(FIX)                                         \
+    X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)            \
     X(MAX_RATIO) X(HELP)
 /* clang-format on */
 enum cli_option_id {
@@ -213,6 +215,7 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 int cli_sensitivity(const cli_call *c);
 int cli_tune(const cli_call *c);
 cli_question cli_compare, cli_price;
+int cli_lint(const cli_call *c);
 int cli_switch(const cli_call *c);
 
 /* --- verbs of cli_device.c --- */

@@ -84,6 +84,28 @@ qg_status cli_price(const cli_call *c, qg_model *m, qg_report **r)
     return qg_model_price(m, &o, r);
 }
 
+int cli_lint(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    double found = 0;
+    qg_lint_options o;
+    if (a->output && !a->fix)
+        return cli_usage(c->verb, "--output requires --fix");
+    qg_lint_options_init(&o, sizeof o);
+    o.target = a->target;
+    o.sarif = a->sarif;
+    o.patch = !a->fix ? NULL : a->output ? a->output : "policy.yaml";
+    qg_status s = cli_open(c, a->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_lint(m, &o, &r);
+    bool any = r && qg_report_number(r, "found", &found) && found > 0;
+    int status = cli_answer(c, s, r);
+    qg_model_close(m);
+    return status == CLI_OK && any ? CLI_FINDINGS : status;
+}
+
 /* The snapshot is written when it is better. */
 static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
 {

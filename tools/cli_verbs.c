@@ -255,12 +255,16 @@ static int list(const cli_call *c)
     const char *topic = w->n ? w->at[0] : NULL;
     bool backend = w->n > 1 && strcmp(topic, "backends") == 0;
     bool profile = w->n > 1 && strcmp(topic, "profiles") == 0;
-    if (w->n > 1 && !backend && !profile)
-        return cli_usage(c->verb,
-                         "'%s': only backends and profiles have pages of their own",
-                         w->at[1]);
+    bool target = w->n > 1 && strcmp(topic, "targets") == 0;
+    if (w->n > 1 && !backend && !profile && !target)
+        return cli_usage(
+            c->verb,
+            "'%s': only backends, profiles and targets have pages of their "
+            "own",
+            w->at[1]);
     qg_status s = backend   ? qg_backend_page(c->ctx, w->at[1], &r)
                   : profile ? qg_profile_page(c->ctx, w->at[1], &r)
+                  : target  ? qg_target_page(c->ctx, w->at[1], &r)
                             : qg_list(c->ctx, topic, &r);
     return cli_answer(c, s, r);
 }
@@ -510,6 +514,16 @@ const cli_verb cli_verbs[] = {
                "state=restored; scales and sharing are kept.",
       .example = "qg switch snapshot --set 'node=Conv_3 state=dequantized' -o other",
       .run = cli_switch },
+    { .name = "lint",
+      .summary = "what a target will not compute in integers, fuse or guess right",
+      FILES("SNAPSHOT", 1, 1),
+      .use = { NEEDS(TARGET), TAKES(SARIF), TAKES(FIX), TAKES(PATCH), TAKES(SHAPE) },
+      .about = "Also for a file with quantizers.  Nothing runs.  --all shows how the\n"
+               "target computes each node.  --fix writes what a policy can mend, for\n"
+               "`qg quantize --policy`.  Exit status 0 when nothing was found, 3 when\n"
+               "something was.  Rules: docs/lint.md.",
+      .example = "qg lint snapshot --target trt --fix -o patch.yaml",
+      .run = cli_lint },
     { .name = "price",
       .summary = "measure the cost of scale sharing for each group",
       FILES("SNAPSHOT", 1, 1),
@@ -553,7 +567,8 @@ const cli_verb cli_verbs[] = {
       FILES("[TOPIC] [NAME]", 0, 2),
       .about = "Without a topic it lists the topics; `qg list backends NAME` shows a\n"
                "backend: its rules, fusions and sharing, with reasons and sources;\n"
-               "`qg list profiles NAME` shows the rows of a profile.",
+               "`qg list profiles NAME` shows the rows of a profile, `qg list targets\n"
+               "NAME` the kernels and rules of a target of `qg lint`.",
       .example = "qg list backends",
       .run = list },
     { .name = "diff",

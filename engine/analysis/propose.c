@@ -16,6 +16,7 @@
 #include "engine/analysis/measure.h"
 #include "engine/analysis/parts.h"
 #include "engine/analysis/subject.h"
+#include "engine/config/yaml.h"
 
 typedef struct search {
     qg_sensitivity *s;
@@ -39,21 +40,6 @@ typedef struct verdict {
 } verdict;
 
 /* --- the patch --- */
-
-/* Double-quoted as YAML requires; bytes below 32 by number. */
-static void print_name(FILE *f, const char *name)
-{
-    (void)fputc('"', f);
-    for (const char *c = name; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            (void)fprintf(f, "\\%c", *c);
-        else if ((unsigned char)*c < 32)
-            (void)fprintf(f, "\\x%02x", (unsigned)*c);
-        else
-            (void)fputc(*c, f);
-    }
-    (void)fputc('"', f);
-}
 
 /* Marks the values of the parts of the first k rows; how many there are. */
 static size_t choose_values(search *p, size_t k)
@@ -87,7 +73,7 @@ static void print_patch(search *p, size_t k, FILE *f)
         if (!p->raised[i])
             continue;
         (void)fputs("        - ", f);
-        print_name(f, s->m->graph->value.at[i]->name);
+        qg_yaml_print_text(f, s->m->graph->value.at[i]->name);
         (void)fputc('\n', f);
     }
     if (s->o->proposal.bits)

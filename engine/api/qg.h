@@ -250,6 +250,12 @@ QG_NODISCARD QG_API qg_status qg_backend_page(qg_ctx *ctx, const char *name,
 QG_NODISCARD QG_API qg_status qg_profile_page(qg_ctx *ctx, const char *name,
                                               qg_report **report);
 
+/* A target of qg_model_lint with its kernels and rules.  Facts: target, title; tables
+ * kernels (id, of, as, carries, when, why, source, at) and rules (id, level, at_each,
+ * of, when, remedy, fix, why, source, at).  name: as for qg_backend_page. */
+QG_NODISCARD QG_API qg_status qg_target_page(qg_ctx *ctx, const char *name,
+                                             qg_report **report);
+
 /* Makes a backend file at `output` (its name without ".yaml" is the backend's) from the
  * configuration of another tool; format "aimet": a quantsim configuration.  *report
  * (may be NULL): rules, fusions, and the table `not_carried_over` of settings without a
@@ -572,6 +578,24 @@ QG_API void qg_doctor_options_init(qg_doctor_options *o, size_t size);
  *     dead        channels that are the same in all samples */
 QG_NODISCARD QG_API qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o,
                                               qg_report **report);
+
+typedef struct qg_lint_options {
+    size_t size;
+    const char *target; /* required: a name of `qg list targets`, or a file */
+    const char *sarif;  /* file to write: SARIF 2.1.0; NULL: none */
+    const char *patch;  /* file to write: a policy patch; NULL: none */
+} qg_lint_options;
+QG_API void qg_lint_options_init(qg_lint_options *o, size_t size);
+
+/* What the target will compute in integers, what it will not fuse, and where it has to
+ * guess, by the rules of configs/lint; nothing runs.  Facts: target, title,
+ * integer_kernels, moves_of_codes, fused_nodes, float_nodes, converted (text), found;
+ * with a patch mended_by_patch, and written or not_written.  When something was found,
+ * tables rules (rule, level, findings, why, remedy, source, at) and findings (rule,
+ * where, operator, detail); table nodes (node, operator, fate, kernel, why).
+ * QG_ESTATE when m has no records, QG_ECONFIG for an unknown target. */
+QG_NODISCARD QG_API qg_status qg_model_lint(qg_model *m, const qg_lint_options *o,
+                                            qg_report **report);
 
 typedef struct qg_sensitivity_options {
     size_t size;

@@ -432,3 +432,18 @@ qg_status qg_yaml_words(qg_ctx *ctx, qg_arena *a, const qg_yaml *y, const char *
     *n = count;
     return QG_OK;
 }
+
+/* Bytes below 32 by number. */
+void qg_yaml_print_text(FILE *f, const char *text)
+{
+    (void)fputc('"', f);
+    for (const char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            (void)fprintf(f, "\\%c", *c);
+        else if ((unsigned char)*c < 32)
+            (void)fprintf(f, "\\x%02x", (unsigned)*c);
+        else
+            (void)fputc(*c, f);
+    }
+    (void)fputc('"', f);
+}

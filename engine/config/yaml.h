@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "engine/core/ctx.h"
 
@@ -53,6 +54,9 @@ QG_NODISCARD qg_status qg_yaml_parse(qg_ctx *ctx, qg_arena *a, const char *name,
  * out, and so is the key of y where it is already named. */
 qg_status qg_yaml_fail(qg_ctx *ctx, const qg_yaml *y, const char *what, const char *fmt,
                        ...) QG_PRINTF(4, 5);
+
+/* Writes text as a scalar in double quotes, which reads back to the same bytes. */
+void qg_yaml_print_text(FILE *f, const char *text);
 
 /* The value of a key in a map, or NULL. */
 const qg_yaml *qg_yaml_get(const qg_yaml *map, const char *key);

@@ -4,6 +4,7 @@
 
 #include "engine/snapshot/model.h"
 #include "engine/config/backend_yaml.h"
+#include "engine/config/lint_yaml.h"
 #include "engine/config/profile_yaml.h"
 #include "engine/report/report.h"
 #include "engine/core/suggest.h"
@@ -261,6 +262,31 @@ static qg_status formats(qg_report *r, qg_table *t)
     return QG_OK;
 }
 
+/* --- targets of lint --- */
+
+static qg_status targets(qg_report *r, qg_table *t)
+{
+    qg_search search;
+    const char **name;
+    size_t n;
+    QG_TRY(qg_config_search(r->ctx, r->arena, "lint", &search));
+    QG_TRY(qg_config_names(r->ctx, r->arena, search, &name, &n));
+    for (size_t i = 0; i < n; i++) {
+        const qg_lint_target *target;
+        QG_TRY(qg_lint_load(r->ctx, r->arena, name[i], search, &target));
+        QG_TRY(row(r, t, target->name, target->title, target->file));
+    }
+    return QG_OK;
+}
+
+static qg_status list_predicates(qg_report *r, qg_table *t)
+{
+    for (int p = 0; p < QG_NPREDICATE; p++)
+        QG_TRY(row(r, t, qg_predicate_name((qg_predicate)p),
+                   qg_predicate_meaning((qg_predicate)p)));
+    return QG_OK;
+}
+
 /* --- words --- */
 
 static qg_status metrics(qg_report *r, qg_table *t)
@@ -328,6 +354,10 @@ static const topic topic_table[] = {
       "deviations kept for parity with other tools", quirks },
     { "formats", "format file export import meaning represents",
       "files of other tools for export and import", formats },
+    { "targets", "target title file",
+      "targets that `qg lint --target` accepts by name", targets },
+    { "predicates", "predicate meaning",
+      "conditions of rules and kernels of `qg lint`", list_predicates },
     { "metrics", "metric better meaning",
       "measures of quantization error", metrics },
     { "dtypes", "dtype bits",

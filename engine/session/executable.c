@@ -69,7 +69,7 @@ static bool has_quantizers(const qg_model *m)
 }
 
 /* In a copy, since sessions of the model may be running. */
-static qg_status fold(qg_model *m, qg_model *out)
+static qg_status fold(qg_model *m, const char *what, qg_model *out)
 {
     QG_TRY(qg_graph_clone(m->graph, &out->graph));
     QG_TRY(qg_infer(out->graph, NULL, 0));
@@ -77,13 +77,12 @@ static qg_status fold(qg_model *m, qg_model *out)
     return has_quantizers(out)
                ? QG_OK
                : qg_fail(m->ctx, QG_ESTATE,
-                         "mode integer: the model is not quantized, expected a "
-                         "snapshot of qg quantize or a file with quantizers");
+                         "%s: the model is not quantized, expected a "
+                         "snapshot of qg quantize or a file with quantizers",
+                         what);
 }
 
-/* *out: m, or, for a file of another tool, the copy in which its quantizers are
- * records. */
-static qg_status with_records(qg_model *m, qg_model **out)
+qg_status qg_model_with_records(qg_model *m, const char *what, qg_model **out)
 {
     *out = m->quant ? m : m->folded;
     if (*out)
@@ -92,7 +91,7 @@ static qg_status with_records(qg_model *m, qg_model **out)
     if (!folded)
         return qg_nomem(m->ctx);
     *folded = (qg_model){ .ctx = m->ctx, .path = m->path, .sha256 = m->sha256 };
-    qg_status s = fold(m, folded);
+    qg_status s = fold(m, what, folded);
     if (s == QG_OK)
         *out = m->folded = folded;
     else
@@ -138,7 +137,7 @@ qg_status qg_executable_make(qg_model *m, const qg_mode_request *r, qg_executabl
         QG_TRY(qg_model_warn_share(m, "simulate"));
     e.graph = m->graph;
     if (e.mode == QG_RUN_INTEGER) {
-        QG_TRY(with_records(m, &e.model));
+        QG_TRY(qg_model_with_records(m, "mode integer", &e.model));
         QG_TRY(make_program(e.model, r, &e.program));
         e.graph = e.program->graph;
     }

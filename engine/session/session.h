@@ -175,6 +175,11 @@ double qg_top1(const int32_t *vote, const int64_t *label, size_t n);
 
 /* --- executable.c, further --- */
 
+/* *out: m, or, for a file of another tool, the copy in which its quantizers are
+ * records; owned by m.  QG_ESTATE, beginning with `what`, when there are none. */
+QG_NODISCARD qg_status qg_model_with_records(qg_model *m, const char *what,
+                                             qg_model **out);
+
 /* A plan of the model in mode float or simulate. */
 QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode, bool reference,
                                      const qg_feed *feed, const uint8_t *watch,

@@ -53,6 +53,7 @@ VERB(trace, qg_trace_options, qg_model_trace(f->quantized, o, "never.npz", NULL)
 VERB(diverge, qg_diverge_options, qg_model_diverge(f->quantized, o, "never.npz", NULL))
 VERB(fit, qg_diverge_options, qg_model_fit(f->quantized, o, "never.npz", NULL, NULL))
 VERB(probe, qg_probe_options, qg_model_probe(f->quantized, o, "never.npy", NULL))
+VERB(lint, qg_lint_options, qg_model_lint(f->quantized, o, NULL))
 VERB(infer, qg_infer_options,
      qg_model_infer_backend(f->plain, o, "never.npz", NULL, NULL))
 VERB(doctor, qg_doctor_options, qg_model_doctor(f->quantized, o, NULL))
@@ -118,6 +119,7 @@ static const struct verb {
     VERB(qg_diverge_options, diverge, true, "data: none given"),
     VERB(qg_diverge_options, fit, true, "data: none given"),
     VERB(qg_probe_options, probe, true, "between: none given"),
+    VERB(qg_lint_options, lint, false, "lint: no target"),
     VERB(qg_infer_options, infer, true, "data: none given"),
     VERB(qg_doctor_options, doctor, true, "data: none given"),
     VERB(qg_sensitivity_options, sensitivity, true, "data: none given"),

@@ -1,0 +1,211 @@
+/* lint_yaml.h -- lint targets: what one runtime computes in integers, and rules that a
+ * quantized network should obey there.  Read from configs/lint into qg_lint_target.
+ *
+ * One file may extend one parent (`extends: common`); parents are read first.
+ *     name, title  required
+ *     kernels      in order: the first row that fits a node decides how the target
+ *                  computes it; a node that no row fits is float.  Rows of the file
+ *                  stand before the parent's
+ *     rules        findings; by id: an existing id is replaced in place, a new one is
+ *                  appended; `-rules: [id]` and `-kernels: [id]` remove those of
+ *                  the parent
+ *
+ *     kernels:
+ *       - id: conv
+ *         match: {op: Conv}          # as in backend files, config/rules.h
+ *         as: integer                # integer, moves, fused; default: integer
+ *         when: [input-codes, weight-codes, {not: pads}]
+ *         carries: no                # of moves: yes where no quantizer is needed on
+ *                                    # the other side; default: no
+ *         why: QLinearConv takes codes only
+ *         source: https://...
+ *     rules:
+ *       - id: bias-overflow
+ *         match: {trait: compute}
+ *         at: node                   # node, endpoint; default: node
+ *         when: [{bias-above: 2147483647}]
+ *         level: error               # error, warning, note; default: warning
+ *         why: ...                   # the effect on the target
+ *         source: ...
+ *         remedy: raise min-scale of the weight
+ *         fix: {slot: weight, set: {bits: 7}}  # of a policy patch; optional.  Without
+ *                                    # slot at an endpoint: its value is patched
+ *
+ * A condition is a predicate, {predicate: argument} or {not: condition}; all conditions
+ * of a list must hold.  The vocabulary is closed: QG_PREDICATE_MAP.
+ *
+ * To add a predicate: a line in QG_PREDICATE_MAP, a function of that name in
+ * engine/lint/predicates.c or predicate_ranges.c, and its row in qg_predicate_table.
+ *
+ * Every message gives file, line, key, the fault and the expected form. */
+#ifndef QG_ENGINE_CONFIG_LINT_YAML_H
+#define QG_ENGINE_CONFIG_LINT_YAML_H
+
+#include "engine/config/search.h"
+#include "engine/quant/backend.h"
+
+/* Arguments of predicates. */
+enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
+
+/* id, word, argument, meaning.  The last part, from ROUNDS on, is about endpoints and
+ * only for rules `at: endpoint`. */
+/* clang-format off */
+#define QG_PREDICATE_MAP(X)                                                            \
+    X(QUANTIZED, "quantized", NONE, "the backend quantizes the node")                  \
+    X(FATE, "fate", WORDS, "the kernel rows make it one of: integer, moves, fused, "   \
+      "blocked (float: a row for its operator does not fit), none (float: no row)")    \
+    X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
+    X(AFTER_FATE, "after-fate", WORDS, "input 0 is made by a node of one of these "    \
+      "fates")                                                                         \
+    X(INPUT_CODES, "input-codes", NONE, "every data input is on a grid")               \
+    X(SOME_CODES, "some-codes", NONE, "a data input is on a grid")                     \
+    X(WEIGHT_CODES, "weight-codes", NONE, "the weight is on a grid")                   \
+    X(WEIGHT_CONSTANT, "weight-constant", NONE, "the weight is a constant")            \
+    X(BIAS_ABSENT, "bias-absent", NONE, "there is no bias")                            \
+    X(BIAS_CODES, "bias-codes", NONE, "the bias is int32 in steps of input x weight, " \
+      "or absent")                                                                     \
+    X(OUTPUT_CODES, "output-codes", NONE, "output 0 is rounded on a grid, behind a "   \
+      "clamp that the kernel takes")                                                   \
+    X(OUTPUT_ROUNDED, "output-rounded", NONE, "a quantizer stands directly behind "    \
+      "output 0")                                                                      \
+    X(SAME_INPUTS, "same-inputs", NONE, "all data inputs are on one grid")             \
+    X(SAME_GRID, "same-grid", NONE, "data inputs and output 0 are on one grid")        \
+    X(MIXED_TYPES, "mixed-types", NUMBER, "data inputs and output 0 are stored in "    \
+      "different types; signed codes become unsigned where one node reads them, and "  \
+      "all of them from this opset on")                                                \
+    X(SIGNED_INPUT, "signed-input", NUMBER, "input 0 stays signed by the same rule")   \
+    X(BECOMES_GEMM, "becomes-gemm", NONE, "a product of matrices whose only reader "   \
+      "adds a constant of one axis to it")                                             \
+    X(READ_BY, "read-by", WORDS, "the first reader of output 0 is one of these "      \
+      "operators")                                                                     \
+    X(RESIDUAL_FLOAT, "residual-float", NONE, "one operand is a product without a "    \
+      "quantizer, another one no product, and in float")                               \
+    X(READ_ONCE, "read-once", NONE, "output 0 has one reader and is no output of the " \
+      "network")                                                                       \
+    X(CLAMP, "clamp", NONE, "it only clamps input 0 between constants")                \
+    X(CLAMP_IN_GRID, "clamp-in-grid", NONE, "no code of the output is beyond the "     \
+      "bounds of the clamp")                                                           \
+    X(PADS, "pads", NONE, "it pads its input")                                         \
+    X(PAD_OFF_GRID, "pad-off-grid", NONE, "a constant that it pads with is no value "  \
+      "of the grid of its output")                                                     \
+    X(RANK, "rank", NUMBER, "input 0 has this rank")                                   \
+    X(OPSET_ABOVE, "opset-above", NUMBER, "the model needs a newer opset of ONNX")     \
+    X(RATIO_ABOVE, "ratio-above", NUMBER, "s_x s_w / s_y of a channel is above")       \
+    X(RATIO_BELOW, "ratio-below", NUMBER, "s_x s_w / s_y of a channel is below")       \
+    X(BIAS_ABOVE, "bias-above", NUMBER, "|bias / (s_x s_w)| of a channel is above")    \
+    X(SUM_ABOVE, "sum-above", NUMBER, "the worst sum of products of a channel is "     \
+      "above, for any codes of the input")                                             \
+    X(SUM_CALIBRATED, "sum-calibrated", NUMBER, "the same, for codes of the "          \
+      "calibrated range")                                                              \
+    X(PAIRS, "pairs", NUMBER, "two neighbouring products are above in absolute value, "\
+      "for any codes of the input, unsigned in the kernel")                            \
+    X(PAIRS_CALIBRATED, "pairs-calibrated", NUMBER, "the same, for codes of the "      \
+      "calibrated range")                                                              \
+    X(ROUNDS, "rounds", NONE, "the quantizer is active")                               \
+    X(CONSTANT, "constant", NONE, "the value is a constant")                           \
+    X(PER_CHANNEL, "per-channel", NONE, "it has more than one scale")                  \
+    X(ZERO_POINT, "zero-point", NONE, "a zero point is not 0")                         \
+    X(BITS_ABOVE, "bits-above", NUMBER, "codes have more bits")                        \
+    X(CODES_BELOW, "codes-below", NUMBER, "the lowest code is below")                  \
+    X(CODES_ABOVE, "codes-above", NUMBER, "the highest code is above")                 \
+    X(SCALE_NOT, "scale-not", NUMBER, "the scale is another one")                      \
+    X(LOWEST_IS_NOT_ZERO, "lowest-is-not-zero", NONE, "the lowest code is not that of "\
+      "0, although the value is never negative")                                       \
+    X(FLOATING, "floating", NONE, "codes are floating-point numbers")                  \
+    X(DYNAMIC, "dynamic", NONE, "the scale is computed at run time")                   \
+    X(REQUANTIZES, "requantizes", NONE, "its producer rounds the value on another "    \
+      "grid")                                                                          \
+    X(REPEATS, "repeats", NONE, "its producer rounds the value on the same grid")      \
+    X(BETWEEN_FLOATS, "between-floats", NONE, "the target has no integer kernel for "  \
+      "the node that makes the value, nor for any that reads it")                      \
+    X(FUSED_INSIDE, "fused-inside", NONE, "it rounds between a node and the "          \
+      "activation that would be its only reader")
+/* clang-format on */
+typedef enum qg_predicate {
+#define X(id, ...) QG_PREDICATE_##id,
+    QG_PREDICATE_MAP(X)
+#undef X
+        QG_NPREDICATE
+} qg_predicate;
+
+/* Words of a predicate: "input-codes", and its meaning; p < QG_NPREDICATE. */
+const char *qg_predicate_name(qg_predicate p);
+const char *qg_predicate_meaning(qg_predicate p);
+
+/* One condition; `not` turns it round. */
+typedef struct qg_condition {
+    qg_predicate predicate;
+    bool is_not;
+    double number;           /* ARG_NUMBER */
+    const char *const *word; /* [n_word] ARG_WORDS */
+    size_t n_word;
+} qg_condition;
+
+/* All of them must hold. */
+typedef struct qg_conditions {
+    const qg_condition *at; /* [n] */
+    size_t n;
+} qg_conditions;
+
+/* How the target computes a node.  BLOCKED and NONE are no words of a file. */
+/* clang-format off */
+#define QG_FATE_MAP(X)                                                                 \
+    X(INTEGER, "integer", "a kernel on codes")                                         \
+    X(MOVES,   "moves",   "moves codes without a change of grid")                      \
+    X(FUSED,   "fused",   "part of the kernel before it")                              \
+    X(BLOCKED, "blocked", "float: the integer kernel of the target does not fit") \
+    X(NONE,    "none",    "float: the target has no integer kernel")
+/* clang-format on */
+typedef enum qg_fate {
+#define X(id, ...) QG_FATE_##id,
+    QG_FATE_MAP(X)
+#undef X
+        QG_NFATE
+} qg_fate;
+const char *qg_fate_name(qg_fate f); /* "integer" */
+
+/* A row of `kernels`. */
+typedef struct qg_lint_kernel {
+    qg_origin origin;
+    qg_node_match node;
+    qg_fate as;   /* INTEGER, MOVES or FUSED */
+    bool carries; /* the grid of input 0 becomes that of output 0, and the reverse,
+                   * without a quantizer between them */
+    qg_conditions when;
+} qg_lint_kernel;
+
+/* Levels of findings; the words are those of SARIF 2.1.0, section 3.27.10. */
+enum qg_level { QG_LEVEL_ERROR, QG_LEVEL_WARNING, QG_LEVEL_NOTE, QG_NLEVEL };
+const char *qg_level_name(enum qg_level l);
+
+/* A row of `rules`. */
+typedef struct qg_lint_rule {
+    qg_origin origin;
+    qg_node_match node;
+    qg_endpoint_match at;
+    bool at_endpoint;
+    enum qg_level level;
+    qg_conditions when;
+    const char *remedy;
+    const char *fix_slot; /* "weight"; NULL: the value of the finding's endpoint */
+    const char *fix; /* `set:` of the patch as flow YAML: "{bits: 7}"; NULL: none */
+} qg_lint_rule;
+
+/* Immutable once read. */
+typedef struct qg_lint_target {
+    const char *name, *title, *file;
+    QG_VEC(qg_lint_kernel) kernel;
+    QG_VEC(qg_lint_rule) rule;
+} qg_lint_target;
+
+/* name: a path (it holds '/' or ends in .yaml), or the name of a file in the folders
+ * ("lint" of the configuration, qg_config_search).  QG_EIO, QG_EPARSE (not YAML),
+ * QG_ECONFIG (invalid content).  Cost: the files, once each; the result is in a. */
+QG_NODISCARD qg_status qg_lint_load(qg_ctx *ctx, qg_arena *a, const char *name,
+                                    qg_search search, const qg_lint_target **out);
+
+/* Conditions as a file has them, "input-codes, not pads, rank 4", in a; NULL: no
+ * memory. */
+const char *qg_conditions_text(qg_arena *a, const qg_conditions *c);
+
+#endif

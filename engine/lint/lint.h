@@ -1,0 +1,117 @@
+/* lint.h -- a quantized network against one target: where its tensors are codes in the
+ * file that the target reads, how the target computes each node, and which rules it
+ * breaks.
+ * Private to engine/lint.
+ *
+ * Grid      the file has Q and DQ where a record rounds (as the format onnx-qdq writes
+ *           them); a value is on a grid when Q stands directly behind its producer, or
+ *           when a node that moves codes lies between
+ * Clamps    a Relu or Clip that the target fuses is part of the kernel before it: the
+ *           output of that kernel is the value behind the clamp
+ * Shapes    those of the snapshot; with an open batch a runtime keeps operators on
+ *           shapes, which read values too
+ * Order     rules in the order of the file, nodes and endpoints by id
+ * Owner     everything is in l->arena; graph and records are read, never changed
+ *
+ * The parts: placement.c (grids), predicates.c, predicate_ranges.c (the vocabulary of
+ * configs/lint), fates.c (kernel rows), lint.c (findings, the report), lint_files.c
+ * (SARIF, the policy patch). */
+#ifndef QG_ENGINE_LINT_LINT_H
+#define QG_ENGINE_LINT_LINT_H
+
+#include "engine/config/lint_yaml.h"
+
+/* How the target computes one node. */
+typedef struct qg_lint_node {
+    qg_fate fate;
+    const qg_lint_kernel *row; /* that fits; BLOCKED: the first one that does not */
+    const char *why;           /* BLOCKED: its condition that does not hold; else "" */
+} qg_lint_node;
+
+/* A rule that a node or an endpoint breaks. */
+typedef struct qg_lint_finding {
+    const qg_lint_rule *rule;
+    const qg_node *node;
+    const qg_tqc *at;   /* rules at: endpoint; else NULL */
+    const char *detail; /* of the conditions that measure something; "" for none */
+} qg_lint_finding;
+
+/* Boundaries between codes and floats that remain in the target's graph. */
+typedef struct qg_lint_conversions {
+    size_t to_codes, to_floats, between_grids; /* values */
+} qg_lint_conversions;
+
+typedef struct qg_lint {
+    qg_ctx *ctx;
+    qg_arena *arena;
+    const qg_graph *graph; /* normalized; with records */
+    const qg_quant *quant;
+    const qg_lint_target *target;
+    const qg_tqc **grid; /* [values] the record whose grid a value is on; NULL: float */
+    uint8_t *nonnegative;   /* [values] quant/nonnegative.h */
+    qg_lint_node *node;     /* [nodes] */
+    size_t count[QG_NFATE]; /* nodes that compute on tensors of floats, by fate */
+    qg_lint_conversions conversions;
+    QG_VEC(qg_lint_finding) found;
+} qg_lint;
+
+/* Where conditions are tested: a node, and for rules at: endpoint one of its endpoints.
+ * The predicates that measure write what they found, with its unit, for the table of
+ * findings and the message in SARIF. */
+enum { QG_LINT_DETAIL = 160 };
+typedef struct qg_lint_site {
+    const qg_node *node;
+    const qg_tqc *at; /* NULL: the node itself */
+    char detail[QG_LINT_DETAIL];
+} qg_lint_site;
+
+/* --- placement.c --- */
+
+/* Fills grid and nonnegative; node is allocated, every fate is NONE. */
+QG_NODISCARD qg_status qg_lint_place(qg_lint *l);
+
+/* Whether the record rounds its endpoint or has put its constant on the grid. */
+bool qg_lint_rounds(const qg_tqc *t);
+/* The record on whose grid input `slot` arrives; NULL: floats, or no such slot. */
+const qg_tqc *qg_lint_input_grid(const qg_lint *l, const qg_node *n, uint32_t slot);
+/* The record on whose grid output 0 is stored, behind the clamps that the kernel takes;
+ * NULL: floats. */
+const qg_tqc *qg_lint_output_grid(const qg_lint *l, const qg_node *n);
+/* That value: of output 0, or of the last of those clamps; NULL: no output. */
+const qg_value *qg_lint_stored(const qg_lint *l, const qg_node *n);
+/* Equal schemes and equal parameters; false when one is NULL. */
+bool qg_lint_same_grid(const qg_tqc *a, const qg_tqc *b);
+/* Float data that the node computes with: neither a constant nor a shape. */
+bool qg_lint_is_data(const qg_node *n, uint32_t slot);
+
+/* --- predicates.c, predicate_ranges.c --- */
+
+typedef bool qg_predicate_test(const qg_lint *l, qg_lint_site *s,
+                               const qg_condition *c);
+extern qg_predicate_test *const qg_predicate_table[QG_NPREDICATE];
+
+/* Whether all conditions hold; *failed (may be NULL) is the first that does not.
+ * s->detail is then the last one that a condition wrote, "" when none measured
+ * anything.  Conditions are tested in the order of the file, and none after a failure,
+ * so that cheap ones belong before those that read weights. */
+bool qg_lint_holds(const qg_lint *l, qg_lint_site *s, const qg_conditions *c,
+                   const qg_condition **failed);
+
+/* Those of predicate_ranges.c. */
+qg_predicate_test qg_test_ratio_above, qg_test_ratio_below, qg_test_bias_above,
+    qg_test_sum_above, qg_test_sum_calibrated, qg_test_pairs, qg_test_pairs_calibrated;
+
+/* --- fates.c --- */
+
+/* Fills node, count and conversions; rows in the order fused, moves, integer. */
+QG_NODISCARD qg_status qg_lint_decide(qg_lint *l);
+
+/* --- lint_files.c: findings for other programs --- */
+
+/* SARIF 2.1.0, to `path`. */
+QG_NODISCARD qg_status qg_lint_write_sarif(const qg_lint *l, const char *path);
+/* The policy patch of the rules that know one; *n: findings that it mends. */
+QG_NODISCARD qg_status qg_lint_write_patch(const qg_lint *l, const char *path,
+                                           size_t *n);
+
+#endif

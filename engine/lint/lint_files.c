@@ -1,0 +1,166 @@
+/* lint_files.c -- findings as SARIF 2.1.0 (OASIS), and as a policy patch for `qg
+ * quantize --policy`.
+ *
+ * SARIF    one run; tool.driver.rules has every rule of the target, also those that
+ *          found nothing, so that ruleIndex is the position in the target's file.  The
+ *          places are logical locations (section 3.33): a graph has no lines.  The
+ *          properties of the run name the target
+ * Patch    one rule per finding whose lint rule has a fix, with a name that leads back
+ *          to it: lint-<rule>-<number>.  Fixes of different rules may exclude each
+ *          other, since each is written without regard to the rest; the last one wins
+ * Both are written completely or not at all (core/file.h). */
+#include "engine/lint/lint.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/core/file.h"
+#include "engine/core/json.h"
+#include "engine/api/qg.h"
+
+/* --- SARIF --- */
+
+static void put_message(qg_json_writer *w, const char *key, const char *text)
+{
+    qg_json_put_object_line(w, key);
+    qg_json_put_text(w, "text", text);
+    qg_json_put_end(w);
+}
+
+/* tool.driver.rules: every rule of the target, found or not. */
+static void put_rules(qg_json_writer *w, const qg_lint *l)
+{
+    qg_json_put_array(w, "rules");
+    for (size_t i = 0; i < l->target->rule.n; i++) {
+        const qg_lint_rule *rule = &l->target->rule.at[i];
+        qg_json_put_object(w, NULL);
+        qg_json_put_text(w, "id", rule->origin.id);
+        put_message(w, "shortDescription", rule->origin.why);
+        put_message(w, "help", rule->remedy);
+        if (strncmp(rule->origin.source, "https://", 8) == 0 &&
+            !strchr(rule->origin.source, ' '))
+            qg_json_put_text(w, "helpUri", rule->origin.source);
+        qg_json_put_object_line(w, "defaultConfiguration");
+        qg_json_put_text(w, "level", qg_level_name(rule->level));
+        qg_json_put_end(w);
+        qg_json_put_object_line(w, "properties");
+        qg_json_put_text(w, "source", rule->origin.source);
+        qg_json_put_end(w);
+        qg_json_put_end(w);
+    }
+    qg_json_put_end(w);
+}
+
+/* The place is logical: an endpoint or a node of the graph. */
+static void put_place(qg_json_writer *w, const qg_lint_finding *f)
+{
+    char where[QG_ENDPOINT_TEXT];
+    qg_json_put_array(w, "locations");
+    qg_json_put_object(w, NULL);
+    qg_json_put_array(w, "logicalLocations");
+    qg_json_put_object_line(w, NULL);
+    qg_json_put_text(w, "name", f->node->name);
+    qg_json_put_text(w, "fullyQualifiedName",
+                     f->at ? qg_tqc_text(f->at, where) : f->node->name);
+    qg_json_put_text(w, "kind", f->at ? "member" : "function");
+    qg_json_put_end(w);
+    qg_json_put_end(w);
+    qg_json_put_end(w);
+    qg_json_put_end(w);
+}
+
+static qg_status put_result(qg_json_writer *w, const qg_lint *l,
+                            const qg_lint_finding *f)
+{
+    const char *text =
+        qg_arena_printf(l->arena, "%s%s%s%s", f->rule->origin.why,
+                        f->detail[0] ? " (" : "", f->detail, f->detail[0] ? ")" : "");
+    if (!text)
+        return qg_nomem(l->ctx);
+    qg_json_put_object(w, NULL);
+    qg_json_put_text(w, "ruleId", f->rule->origin.id);
+    qg_json_put_int(w, "ruleIndex", f->rule - l->target->rule.at);
+    qg_json_put_text(w, "level", qg_level_name(f->rule->level));
+    put_message(w, "message", text);
+    put_place(w, f);
+    qg_json_put_end(w);
+    return QG_OK;
+}
+
+static qg_status put_run(qg_json_writer *w, const qg_lint *l)
+{
+    qg_json_put_object(w, NULL);
+    qg_json_put_object(w, "tool");
+    qg_json_put_object(w, "driver");
+    qg_json_put_text(w, "name", "quantgraph");
+    qg_json_put_text(w, "version", qg_version());
+    put_rules(w, l);
+    qg_json_put_end(w);
+    qg_json_put_end(w);
+    qg_json_put_array(w, "results");
+    for (size_t i = 0; i < l->found.n; i++)
+        QG_TRY(put_result(w, l, &l->found.at[i]));
+    qg_json_put_end(w);
+    qg_json_put_object_line(w, "properties");
+    qg_json_put_text(w, "target", l->target->name);
+    qg_json_put_end(w);
+    qg_json_put_end(w);
+    return QG_OK;
+}
+
+qg_status qg_lint_write_sarif(const qg_lint *l, const char *path)
+{
+    qg_writer file;
+    qg_json_writer w;
+    QG_TRY(qg_writer_open(l->ctx, path, &file));
+    qg_json_begin(&w, l->ctx, file.stream);
+    qg_json_put_object(&w, NULL);
+    qg_json_put_text(&w, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
+    qg_json_put_text(&w, "version", "2.1.0");
+    qg_json_put_array(&w, "runs");
+    qg_status s = put_run(&w, l);
+    if (s == QG_OK) {
+        qg_json_put_end(&w);
+        qg_json_put_end(&w);
+        s = qg_json_done(&w);
+    }
+    if (s == QG_OK)
+        s = qg_writer_commit(&file);
+    qg_writer_abandon(&file);
+    return s;
+}
+
+/* --- the patch --- */
+
+/* An endpoint is mended at every endpoint of its value: on another grid, a reader would
+ * round it again. */
+static void print_fix(FILE *f, const qg_lint_finding *at, size_t k)
+{
+    const qg_lint_rule *rule = at->rule;
+    (void)fprintf(f, "  - id: lint-%s-%zu\n    match: {%s: ", rule->origin.id, k,
+                  rule->at_endpoint ? "value" : "node");
+    qg_yaml_print_text(f,
+                       rule->at_endpoint ? qg_tqc_value(at->at)->name : at->node->name);
+    if (!rule->at_endpoint)
+        (void)fprintf(f, ", slot: %s", rule->fix_slot);
+    (void)fprintf(f, "}\n    set: %s\n    why: ", rule->fix);
+    qg_yaml_print_text(f, rule->origin.why);
+    (void)fputc('\n', f);
+}
+
+qg_status qg_lint_write_patch(const qg_lint *l, const char *path, size_t *n)
+{
+    qg_writer w;
+    *n = 0;
+    for (size_t i = 0; i < l->found.n; i++)
+        *n += l->found.at[i].rule->fix != NULL;
+    if (*n == 0)
+        return QG_OK;
+    QG_TRY(qg_writer_open(l->ctx, path, &w));
+    (void)fprintf(w.stream, "# qg lint --target %s: %zu of %zu findings\nrules:\n",
+                  l->target->name, *n, l->found.n);
+    for (size_t i = 0, k = 0; i < l->found.n; i++)
+        if (l->found.at[i].rule->fix)
+            print_fix(w.stream, &l->found.at[i], ++k);
+    return qg_writer_commit(&w);
+}

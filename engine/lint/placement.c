@@ -1,0 +1,154 @@
+/* placement.c -- the grid of every value in the target's file.
+ *
+ *     forward    a value is on the grid of its producer's record where that rounds, and
+ *                on the grid of input 0 behind a node through which the target carries
+ *                grids (`carries: yes`)
+ *     backward   a value without a grid takes that on which all of its readers round,
+ *                directly or behind a node that carries grids: a quantizer in front of
+ *                every reader is one quantizer behind the producer
+ *
+ * Readers of dims alone (Shape) have no part in it.  The overlapped record of a passive
+ * node is no quantizer: whether codes pass the node is up to the target. */
+#include "engine/lint/lint.h"
+
+#include <string.h>
+
+#include "engine/quant/nonnegative.h"
+
+bool qg_lint_rounds(const qg_tqc *t)
+{
+    return t && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
+                 t->state == QG_TQC_PASSIVE_BAKED);
+}
+
+bool qg_lint_same_grid(const qg_tqc *a, const qg_tqc *b)
+{
+    if (!a || !b)
+        return false;
+    qg_qparam p = qg_tqc_param(a), q = qg_tqc_param(b);
+    if (a->scheme.qmin != b->scheme.qmin || a->scheme.qmax != b->scheme.qmax ||
+        a->scheme.exponent_bits != b->scheme.exponent_bits || p.n != q.n || p.n == 0)
+        return false;
+    for (size_t i = 0; i < p.n; i++)
+        if (p.scale[i] != q.scale[i] ||
+            (p.offset ? p.offset[i] : 0) != (q.offset ? q.offset[i] : 0))
+            return false;
+    return true;
+}
+
+bool qg_lint_is_data(const qg_node *n, uint32_t slot)
+{
+    const qg_value *v = slot < n->n_in ? n->in[slot] : NULL;
+    char role = qg_op_in_role(n->op, slot);
+    return v && v->type.dtype == QG_F32 && (role == 'd' || role == 'w') &&
+           !qg_node_has(n, QG_OP_SHAPE);
+}
+
+const qg_tqc *qg_lint_input_grid(const qg_lint *l, const qg_node *n, uint32_t slot)
+{
+    const qg_tqc *t = qg_input_tqc(n, slot);
+    if (slot >= n->n_in || !n->in[slot])
+        return NULL;
+    return qg_lint_rounds(t) ? t : l->grid[n->in[slot]->id];
+}
+
+const qg_value *qg_lint_stored(const qg_lint *l, const qg_node *n)
+{
+    const qg_value *v = n->n_out ? n->out[0] : NULL;
+    while (v && !l->grid[v->id] && v->use.n == 1 && !v->is_output &&
+           l->node[v->use.at[0].node->id].fate == QG_FATE_FUSED)
+        v = v->use.at[0].node->out[0];
+    return v;
+}
+
+const qg_tqc *qg_lint_output_grid(const qg_lint *l, const qg_node *n)
+{
+    const qg_value *v = qg_lint_stored(l, n);
+    return v ? l->grid[v->id] : NULL;
+}
+
+/* --- grids --- */
+
+/* Whether the target carries the grid of an input through the node. */
+static bool carries(const qg_lint *l, const qg_node *n)
+{
+    for (size_t i = 0; i < l->target->kernel.n; i++) {
+        const qg_lint_kernel *k = &l->target->kernel.at[i];
+        if (k->carries && qg_node_matches(&k->node, n))
+            return true;
+    }
+    return false;
+}
+
+/* Q behind the producer, or codes that a node moves. */
+static void grids_forward(qg_lint *l)
+{
+    for (size_t i = 0; i < l->graph->node.n; i++) {
+        const qg_node *n = l->graph->node.at[i];
+        const qg_tqc *in = qg_lint_input_grid(l, n, 0);
+        bool moves = in && carries(l, n);
+        for (uint32_t k = 0; k < n->n_out; k++) {
+            const qg_tqc *t = qg_output_tqc(n, k);
+            const qg_value *v = n->out[k];
+            if (!v || v->type.dtype != QG_F32)
+                continue;
+            l->grid[v->id] = qg_lint_rounds(t) ? t : moves ? in : NULL;
+        }
+    }
+}
+
+/* The one grid on which every reader rounds v, or to which a node that moves it takes
+ * it; NULL: there is none. */
+static const qg_tqc *grid_read(const qg_lint *l, const qg_value *v)
+{
+    const qg_tqc *all = NULL;
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        const qg_tqc *t = qg_input_tqc(n, v->use.at[i].slot);
+        if (qg_node_has(n, QG_OP_DIMS_ONLY))
+            continue;
+        if (!qg_lint_rounds(t))
+            t = v->use.n == 1 && v->use.at[i].slot == 0 && n->n_out == 1 && n->out[0] &&
+                        carries(l, n)
+                    ? l->grid[n->out[0]->id]
+                    : NULL;
+        if (!t || (all && !qg_lint_same_grid(all, t)))
+            return NULL;
+        all = t;
+    }
+    return all;
+}
+
+static void take_read_grid(qg_lint *l, const qg_value *v)
+{
+    if (v && v->type.dtype == QG_F32 && !v->is_output && !l->grid[v->id])
+        l->grid[v->id] = grid_read(l, v);
+}
+
+/* Values without a grid, from the last to the first: Q directly before the readers is Q
+ * directly behind the producer. */
+static void grids_backward(qg_lint *l)
+{
+    for (size_t i = l->graph->node.n; i-- > 0;) {
+        const qg_node *n = l->graph->node.at[i];
+        for (uint32_t k = 0; k < n->n_out; k++)
+            take_read_grid(l, n->out[k]);
+    }
+    for (size_t i = 0; i < l->graph->input.n; i++)
+        take_read_grid(l, l->graph->input.at[i]);
+}
+
+qg_status qg_lint_place(qg_lint *l)
+{
+    const qg_graph *g = l->graph;
+    l->grid = QG_NEWN(l->arena, g->value.n, const qg_tqc *);
+    l->node = QG_NEWN(l->arena, g->node.n, qg_lint_node);
+    if (!l->grid || !l->node)
+        return qg_nomem(l->ctx);
+    for (size_t i = 0; i < g->node.n; i++)
+        l->node[i] = (qg_lint_node){ QG_FATE_NONE, NULL, "" };
+    QG_TRY(qg_nonnegative_values(g, l->arena, &l->nonnegative));
+    grids_forward(l);
+    grids_backward(l);
+    return QG_OK;
+}

@@ -1,0 +1,611 @@
+/* predicates.c -- the vocabulary of configs/lint: one function per line of
+ * QG_PREDICATE_MAP, which has its meaning.  Those that compute with weights and scales
+ * are in predicate_ranges.c. */
+#include "engine/lint/lint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/ir/edit.h"
+
+/* A predicate reads the placement (l), the node or endpoint in question (s) and its
+ * argument (c), and returns whether it holds there.  One that measures something writes
+ * the figure into s->detail, whether it holds or not; a finding shows the last detail.
+ * None of them allocates or fails: what cannot be determined does not hold. */
+
+/* --- nodes --- */
+
+static bool quantized(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return s->node->platform == QG_PLATFORM_QUANTIZED;
+}
+
+static bool has_word(const qg_condition *c, const char *word)
+{
+    for (size_t i = 0; i < c->n_word; i++)
+        if (strcmp(c->word[i], word) == 0)
+            return true;
+    return false;
+}
+
+/* Of a rule: every node has its fate by then.  A blocked node gives the reason. */
+static bool fate(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_lint_node *n = &l->node[s->node->id];
+    (void)snprintf(s->detail, sizeof s->detail, "%s", n->why);
+    return has_word(c, qg_fate_name(n->fate));
+}
+
+/* The producer of input 0; NULL: an input, a constant, or none. */
+static const qg_node *producer(const qg_node *n)
+{
+    return n->n_in && n->in[0] ? n->in[0]->def : NULL;
+}
+
+static bool after(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *from = producer(s->node);
+    (void)l;
+    return from && s->node->in[0]->use.n == 1 && !s->node->in[0]->is_output &&
+           qg_op_is_named(from->op, c->word, c->n_word);
+}
+
+/* In a kernel row: only fates of rows before it are known (fates.c). */
+static bool after_fate(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *from = producer(s->node);
+    return from && has_word(c, qg_fate_name(l->node[from->id].fate));
+}
+
+/* Constants count as well: an operand in float makes a product one of floats. */
+static bool input_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    size_t n = 0;
+    (void)c;
+    for (uint32_t k = 0; k < s->node->n_in; k++) {
+        if (!qg_lint_is_data(s->node, k))
+            continue;
+        if (!qg_lint_input_grid(l, s->node, k))
+            return false;
+        n++;
+    }
+    return n > 0;
+}
+
+/* Without any, nothing is converted, and there is nothing to find. */
+static bool some_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)c;
+    for (uint32_t k = 0; k < s->node->n_in; k++)
+        if (qg_lint_is_data(s->node, k) && qg_lint_input_grid(l, s->node, k))
+            return true;
+    return false;
+}
+
+/* The slot of the weight; QG_NONE: the operator has none, or it is absent. */
+static uint32_t weight_slot(const qg_node *n)
+{
+    int slot = qg_op_slot_of(n->op, 'w');
+    return slot >= 0 && (uint32_t)slot < n->n_in && n->in[slot] ? (uint32_t)slot
+                                                                : QG_NONE;
+}
+
+/* Of a constant or of an activation that takes its place. */
+static bool weight_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    uint32_t slot = weight_slot(s->node);
+    (void)c;
+    return slot != QG_NONE && qg_lint_input_grid(l, s->node, slot);
+}
+
+static bool weight_constant(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    uint32_t slot = weight_slot(s->node);
+    (void)l, (void)c;
+    return slot != QG_NONE && s->node->in[slot]->constant;
+}
+
+/* The slot of the bias; QG_NONE: none is there. */
+static uint32_t bias_slot(const qg_node *n)
+{
+    int slot = qg_op_slot_of(n->op, 'b');
+    return slot >= 0 && (uint32_t)slot < n->n_in && n->in[slot] ? (uint32_t)slot
+                                                                : QG_NONE;
+}
+
+static bool bias_absent(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return bias_slot(s->node) == QG_NONE;
+}
+
+static bool bias_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    uint32_t slot = bias_slot(s->node);
+    (void)l, (void)c;
+    if (slot == QG_NONE)
+        return true;
+    const qg_tqc *t = qg_input_tqc(s->node, slot);
+    return qg_lint_rounds(t) && t->derive != 0 && t->scheme.bits == 32;
+}
+
+/* A kernel on codes stores codes; some also store floats. */
+static bool output_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)c;
+    return qg_lint_output_grid(l, s->node) != NULL;
+}
+
+/* Not through a clamp: that is the quantizer between a node and its activation. */
+static bool output_rounded(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_lint_rounds(qg_output_tqc(s->node, 0));
+}
+
+/* Whether all data inputs have the grid `first`, or, without one, that of the first of
+ * them. */
+static bool alike(const qg_lint *l, const qg_node *n, const qg_tqc *first)
+{
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        if (!qg_lint_is_data(n, k))
+            continue;
+        const qg_tqc *t = qg_lint_input_grid(l, n, k);
+        first = first ? first : t;
+        if (!qg_lint_same_grid(first, t))
+            return false;
+    }
+    return first != NULL;
+}
+
+static bool same_inputs(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)c;
+    return alike(l, s->node, NULL);
+}
+
+static bool same_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *out = qg_lint_output_grid(l, s->node);
+    (void)c;
+    return out && alike(l, s->node, out);
+}
+
+static bool same_constant(const qg_value *a, const qg_value *b)
+{
+    return a && b && a->constant && b->constant &&
+           qg_same_dims(a->constant, b->constant) && a->constant->dtype == QG_F32 &&
+           b->constant->dtype == QG_F32 &&
+           memcmp(a->constant->f32, b->constant->f32,
+                  (size_t)qg_tensor_count(a->constant) * sizeof(float)) == 0;
+}
+
+/* Whether b computes what a does: optimizers keep one of them.  Only nodes without
+ * attributes are compared. */
+static bool same_node(const qg_node *a, const qg_node *b)
+{
+    bool same = a->op == b->op && a->n_in == b->n_in && !a->n_attr && !b->n_attr;
+    for (uint32_t k = 0; same && k < a->n_in; k++)
+        same = a->in[k] == b->in[k] || same_constant(a->in[k], b->in[k]);
+    return same;
+}
+
+/* A use that is no other reader: of dims alone, or of a node that an earlier use's node
+ * computes as well. */
+static bool reads_again(const qg_value *v, size_t use)
+{
+    const qg_node *n = v->use.at[use].node;
+    if (qg_node_has(n, QG_OP_DIMS_ONLY))
+        return true;
+    for (size_t i = 0; i < use; i++)
+        if (v->use.at[i].node != n && same_node(v->use.at[i].node, n))
+            return true;
+    return false;
+}
+
+/* Readers of a value that see it on grid t, behind one quantizer. */
+static size_t readers_on(const qg_lint *l, const qg_value *v, const qg_tqc *t)
+{
+    bool all = qg_lint_same_grid(l->grid[v->id], t);
+    size_t n = all && v->is_output;
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_use *u = &v->use.at[i];
+        n += (all || qg_lint_same_grid(t, qg_input_tqc(u->node, u->slot))) &&
+             !reads_again(v, i);
+    }
+    return n;
+}
+
+/* Whether the codes of v on grid t are stored in a signed type: a runtime that prefers
+ * unsigned ones changes both ends of a quantizer with a single reader. */
+static bool is_signed(const qg_lint *l, const qg_value *v, const qg_tqc *t,
+                      double opset)
+{
+    if (t->scheme.qmin >= 0)
+        return false;
+    if (v->constant)
+        return true;
+    return (double)qg_graph_opset(l->graph, "") < opset && readers_on(l, v, t) != 1;
+}
+
+static bool mixed_types(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *out = qg_lint_output_grid(l, s->node);
+    int type = -1;
+    if (out)
+        type = is_signed(l, qg_lint_stored(l, s->node), out, c->number);
+    for (uint32_t k = 0; k < s->node->n_in; k++) {
+        const qg_tqc *t = qg_lint_input_grid(l, s->node, k);
+        if (!t || qg_op_in_role(s->node->op, k) != 'd')
+            continue;
+        int same = is_signed(l, s->node->in[k], t, c->number);
+        if (type >= 0 && type != same)
+            return true;
+        type = same;
+    }
+    return false;
+}
+
+static bool signed_input(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *t = qg_lint_input_grid(l, s->node, 0);
+    return t && is_signed(l, s->node->in[0], t, c->number);
+}
+
+static bool becomes_gemm(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    (void)l, (void)c;
+    if (!v || v->use.n != 1 || v->is_output || v->type.rank != 2)
+        return false;
+    const qg_node *n = v->use.at[0].node;
+    if (!qg_node_has(n, QG_OP_JOIN) || !qg_node_has(n, QG_OP_ELEMENTWISE) ||
+        n->n_in != 2)
+        return false;
+    const qg_value *b = n->in[1 - v->use.at[0].slot];
+    return b && b->constant &&
+           qg_tensor_count(b->constant) ==
+               b->constant->dim[b->constant->rank > 0 ? b->constant->rank - 1 : 0];
+}
+
+static bool read_by(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    (void)l;
+    return v && v->use.n && qg_op_is_named(v->use.at[0].node->op, c->word, c->n_word);
+}
+
+static bool residual_float(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    size_t products = 0, floats = 0;
+    (void)c;
+    for (uint32_t k = 0; k < s->node->n_in; k++) {
+        const qg_value *v = s->node->in[k];
+        if (!v || v->constant || qg_lint_input_grid(l, s->node, k))
+            continue;
+        bool product = v->def && qg_node_has(v->def, QG_OP_COMPUTE);
+        products += product;
+        floats += !product;
+    }
+    return products && floats;
+}
+
+static bool read_once(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    (void)l, (void)c;
+    return v && v->use.n == 1 && !v->is_output;
+}
+
+/* The bounds of a node that only clamps its input 0 between constants. */
+static bool bounds(const qg_node *n, float *low, float *high)
+{
+    const qg_tensor *constant[3] = { NULL };
+    if (!n->op->clamp || n->n_in > 3)
+        return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        constant[k] = n->in[k] ? n->in[k]->constant : NULL;
+    return n->op->clamp(n, constant, low, high);
+}
+
+/* Relu, Relu6 and Clip with constant bounds; a clamp of a computed bound is none. */
+static bool clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    float low, high;
+    (void)l, (void)c;
+    return bounds(s->node, &low, &high);
+}
+
+static bool clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    float low, high;
+    const qg_tqc *t = qg_lint_output_grid(l, s->node);
+    (void)c;
+    if (!t || !bounds(s->node, &low, &high))
+        return false;
+    qg_qparam p = qg_tqc_param(t);
+    if (p.n != 1)
+        return false;
+    int32_t zero = p.offset ? p.offset[0] : 0;
+    float least = (float)(t->scheme.qmin - zero) * p.scale[0];
+    float most = (float)(t->scheme.qmax - zero) * p.scale[0];
+    (void)snprintf(s->detail, sizeof s->detail, "codes are %g to %g", (double)least,
+                   (double)most);
+    return low <= least && most <= high;
+}
+
+static bool pads(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_attr *pad = qg_attr_find(s->node, "pads");
+    const qg_attr *automatic = qg_attr_find(s->node, "auto_pad");
+    (void)l, (void)c;
+    for (size_t k = 0; pad && pad->type == QG_ATTR_INTS && k < pad->count; k++)
+        if (pad->ints[k] != 0)
+            return true;
+    return automatic && automatic->type == QG_ATTR_STRING &&
+           strncmp(automatic->strings[0], "SAME", 4) == 0;
+}
+
+static bool pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    int slot = qg_op_slot_of(s->node->op, 'p');
+    const qg_value *v =
+        slot >= 0 && (uint32_t)slot < s->node->n_in ? s->node->in[slot] : NULL;
+    const qg_tqc *t = qg_lint_output_grid(l, s->node);
+    (void)c;
+    if (!t || !v || !v->constant || v->constant->dtype != QG_F32 ||
+        qg_tensor_count(v->constant) != 1 || qg_tqc_param(t).n != 1)
+        return false;
+    qg_qparam p = qg_tqc_param(t);
+    double code = (double)v->constant->f32[0] / (double)p.scale[0] +
+                  (p.offset ? (double)p.offset[0] : 0);
+    (void)snprintf(s->detail, sizeof s->detail, "value %g is code %.6g of %lld to %lld",
+                   (double)v->constant->f32[0], code, (long long)t->scheme.qmin,
+                   (long long)t->scheme.qmax);
+    return code < (double)t->scheme.qmin || code > (double)t->scheme.qmax ||
+           fabs(code - rint(code)) > 1e-3;
+}
+
+static bool rank(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l;
+    return s->node->n_in && s->node->in[0] &&
+           s->node->in[0]->type.rank == (int)c->number;
+}
+
+static bool opset_above(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    int64_t opset = qg_graph_opset(l->graph, "");
+    (void)snprintf(s->detail, sizeof s->detail, "opset %lld", (long long)opset);
+    return !s->node->op->domain && (double)opset > c->number;
+}
+
+/* --- endpoints --- */
+
+static bool rounds(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_lint_rounds(s->at);
+}
+
+static bool constant(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_tqc_is_constant(s->at);
+}
+
+/* More than one parameter; a single one along an axis is no difference. */
+static bool per_channel(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    qg_qparam p = qg_tqc_param(s->at);
+    (void)l, (void)c;
+    (void)snprintf(s->detail, sizeof s->detail, "%zu scales", p.n);
+    return p.n > 1;
+}
+
+/* The first zero point other than 0 is the detail. */
+static bool zero_point(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    qg_qparam p = qg_tqc_param(s->at);
+    (void)l, (void)c;
+    for (size_t i = 0; p.offset && i < p.n; i++)
+        if (p.offset[i] != 0) {
+            (void)snprintf(s->detail, sizeof s->detail, "zero point %d",
+                           (int)p.offset[i]);
+            return true;
+        }
+    return false;
+}
+
+static bool bits_above(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l;
+    (void)snprintf(s->detail, sizeof s->detail, "%u bits", s->at->scheme.bits);
+    return s->at->scheme.bits > c->number;
+}
+
+static bool codes_below(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l;
+    (void)snprintf(s->detail, sizeof s->detail, "lowest code %lld",
+                   (long long)s->at->scheme.qmin);
+    return (double)s->at->scheme.qmin < c->number;
+}
+
+static bool codes_above(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l;
+    (void)snprintf(s->detail, sizeof s->detail, "highest code %lld",
+                   (long long)s->at->scheme.qmax);
+    return (double)s->at->scheme.qmax > c->number;
+}
+
+static bool scale_not(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    qg_qparam p = qg_tqc_param(s->at);
+    (void)l;
+    for (size_t i = 0; i < p.n; i++) {
+        (void)snprintf(s->detail, sizeof s->detail, "scale %.9g", (double)p.scale[i]);
+        if (p.scale[i] != (float)c->number)
+            return true;
+    }
+    return false;
+}
+
+static bool lowest_is_not_zero(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = qg_tqc_value(s->at);
+    qg_qparam p = qg_tqc_param(s->at);
+    (void)c;
+    if (!v || !l->nonnegative[v->id] || p.n != 1)
+        return false;
+    int32_t zero = p.offset ? p.offset[0] : 0;
+    (void)snprintf(s->detail, sizeof s->detail, "zero point %d, lowest code %lld",
+                   (int)zero, (long long)s->at->scheme.qmin);
+    return zero != s->at->scheme.qmin;
+}
+
+static bool floating(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return (s->at->scheme.policy & QG_FLOATING) != 0;
+}
+
+static bool dynamic(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return (s->at->scheme.policy & QG_DYNAMIC) != 0;
+}
+
+/* The record that rounds the value of an input at its producer; NULL: none does. */
+static const qg_tqc *rounded_before(const qg_lint_site *s)
+{
+    const qg_value *v = s->at->is_output ? NULL : qg_tqc_value(s->at);
+    const qg_tqc *t = v ? qg_producer_tqc(v) : NULL;
+    return qg_lint_rounds(s->at) && qg_lint_rounds(t) ? t : NULL;
+}
+
+static bool requantizes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *t = rounded_before(s);
+    char name[QG_ENDPOINT_TEXT];
+    (void)l, (void)c;
+    if (!t || qg_lint_same_grid(t, s->at))
+        return false;
+    qg_qparam p = qg_tqc_param(t), q = qg_tqc_param(s->at);
+    (void)snprintf(s->detail, sizeof s->detail, "scale %.6g here, %.6g at %.80s",
+                   p.n && q.n ? (double)q.scale[0] : 0., p.n ? (double)p.scale[0] : 0.,
+                   qg_tqc_text(t, name));
+    return true;
+}
+
+/* Rounding twice on one grid is rounding once. */
+static bool repeats(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *t = rounded_before(s);
+    (void)l, (void)c;
+    return t && qg_lint_same_grid(t, s->at);
+}
+
+/* Float whatever the records are. */
+static bool in_float(const qg_lint *l, const qg_node *n)
+{
+    return l->node[n->id].fate == QG_FATE_NONE;
+}
+
+static bool between_floats(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = qg_tqc_value(s->at);
+    (void)c;
+    if (!v || !qg_lint_rounds(s->at))
+        return false;
+    if (!s->at->is_output)
+        return in_float(l, s->node) && (!v->def || in_float(l, v->def));
+    for (size_t i = 0; i < v->use.n; i++)
+        if (!in_float(l, v->use.at[i].node))
+            return false;
+    return in_float(l, s->node);
+}
+
+static bool fused_inside(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = qg_tqc_value(s->at);
+    (void)l, (void)c;
+    if (!s->at->is_output || !v || v->use.n != 1 || v->is_output)
+        return false;
+    return qg_lint_rounds(s->at) &&
+           qg_node_has(v->use.at[0].node, QG_OP_ACTIVATION | QG_OP_NORMALIZE);
+}
+
+/* In the order of the map: a predicate without its function does not compile. */
+qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
+    [QG_PREDICATE_QUANTIZED] = quantized,
+    [QG_PREDICATE_FATE] = fate,
+    [QG_PREDICATE_AFTER] = after,
+    [QG_PREDICATE_AFTER_FATE] = after_fate,
+    [QG_PREDICATE_INPUT_CODES] = input_codes,
+    [QG_PREDICATE_SOME_CODES] = some_codes,
+    [QG_PREDICATE_WEIGHT_CODES] = weight_codes,
+    [QG_PREDICATE_WEIGHT_CONSTANT] = weight_constant,
+    [QG_PREDICATE_BIAS_ABSENT] = bias_absent,
+    [QG_PREDICATE_BIAS_CODES] = bias_codes,
+    [QG_PREDICATE_OUTPUT_CODES] = output_codes,
+    [QG_PREDICATE_OUTPUT_ROUNDED] = output_rounded,
+    [QG_PREDICATE_SAME_INPUTS] = same_inputs,
+    [QG_PREDICATE_SAME_GRID] = same_grid,
+    [QG_PREDICATE_MIXED_TYPES] = mixed_types,
+    [QG_PREDICATE_SIGNED_INPUT] = signed_input,
+    [QG_PREDICATE_BECOMES_GEMM] = becomes_gemm,
+    [QG_PREDICATE_READ_BY] = read_by,
+    [QG_PREDICATE_RESIDUAL_FLOAT] = residual_float,
+    [QG_PREDICATE_READ_ONCE] = read_once,
+    [QG_PREDICATE_CLAMP] = clamp,
+    [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
+    [QG_PREDICATE_PADS] = pads,
+    [QG_PREDICATE_PAD_OFF_GRID] = pad_off_grid,
+    [QG_PREDICATE_RANK] = rank,
+    [QG_PREDICATE_OPSET_ABOVE] = opset_above,
+    [QG_PREDICATE_RATIO_ABOVE] = qg_test_ratio_above,
+    [QG_PREDICATE_RATIO_BELOW] = qg_test_ratio_below,
+    [QG_PREDICATE_BIAS_ABOVE] = qg_test_bias_above,
+    [QG_PREDICATE_SUM_ABOVE] = qg_test_sum_above,
+    [QG_PREDICATE_SUM_CALIBRATED] = qg_test_sum_calibrated,
+    [QG_PREDICATE_PAIRS] = qg_test_pairs,
+    [QG_PREDICATE_PAIRS_CALIBRATED] = qg_test_pairs_calibrated,
+    [QG_PREDICATE_ROUNDS] = rounds,
+    [QG_PREDICATE_CONSTANT] = constant,
+    [QG_PREDICATE_PER_CHANNEL] = per_channel,
+    [QG_PREDICATE_ZERO_POINT] = zero_point,
+    [QG_PREDICATE_BITS_ABOVE] = bits_above,
+    [QG_PREDICATE_CODES_BELOW] = codes_below,
+    [QG_PREDICATE_CODES_ABOVE] = codes_above,
+    [QG_PREDICATE_SCALE_NOT] = scale_not,
+    [QG_PREDICATE_LOWEST_IS_NOT_ZERO] = lowest_is_not_zero,
+    [QG_PREDICATE_FLOATING] = floating,
+    [QG_PREDICATE_DYNAMIC] = dynamic,
+    [QG_PREDICATE_REQUANTIZES] = requantizes,
+    [QG_PREDICATE_REPEATS] = repeats,
+    [QG_PREDICATE_BETWEEN_FLOATS] = between_floats,
+    [QG_PREDICATE_FUSED_INSIDE] = fused_inside,
+};
+
+bool qg_lint_holds(const qg_lint *l, qg_lint_site *s, const qg_conditions *c,
+                   const qg_condition **failed)
+{
+    char detail[QG_LINT_DETAIL] = "";
+    for (size_t i = 0; i < c->n; i++) {
+        s->detail[0] = 0;
+        if (qg_predicate_table[c->at[i].predicate](l, s, &c->at[i]) ==
+            c->at[i].is_not) {
+            if (failed)
+                *failed = &c->at[i];
+            return false;
+        }
+        if (s->detail[0])
+            memcpy(detail, s->detail, sizeof detail);
+    }
+    memcpy(s->detail, detail, sizeof detail);
+    return true;
+}

@@ -1,0 +1,449 @@
+#!/usr/bin/env python3
+"""`qg lint`: for every rule of configs/lint a network on which it fires and one on which it
+does not; its patch, applied, silences it; SARIF 2.1.0; exit statuses; refusals of wrong
+files."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import jsonschema
+    import numpy as np
+    import onnx
+    import yaml
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+QG = os.path.abspath(os.environ.get("QG", "build/qg"))
+LINT = pathlib.Path("configs/lint")
+CLEAN, FAILED, USAGE, FOUND = 0, 1, 2, 3
+# The part of the OASIS schema of SARIF 2.1.0 that our files use: required members and the
+# words of enumerations, sections 3.13, 3.14, 3.27, 3.33 and 3.49.
+TEXT = {"type": "object", "required": ["text"], "additionalProperties": False,
+        "properties": {"text": {"type": "string", "minLength": 1}}}
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+SARIF = {
+    "type": "object", "required": ["version", "runs"],
+    "properties": {"version": {"const": "2.1.0"}, "runs": {"type": "array", "items": {
+        "type": "object", "required": ["tool", "results"],
+        "properties": {
+            "tool": {"type": "object", "required": ["driver"], "properties": {"driver": {
+                "type": "object", "required": ["name", "rules"],
+                "properties": {"rules": {"type": "array", "uniqueItems": True, "items": {
+                    "type": "object", "required": ["id"],
+                    "properties": {
+                        "id": {"type": "string"}, "shortDescription": TEXT, "help": TEXT,
+                        "helpUri": {"type": "string", "pattern": "^https://"},
+                        "defaultConfiguration": {"properties": {"level": LEVEL}}}}}}}}},
+            "results": {"type": "array", "items": {
+                "type": "object", "required": ["message", "ruleId", "ruleIndex", "level"],
+                "properties": {
+                    "message": TEXT, "level": LEVEL,
+                    "ruleIndex": {"type": "integer", "minimum": 0},
+                    "locations": {"type": "array", "minItems": 1, "items": {
+                        "required": ["logicalLocations"], "properties": {
+                            "logicalLocations": {"type": "array", "minItems": 1, "items": {
+                                "required": ["name", "fullyQualifiedName", "kind"]}}}}}}}}}}}}}
+
+
+def run(*words, expect=CLEAN):
+    done = subprocess.run([QG, *map(str, words)], capture_output=True, text=True)
+    if expect is not None and done.returncode != expect:
+        raise AssertionError(f"qg {' '.join(map(str, words))}: status {done.returncode}, "
+                             f"expected {expect}: {done.stderr.strip()}")
+    return done
+
+
+# --- networks ---
+
+def save(path, nodes, weights=None, shape=(1, 4, 8, 8), opset=13):
+    """A network from x of this shape to y, with seeded weights of these shapes."""
+    rng = np.random.default_rng(7)
+    constants = [numpy_helper.from_array(
+        (rng.normal(0, 0.3, w) if isinstance(w, tuple) else np.asarray(w))
+        .astype(np.float32), name) for name, w in (weights or {}).items()]
+    graph = helper.make_graph(
+        nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)],
+                                ir_version=8), path)
+
+
+def node(op, inputs, output, **attributes):
+    return helper.make_node(op, inputs.split(), [output], name=output, **attributes)
+
+
+CONV = {"w": (4, 4, 3, 3), "b": (4,)}
+
+
+def conv(path, weight=None, bias=None, opset=13):
+    """A convolution with padding and a Relu, and one more."""
+    save(path, [node("Conv", "x w b", "c", pads=[1] * 4), node("Relu", "c", "r"),
+                node("Conv", "r w b", "y")],
+         {"w": CONV["w"] if weight is None else weight, "b": CONV["b"] if bias is None else bias},
+         opset=opset)
+
+
+def chain(*ops, weights=None, shape=(1, 4, 8, 8)):
+    """Operators of one input, one after the other; Conv and Gemm read w and b."""
+    def build(path):
+        nodes, at = [], "x"
+        for k, (op, attributes) in enumerate(ops):
+            out = "y" if k == len(ops) - 1 else f"v{k}"
+            more = " w b" if op in ("Conv", "Gemm") else " w" if op == "MatMul" else ""
+            nodes.append(node(op, at + more, out, **attributes))
+            at = out
+        save(path, nodes, weights if weights is not None else CONV, shape)
+    return build
+
+
+def residual(path):
+    """A sum of a convolution and its input."""
+    save(path, [node("Conv", "x w b", "c", pads=[1] * 4), node("Relu", "c", "r"),
+                node("Conv", "r w b", "d", pads=[1] * 4), node("Add", "d r", "s"),
+                node("Conv", "s w b", "y")], CONV)
+
+
+def joined(path):
+    """Two convolutions, concatenated."""
+    save(path, [node("Conv", "x w b", "c"), node("Conv", "x v b", "d"),
+                node("Concat", "c d", "j", axis=1), node("Conv", "j u b", "y")],
+         {**CONV, "v": (4, 4, 3, 3), "u": (4, 8, 3, 3)})
+
+
+def products(path):
+    """A product of two activations."""
+    save(path, [node("MatMul", "x w", "a"), node("MatMul", "x v", "c"),
+                node("MatMul", "a c", "y")], {"w": (8, 8), "v": (8, 8)}, (8, 8))
+
+
+DENSE = {"w": (8, 8), "b": (8,)}
+dense = chain(("Gemm", {}), ("Relu", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
+softmax = chain(("Gemm", {}), ("Softmax", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
+tanh = chain(("Gemm", {}), ("Tanh", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
+pooled = chain(("Conv", {}), ("AveragePool", {"kernel_shape": [2, 2]}), ("Conv", {}))
+elu = chain(("Conv", {}), ("Elu", {}), ("Conv", {}))
+lrn = chain(("Conv", {}), ("LpPool", {"kernel_shape": [2, 2]}), ("Conv", {}))
+
+
+def summed(path):
+    """A sum of two sums: no target has integer kernels for all of it."""
+    save(path, [node("Conv", "x w b", "c"), node("Relu", "c", "r"), node("Add", "r r", "s"),
+                node("Mul", "s s", "m"), node("Conv", "m w b", "y")], CONV)
+
+
+def padded(value):
+    """A Pad with this value between two convolutions."""
+    def build(path):
+        save(path, [node("Conv", "x w b", "c"), node("Pad", "c p v", "d"),
+                    node("Conv", "d w b", "y")], {**CONV, "p": (8,), "v": value})
+        model = onnx.load(path)
+        pads = next(i for i in model.graph.initializer if i.name == "p")
+        pads.CopyFrom(numpy_helper.from_array(np.array([0, 0, 1, 1] * 2), "p"))
+        onnx.save(model, path)
+    return build
+
+
+def heavy(path):
+    """A bias that has no int32 code, and weights that are small."""
+    conv(path, weight=np.full((4, 4, 3, 3), 1e-12), bias=np.full(4, 1e6))
+
+
+def deep(path):
+    """Sums of 2^16 products."""
+    save(path, [node("MatMul", "x w", "a"), node("Relu", "a", "r"), node("MatMul", "r v", "y")],
+         {"w": np.full((1 << 16, 2), 0.5), "v": (2, 2)}, (1, 1 << 16))
+
+
+def deep_behind_relu(path):
+    """Weights of both signs behind a Relu: only codes below 0 sum up beyond int32."""
+    w = np.where(np.arange(1 << 10) % 2, 1.0, -1.0)[:, None] * np.ones((1, 2))
+    save(path, [node("Relu", "x", "r"), node("MatMul", "r w", "a"), node("Relu", "a", "y")],
+         {"w": w}, (1, 1 << 10))
+
+
+def alternating(path):
+    """The largest weights side by side: pairs of products leave 16 bits."""
+    conv(path, weight=np.ones((4, 4, 3, 3)))
+
+
+def small(path):
+    """The largest weights alone: one per pair."""
+    w = np.zeros((4, 4, 3, 3))
+    w[:, ::2] = 0.5
+    w[:, 0, 0, 0] = 1
+    conv(path, weight=w)
+
+
+def new_opset(path):
+    conv(path, opset=26)
+
+
+def newest_opset(path):
+    conv(path, opset=28)
+
+
+# --- cases: rule: (target, (network, backend, --set ...) that it finds, one that not) ---
+
+ASYMMETRIC = "op=* slot={} policy=per-tensor,linear,asymmetric range=0,255"
+WIDE = "op=* slot={} bits=16 range=-32768,32767"
+CHANNELS = "op=Gemm slot=weight policy=per-channel,linear,symmetric axis=1"
+TENSORRT, RUNTIME, TFLITE = "trt-int8", "ort-int8", "tflite-int8"
+DEFAULT = conv, RUNTIME
+CASES = {
+    "no-integer-kernel": ("ncnn", (pooled, TENSORRT), (conv, TENSORRT)),
+    "blocked-kernel": ("ort", (conv, TENSORRT), DEFAULT),
+    "requantized-branch": ("trt", (residual, TENSORRT, "pass=align run=no", "op=s slot=in1 bits=4 range=-8,7"), (conv, TENSORRT)),
+    "repeated-quantizer": ("trt", (pooled, TENSORRT, "pass=simplify run=no"),
+                           (conv, TENSORRT)),
+    "dead-quantizer": ("ncnn", (summed, TENSORRT), (conv, TENSORRT)),
+    "bias-overflow": ("ort", (heavy, RUNTIME), DEFAULT),
+    "accumulator-overflow": ("ort", (deep, RUNTIME, WIDE.format("input"), WIDE.format("weight")),
+                             (deep, RUNTIME)),
+    "accumulator-overflow-worst-case": (
+        "ort", (deep_behind_relu, TENSORRT, WIDE.format("input")), DEFAULT),
+    "padding-value": ("tflite", (padded(1e3), TFLITE), (padded(0), TFLITE)),
+    "activation-per-channel": ("trt", (conv, TENSORRT, "op=Conv slot=input axis=1 "
+                                       "policy=per-channel,linear,symmetric"), (conv, TENSORRT)),
+    "scale-at-run-time": ("trt", (dense, TENSORRT, "op=Gemm slot=input "
+                                  "policy=per-tensor,linear,symmetric,dynamic"),
+                          (dense, TENSORRT)),
+    "guide-weighted-inputs": ("trt", (conv, TENSORRT, "op=Conv slot=weight state=fp32"),
+                              (conv, TENSORRT)),
+    "guide-weighted-output": ("trt", (conv, "ncnn-int8", "op=Conv slot=output state=initial"),
+                              (conv, TENSORRT)),
+    "guide-residual-input": ("trt", (residual, TENSORRT, "op=s slot=in1 state=deactivated",
+                                      "op=r slot=output state=deactivated",
+                                      "op=d slot=output state=deactivated"),
+                             (residual, TENSORRT)),
+    "guide-quantizable-output": ("trt", (pooled, TENSORRT, "op=AveragePool slot=output state=fp32",
+                                         "op=y slot=input state=fp32"), (pooled, TENSORRT)),
+    "guide-symmetric": ("trt", DEFAULT, (conv, TENSORRT)),
+    "guide-signed-codes": ("trt", (conv, TENSORRT, ASYMMETRIC.format("input")), (conv, TENSORRT)),
+    "guide-widths": ("trt", (conv, TENSORRT, WIDE.format("input")), (conv, TENSORRT)),
+    "opset-too-new": ("trt", (new_opset, TENSORRT), (conv, TENSORRT)),
+    "dense-per-channel": ("tflite", (dense, TFLITE, CHANNELS), (dense, TFLITE)),
+    "weight-zero-point": ("tflite", (conv, TFLITE, "op=Conv slot=weight range=-128,127 "
+                                     "policy=per-tensor,linear,asymmetric"), (conv, TFLITE)),
+    "weight-lowest-code": ("tflite", (conv, TFLITE, "op=Conv slot=weight range=-128,127"),
+                           (conv, TFLITE)),
+    "int16-zero-point": ("tflite", (conv, TFLITE, "op=Conv slot=input bits=16 "
+                                    "range=-32768,32767"), (conv, TFLITE)),
+    "softmax-grid": ("tflite", (softmax, TFLITE, "op=Softmax slot=output observer=minmax"),
+                     (softmax, TFLITE)),
+    "tanh-grid": ("tflite", (tanh, TFLITE, "op=Tanh slot=output observer=minmax"), (tanh, TFLITE)),
+    "one-grid": ("tflite", (joined, TFLITE, "pass=align run=no"),
+                 (joined, TFLITE)),
+    "factor-out-of-range": ("xnnpack", (conv, TFLITE, "op=y slot=output observer=fixed step=1e-9 zero=1"),
+                            (conv, TFLITE)),
+    "factor-vanishes": ("tflite", (conv, TFLITE, "op=y slot=output observer=fixed step=1e9 zero=1"),
+                        (conv, TFLITE)),
+    "symmetric": ("ncnn", DEFAULT, (conv, "ncnn-int8")),
+    "lowest-code": ("ncnn", (conv, TENSORRT), (conv, "ncnn-int8")),
+    "not-eight-bits": ("ncnn", (conv, "ncnn-int8", WIDE.format("input")), (conv, "ncnn-int8")),
+    "product-per-channel": ("qnn", (dense, TENSORRT, CHANNELS), (dense, "qnn-dsp-int8")),
+    "signed-branch": ("ort", (residual, RUNTIME), DEFAULT),
+    "signed-input": ("ort", (residual, RUNTIME), DEFAULT),
+    "float-bias": ("ort", (conv, TENSORRT), DEFAULT),
+    "pair-saturation": ("ort", (alternating, RUNTIME), (small, RUNTIME)),
+    "activations-only": ("openvino", (products, "openvino-int8"), (conv, "openvino-int8")),
+    "more-than-eight-bits": ("openvino", (conv, "openvino-int8", WIDE.format("input")),
+                             (conv, "openvino-int8")),
+}
+# Rules of one name in several targets, with cases of their own.
+MORE = [
+    ("weight-zero-point", "qnn", (conv, TENSORRT, "op=Conv slot=weight axis=0 range=-128,127 "
+                                  "policy=per-channel,linear,asymmetric"), (conv, TENSORRT)),
+    ("softmax-grid", "ort", (softmax, TENSORRT), (softmax, TFLITE)),
+    ("pair-saturation", "openvino", (alternating, "openvino-int8"),
+     (alternating, "openvino-avx2-int8")),
+    ("factor-out-of-range", "tflite",
+     (conv, TFLITE, "op=y slot=output observer=fixed step=1e-17 zero=1"), (conv, TFLITE)),
+    ("dense-per-channel", "cmsis-nn", (dense, TFLITE, CHANNELS), (dense, TFLITE)),
+    ("opset-too-new", "ort", (newest_opset, RUNTIME), DEFAULT),
+]
+
+
+def scalar(text):
+    try:
+        return float(text) if "." in text or "e-" in text else int(text)
+    except ValueError:
+        return text
+
+
+def as_rule(k, words):
+    """Words of --set as a rule of a policy patch, where later patches win."""
+    values = {}
+    for word in words.split():
+        key, _, value = word.partition("=")
+        parts = [scalar(v) for v in value.strip("[]").split(",")]
+        values[key] = parts if "," in value else parts[0]
+    at, slot = values.pop("op"), values.pop("slot")
+    node = {} if at == "*" else {"node": at} if at in ("d", "r", "s", "y") else {"op": at}
+    return {"id": f"case-{k}", "match": {"slot": slot, **node}, "set": values}
+
+
+class Suite:
+    def __init__(self, folder):
+        self.folder, self.bad, self.made = pathlib.Path(folder), [], {}
+
+    def snapshot(self, network, backend, *options, policy=None):
+        """options: selectors and settings, in words of --set; parameters of passes; words
+        of the command line."""
+        key = network, backend, options, str(policy)
+        if key not in self.made:
+            at = self.folder / f"s{len(self.made)}"
+            model = self.folder / f"m{len(self.made)}.onnx"
+            network(model)
+            first = self.folder / f"p{len(self.made)}.yaml"
+            first.write_text(yaml.safe_dump({"rules": [
+                as_rule(k, o) for k, o in enumerate(options) if o.startswith("op=")]}))
+            run("quantize", model, "-b", backend, "-d", "random:4", "-o", at, "--policy", first,
+                *(word for o in options if o.startswith("pass=") for word in ("--set", o)),
+                *(o for o in options if o.startswith("--")),
+                *(("--policy", policy) if policy else ()))
+            self.made[key] = at
+        return self.made[key]
+
+    def found(self, snapshot, target, *options):
+        done = run("lint", snapshot, "--target", target, "--json", *options, expect=None)
+        if done.returncode not in (CLEAN, FOUND):
+            raise AssertionError(done.stderr)
+        report = json.loads(done.stdout)
+        rules = [f["rule"] for f in report.get("findings", [])]
+        if (done.returncode == FOUND) != bool(rules) or report["found"] != len(rules):
+            self.bad.append(f"{snapshot}: status {done.returncode}, {report['found']} found")
+        return rules
+
+    def case(self, rule, target, fires, silent):
+        for (network, *options), expected in ((silent, False), (fires, True)):
+            what = f"{target} {rule}: {network.__name__} {options}"
+            try:
+                rules = self.found(self.snapshot(network, *options), target)
+            except AssertionError as error:
+                self.bad.append(f"{what}: {error}")
+                continue
+            if (rule in rules) != expected:
+                self.bad.append(f"{what}: {sorted(set(rules))}, expected "
+                                f"{'it' if expected else 'it not'}")
+
+    def mended(self, rule, target, network, backend, *sets):
+        """The patch of a rule that knows one silences the rule."""
+        patch = self.folder / "patch.yaml"
+        patch.unlink(missing_ok=True)
+        self.found(self.snapshot(network, backend, *sets), target, "--fix", "-o", patch)
+        mends = [r for r in yaml.safe_load(patch.read_text())["rules"]
+                 if r["id"].startswith(f"lint-{rule}-")]
+        only = self.folder / f"only-{target}-{rule}.yaml"
+        only.write_text(yaml.safe_dump({"rules": mends}))
+        if rule in self.found(self.snapshot(network, backend, *sets, policy=only), target):
+            self.bad.append(f"{target} {rule}: fires after its patch")
+
+
+def known_rules():
+    """{(target, rule): row}"""
+    names = [t["target"] for t in json.loads(run("list", "targets", "--json").stdout)["targets"]]
+    pages = {n: json.loads(run("list", "targets", n, "--json").stdout) for n in names}
+    return {(n, row["id"]): row for n, page in pages.items() for row in page["rules"]}
+
+
+def check_cases(suite):
+    """Every rule of every file has a case."""
+    cases = [(rule, *case) for rule, case in CASES.items()] + MORE
+    rules = known_rules()
+    for rule, target, fires, silent in cases:
+        suite.case(rule, target, fires, silent)
+        if rules[target, rule]["fix"]:
+            try:
+                suite.mended(rule, target, *fires)
+            except (AssertionError, OSError) as error:
+                suite.bad.append(f"{target} {rule}: patch: {error}")
+    tried = {rules[target, rule]["at"] for rule, target, *_ in cases}
+    suite.bad += [f"{row['at']}: rule {row['id']} has no case"
+                  for row in rules.values() if row["at"] not in tried]
+    return len(cases)
+
+
+def check_sarif(suite):
+    file = suite.folder / "found.sarif"
+    rules = suite.found(suite.snapshot(conv, TENSORRT), "ort", "--sarif", file)
+    tree = json.loads(file.read_text())
+    jsonschema.validate(tree, SARIF)
+    made = tree["runs"][0]
+    names = [r["id"] for r in made["tool"]["driver"]["rules"]]
+    if [r["ruleId"] for r in made["results"]] != rules or \
+            any(names[r["ruleIndex"]] != r["ruleId"] for r in made["results"]):
+        suite.bad.append(f"{file.name}: {made['results']}, expected {rules}")
+
+
+BAD = [  # text of a target, part of the message
+    ("name: x", "key 'title' is missing"),
+    ("name: x\ntitle: t\nrulez: []", "unknown key 'rulez', did you mean 'rules'"),
+    ("name: x\ntitle: t\nrules:\n- {id: r, why: w, source: s, remedy: m, when: [padz]}",
+     ":4: rule r: when: 'padz' is no predicate, expected one of `qg list predicates`, did you "
+     "mean 'pads'"),
+    ("name: x\ntitle: t\nrules:\n- {id: r, why: w, source: s, remedy: m, when: [rounds]}",
+     "'rounds' is about an endpoint, expected at: endpoint"),
+    ("name: x\ntitle: t\nrules:\n- {id: r, why: w, source: s, remedy: m, when: [rank]}",
+     "'rank' alone, expected {rank: number}"),
+    ("name: x\ntitle: t\nrules:\n- {id: r, why: w, source: s, remedy: m, when: [{pads: 1}]}",
+     "'pads' with an argument, expected the word alone"),
+    ("name: x\ntitle: t\nrules:\n- {id: r, why: w, source: s, remedy: m, when: []}",
+     "expected a list of conditions"),
+    ("name: x\ntitle: t\nrules:\n- {id: r, why: w, source: s, remedy: m, when: [pads], "
+     "fix: {set: {bits: 7}}}", "no slot, expected one"),
+    ("name: x\ntitle: t\nrules:\n- {id: r, why: w, source: s, remedy: m, when: [pads], "
+     "fix: {slot: weight, set: {bitz: 7}}}", "bitz"),
+    ("name: x\ntitle: t\nrules:\n- {id: r, why: w, source: s, when: [pads]}",
+     "key 'remedy' is missing"),
+    ("name: x\ntitle: t\nrules:\n- {id: r, source: s, remedy: m, when: [pads]}",
+     "key 'why' is missing"),
+    ("name: x\ntitle: t\nkernels:\n- {id: k, why: w, source: s, match: {op: Convv}}",
+     "did you mean 'Conv'"),
+    ("name: x\ntitle: t\nkernels:\n- {id: k, why: w, source: s, match: {op: Conv}, "
+     "carries: yes}", "carries: yes, expected as: moves"),
+    ("name: x\ntitle: t\nkernels:\n- {id: k, why: w, source: s, match: {op: Conv}}\n"
+     "- {id: k, why: w, source: s, match: {op: Conv}}", "id 'k' is used twice"),
+    ("name: x\ntitle: t\nextends: common\n-rules: [nothing]", "there is no id 'nothing'"),
+    ("name: x\ntitle: t\nextends: common\n-kernels: [nothing]", "there is no id 'nothing'"),
+    ("name: x\ntitle: t\nrules:\n- {id: r, why: w, source: s, remedy: m, level: fatal, "
+     "when: [pads]}", "expected error, warning or note"),
+]
+
+
+def check_refusals(suite):
+    snapshot, file = suite.snapshot(conv, TENSORRT), suite.folder / "bad.yaml"
+    for text, message in BAD:
+        file.write_text(text + "\n")
+        done = run("lint", snapshot, "--target", file, expect=FAILED)
+        if message not in done.stderr or f"{file}:" not in done.stderr:
+            suite.bad.append(f"{text!r}: {done.stderr.strip()}, expected {message!r}")
+    for words, status in ((("--target", "trtt"), FAILED), ((), USAGE),
+                          (("--target", "trt", "-o", file), USAGE)):
+        run("lint", snapshot, *words, expect=status)
+    model = suite.folder / "float.onnx"
+    conv(model)
+    said = run("lint", model, "--target", "trt", expect=FAILED).stderr
+    if "the model is not quantized" not in said:
+        suite.bad.append(f"a float model: {said}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Suite(folder)
+        cases = check_cases(suite)
+        check_sarif(suite)
+        check_refusals(suite)
+        print(*suite.bad, sep="\n")
+        print(f"{cases} cases, {len(suite.made)} snapshots, {len(BAD)} wrong files, "
+              f"{len(suite.bad)} failures")
+    return len(suite.bad) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
