@@ -280,9 +280,10 @@ static qg_status compile_deconv(qg_compile *c, qg_kernel **out)
 
 /* --- gradients ------------------------------------------------------------------- */
 
-/* The windows of one group of one sample as columns: row (channel, place in the kernel),
- * column the window.  The windows lie on `image`, one per place of `windows`: for Conv
- * the image is x and the windows are y, for ConvTranspose the other way round. */
+/* The windows of one group of one sample as columns: row (channel, place in the
+ * kernel), column the window.  The windows lie on `image`, one per place of `windows`:
+ * for Conv the image is x and the windows are y, for ConvTranspose the other way
+ * round. */
 typedef struct columns {
     const qg_conv_problem *p;
     int64_t channels;                      /* of a group of the image */

@@ -188,8 +188,14 @@ static qg_status layer_backward(const qg_backward *b, bool centred)
     return qg_in(k, 2) && b->in[2] ? qg_backward_sum(b, b->out[0], 1, b->in[2]) : QG_OK;
 }
 
-static qg_status backward_layer(const qg_backward *b) { return layer_backward(b, true); }
-static qg_status backward_root(const qg_backward *b) { return layer_backward(b, false); }
+static qg_status backward_layer(const qg_backward *b)
+{
+    return layer_backward(b, true);
+}
+static qg_status backward_root(const qg_backward *b)
+{
+    return layer_backward(b, false);
+}
 #define backward_lp  NULL
 #define backward_lrn NULL
 #define backward_mvn NULL

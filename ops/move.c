@@ -421,8 +421,7 @@ static qg_status reverse_run(const qg_call *k)
         .min_out = 1, .max_out = 1, .in_roles = roles, .traits = MOVES | (t),          \
         .param_size = sizeof(par##_param), .prepare = par##_prepare,                   \
         .infer = id##_infer, .run = id##_run, .compile = compiled,                     \
-        .lower = qg_lower_move,                                                        \
-        .backward = qg_backward_move                                                   \
+        .lower = qg_lower_move, .backward = qg_backward_move                           \
     }
 
 /* clang-format off */

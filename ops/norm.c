@@ -330,8 +330,8 @@ static channel_sums channel_of(const qg_backward *b, block size, int64_t c, doub
         for (int64_t i = 0; i < size.space; i++) {
             const int64_t at = (n * size.channels + c) * size.space + i;
             s.g += (double)b->out[0]->f32[at];
-            s.along += (double)b->out[0]->f32[at] *
-                       ((double)b->call->in[0]->f32[at] - mean);
+            s.along +=
+                (double)b->out[0]->f32[at] * ((double)b->call->in[0]->f32[at] - mean);
         }
     return s;
 }
@@ -343,7 +343,8 @@ static qg_status backward_batch(const qg_backward *b)
     const norm_param *p = k->param;
     const block size = block_of(k->in[0]);
     if (p->training)
-        return qg_run_fail(k, QG_EUNSUPPORTED, "gradient with training_mode, expected 0");
+        return qg_run_fail(k, QG_EUNSUPPORTED,
+                           "gradient with training_mode, expected 0");
     for (int64_t c = 0; c < size.channels; c++) {
         const double mean = (double)k->in[3]->f32[c], scale = (double)k->in[1]->f32[c];
         const double variance = (double)k->in[4]->f32[c] + (double)p->epsilon;
@@ -379,7 +380,8 @@ static qg_status backward_rows(const qg_backward *b, int64_t each, int64_t share
         const float *x = k->in[0]->f32 + r * row, *g = b->out[0]->f32 + r * row;
         const moments m = moments_of(x, 1, 0, row);
         const qg_normal_row normal = { x, h, m.mean,
-                                       1 / sqrt(m.variance + (double)p->epsilon), true };
+                                       1 / sqrt(m.variance + (double)p->epsilon),
+                                       true };
         for (int64_t i = 0; i < row; i++) {
             const int64_t c = (r * each + i / size.space) % size.channels / shared;
             h[i] = (double)g[i] * (double)k->in[1]->f32[c];

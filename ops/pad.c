@@ -265,7 +265,8 @@ static qg_status lower_pad(qg_lower *l)
     return QG_OK;
 }
 
-/* Until 10 the value is an attribute, which would count as the position of an element. */
+/* Until 10 the value is an attribute, which would count as the position of an
+ * element. */
 #define ROW(first, last, least, most)                                                  \
     {                                                                                  \
         .name = "Pad", .since = first, .until = last, .min_in = least, .max_in = most, \

@@ -621,7 +621,7 @@ static qg_status lower_mean(qg_lower *l)
     { .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = inputs,      \
       .min_out = 1, .max_out = 1, .in_roles = "ds", .traits = QG_OP_PURE | (bits),     \
       .param_size = sizeof(reduce_param), .prepare = prepare, .infer = id##_infer,     \
-      .run = id##_run, .compile = compiled, .lower = lowered,                           \
+      .run = id##_run, .compile = compiled, .lower = lowered,                          \
       .backward = id##_backward }
 #define SIGNED(onnx, input, id, bits) \
     ROW(onnx, 1, input - 1, 1, id, bits, NULL, NULL),                                  \

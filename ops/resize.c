@@ -612,8 +612,7 @@ static const qg_attr nearest[] = {
         .param_size = sizeof(resize_param), .prepare = prepare_##kind,                 \
         .infer = infer_resize, .run = run_resize, .compile = compile_resize,           \
         .lower = lower_resize, .nearest = (choices) ? nearest : NULL,                  \
-        .n_nearest = (choices),                                                        \
-        .backward = backward_resize                                                    \
+        .n_nearest = (choices), .backward = backward_resize                            \
     }
 /* clang-format off */
 const qg_op qg_ops_resize[] = {

@@ -184,9 +184,8 @@ static qg_status backward(const qg_backward *b, bool log)
         for (int64_t i = first, n = 0; n < a.middle; n++, i += a.inner)
             sum += (double)g[i] * (log ? 1 : (double)y[i]);
         for (int64_t i = first, n = 0; n < a.middle; n++, i += a.inner)
-            b->in[0]->f32[i] =
-                (float)(log ? (double)g[i] - exp((double)y[i]) * sum
-                            : (double)y[i] * ((double)g[i] - sum));
+            b->in[0]->f32[i] = (float)(log ? (double)g[i] - exp((double)y[i]) * sum
+                                           : (double)y[i] * ((double)g[i] - sum));
     }
     return QG_OK;
 }

@@ -489,7 +489,8 @@ SLOPE(neg,          -1)
 SLOPE(shrink,       x < -a || x > a)
 /* clang-format on */
 
-/* A limit gets the gradients of what it replaces; where both limits cross, high does. */
+/* A limit gets the gradients of what it replaces; where both limits cross, high
+ * does. */
 static qg_status clip_backward(const qg_backward *b)
 {
     const clip_param *p = b->call->param;
@@ -527,8 +528,7 @@ static qg_status clip_backward(const qg_backward *b)
         .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .in_roles = "d", .traits = (t), .infer = id##_infer,             \
         .run = id##_run, .in_place = 1, .lower = lowered, .element = unary_element,    \
-        .compile = qg_compile_elements,                                                \
-        .backward = id##_backward                                                      \
+        .compile = qg_compile_elements, .backward = id##_backward                      \
     }
 #define ROWA(onnx, opset, id, prep, t) ROWAL(onnx, opset, id, prep, t, qg_lower_table)
 #define ROWAL(onnx, opset, id, prep, t, lowered)                                       \
@@ -546,8 +546,7 @@ static qg_status clip_backward(const qg_backward *b)
         .min_out = 1, .max_out = 1, .in_roles = "dpp", .traits = ACT | MONO,           \
         .param_size = sizeof(clip_param), .prepare = clip_prepare,                     \
         .infer = clip_infer, .run = clip_run, .in_place = 1, .clamp = clip_clamp,      \
-        .element = unary_element, .lower = lower_clamp,                                \
-        .backward = clip_backward                                                      \
+        .element = unary_element, .lower = lower_clamp, .backward = clip_backward      \
     }
 
 /* clang-format off */

@@ -28,6 +28,7 @@
  * Linear. */
 #include <assert.h>
 
+#include "engine/ir/opaque.h"
 #include "engine/pass/rules.h"
 #include "passes/passes.h"
 
@@ -63,11 +64,12 @@ struct work {
     const qg_backend *b;
     behaviours how;
     enum mode mode;
-    bool paths;           /* a path counts only when it reaches an end */
-    const qg_node **from; /* [nodes] the compute node that reaches it; NULL: none */
-    uint8_t *leads;       /* [nodes] 1: a path from here reaches an end */
-    uint8_t *shape;       /* [nodes] 1: all outputs are read as shapes or indices */
-    uint8_t *index;       /* [nodes] 1: an index or a shape flows into it */
+    bool paths;             /* a path counts only when it reaches an end */
+    const qg_node **from;   /* [nodes] the compute node that reaches it; NULL: none */
+    uint8_t *leads;         /* [nodes] 1: a path from here reaches an end */
+    uint8_t *shape;         /* [nodes] 1: all outputs are read as shapes or indices */
+    uint8_t *index;         /* [nodes] 1: an index or a shape flows into it */
+    const qg_node **opaque; /* [nodes] because of which it cannot be executed */
 };
 
 /* --- which way data flows --- */
@@ -359,6 +361,13 @@ static enum qg_platform decide(work *w, const qg_node *n, const char **reason)
         *reason = "its outputs are used as shapes or indices";
         return QG_PLATFORM_SOI;
     }
+    if (w->opaque[n->id]) {
+        const qg_node *p = w->opaque[n->id];
+        *reason = qg_arena_printf(a, "node %s (%s.%s) of an unknown domain %s", p->name,
+                                  p->op->domain, p->op->name,
+                                  p == n ? "is never quantized" : "feeds it");
+        return QG_PLATFORM_FP32;
+    }
     if (!qg_backend_quantizes(w->b, n->op)) {
         *reason =
             qg_arena_printf(a, "%s does not quantize %s", w->b->name, n->op->name);
@@ -597,8 +606,10 @@ static qg_status prepare(work *w)
     w->leads = QG_NEWN(g->arena, g->node.n, uint8_t);
     w->index = QG_NEWN(g->arena, g->node.n, uint8_t);
     w->shape = QG_NEWN(g->arena, g->node.n, uint8_t);
-    if (!w->from || !w->leads || !w->index || !w->shape)
+    w->opaque = QG_NEWN(g->arena, g->node.n, const qg_node *);
+    if (!w->from || !w->leads || !w->index || !w->shape || !w->opaque)
         return qg_nomem(w->env->ctx);
+    qg_opaque_spread(g, w->opaque);
     if (w->mode == CONNECTED) {
         QG_TRY(tie(w));
     } else {

@@ -44,8 +44,8 @@ typedef struct cli_arguments {
     const char *scheme, *variant, *range, *rounding, *scale, *offset;
     size_t bits, exponent_bits, block, raise_to;
     int axis; /* INT_MIN: not given */
-    const char *format, *weights, *placement, *float_type, *version, *names, *report,
-        *model;
+    const char *format, *weights, *placement, *float_type, *version, *names, *analysis,
+        *report, *model;
     const char *stats, *slice, *channels;
     const char *select, *against, *between, *from, *method, *block_name, *rate;
     size_t seed, steps, max_mem, max_nodes, max_ratio;
@@ -95,7 +95,7 @@ typedef struct cli_option {
     X(METHOD) X(STEPS) X(RATE) X(BLOCK_NAME)                                   \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
-    X(FORMAT_VERSION) X(NAMES)                                                 \
+    X(FORMAT_VERSION) X(NAMES) X(ANALYSIS)                                      \
     X(MODEL) X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)   \
     X(MAX_RATIO) X(HELP)
 /* clang-format on */

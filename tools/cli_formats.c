@@ -12,6 +12,7 @@ qg_status cli_export(const cli_call *c, qg_model *m, qg_report **r)
     o.float_type = a->float_type;
     o.version = a->version;
     o.names = a->names;
+    o.analysis = a->analysis;
     o.quirks = a->quirks;
     o.strict = a->strict;
     o.report = a->report;

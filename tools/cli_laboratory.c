@@ -99,7 +99,7 @@ static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
         (void)read_budget(a->rate, &o.rate); /* checked below */
     qg_status s = qg_model_tune(m, &o, r);
     const qg_cell *changed = s == QG_OK ? qg_report_fact(*r, "changed") : NULL;
-    return changed && changed->number != 0 ? qg_model_save(m, a->output) : s;
+    return changed && changed->number != 0 ? cli_save(c, m) : s;
 }
 
 int cli_tune(const cli_call *c)
@@ -108,7 +108,7 @@ int cli_tune(const cli_call *c)
     double rate = 1;
     if (a->rate && !(read_budget(a->rate, &rate) && rate > 0))
         return cli_usage(c->verb, "--lr: '%s', expected a number above 0", a->rate);
-    const char *fault = cli_snapshot_fault(a->output);
+    const char *fault = cli_save_fault(c);
     if (fault)
         return cli_refuse_output(c, fault);
     return cli_ask(c, a->file.at[0], ask_tune);

@@ -367,7 +367,7 @@ const cli_verb cli_verbs[] = {
       .summary = "write a snapshot in the format of another tool",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(FLOAT),
-               TAKES(FORMAT_VERSION), TAKES(NAMES), TAKES(QUIRKS),
+               TAKES(FORMAT_VERSION), TAKES(NAMES), TAKES(ANALYSIS), TAKES(QUIRKS),
                TAKES(STRICT), TAKES(REPORT), NEEDS(FILE) },
       .about = "Reports, per endpoint, the quantization details that the format\n"
                "cannot represent.",
@@ -476,7 +476,7 @@ const cli_verb cli_verbs[] = {
       FILES(ANY_MODEL, 1, 1),
       .use = { TAKES(DATA), RUNS, NEEDS(BETWEEN), TAKES(SEED), NEEDS(ARRAY) },
       .about = "Makes --samples samples, 8 by default, from random codes, or from\n"
-               "those of --data.  For networks with one input.\n"
+               "those of --data.  -o: .npz for networks with several inputs.\n"
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg probe snapshot --between tflite-reference,tflite-xnnpack -o x.npy",
       .run = cli_probe },

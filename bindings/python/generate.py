@@ -136,7 +136,7 @@ def function(library, index, verb):
 
 
 HEAD = '''"""The verbs of the command `qg` (made by generate.py from its tables)."""
-# ruff: noqa: A001, A002, D205, D400, D415, E501, PLR0913
+# ruff: noqa
 from __future__ import annotations
 
 from typing import Any, Literal

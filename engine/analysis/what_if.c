@@ -183,11 +183,14 @@ static qg_status ask_round(asking *a, double *error)
 
 static qg_status plan_base(const qg_study *s, bool rounds, qg_plan **out)
 {
-    qg_plan_options o = { .mode = rounds ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
-                          .quant = s->quant,
-                          .input = s->feed->shape,
-                          .reference = s->work->reference_kernels,
-                          .keep_all = rounds == s->rounding_base };
+    qg_plan_options o = {
+        .mode = rounds ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
+        .quant = s->quant,
+        .input = s->feed->shape,
+        .reference = s->work->reference_kernels,
+        .keep_all = rounds == s->rounding_base,
+        .learned = true /* as the questions, which share its constants */
+    };
     return qg_plan_new(s->ctx, s->graph, &o, out);
 }
 

@@ -211,9 +211,11 @@ typedef struct qg_format_options {
                              * "float32", or "auto": the former where the runtime of the
                              * placement has kernels; NULL: auto */
     const char *version;    /* of the format: "1.0.0"; NULL: the format's default */
-    const char *names;  /* ncnn-table: the .param file whose layers the table is for;
+    const char *names;    /* ncnn-table: the .param file whose layers the table is for;
                              * NULL: the names of the nodes */
-    const char *quirks; /* of `qg list quirks`, with commas between: "ppq" writes
+    const char *analysis; /* model-explorer: a report of `qg analyse --json`, whose
+                             * errors it shows; NULL: none */
+    const char *quirks;   /* of `qg list quirks`, with commas between: "ppq" writes
                              * what PPQ's exporter writes; NULL: none */
 } qg_format_options;
 QG_API void qg_format_options_init(qg_format_options *o, size_t size);
@@ -414,7 +416,7 @@ QG_NODISCARD QG_API qg_status qg_model_diverge(qg_model *m, const qg_diverge_opt
 /* Which profiles explain `dump`, a trace of a device: every step of every profile's
  * program on the device's own inputs.  Facts: samples, values, verdict (a profile, or
  * "not told apart"), not_told_apart, nearest, rows_taken; tables operators (operator,
- * nodes, elements, ties of the first sample, verdict, explaining, profiles), profiles
+ * nodes, elements, ties, verdict, explaining, profiles), profiles
  * (profile, values, of, share, first_other, why).  yaml (may be NULL): a file for the
  * composed profile, which extends the nearest one. */
 QG_NODISCARD QG_API qg_status qg_model_fit(qg_model *m, const qg_diverge_options *o,
@@ -436,8 +438,8 @@ typedef struct qg_probe_options {
 QG_API void qg_probe_options_init(qg_probe_options *o, size_t size);
 
 /* Searches samples on which two profiles compute different codes, at as many values as
- * possible, each on the first profile's inputs, and writes them to `path` (.npy).  For
- * networks with one input.  Facts: between, samples, values, told_apart; table nodes:
+ * possible, each on the first profile's inputs, and writes them to `path`: .npy for one
+ * input, or .npz with an array per input.  Facts: between, samples, values, told_apart; table nodes:
  * node, value, elements and samples that differ.  A function of model, options and
  * seed alone. */
 QG_NODISCARD QG_API qg_status qg_model_probe(qg_model *m, const qg_probe_options *o,
@@ -479,11 +481,12 @@ typedef struct qg_tune_options {
 QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
 
 /* Blocks of the network learn to give the outputs of the float network, on unlabelled
- * samples: weights, biases, step sizes, or how weights are rounded.  What may not change
- * does not: groups keep one scale, powers of two stay.  A quarter of the samples judges;
- * a block that is no better there stays as it was, and the model as a whole, too.
- * Facts: method, samples, judged_on, metric, before, after, kept, changed; table blocks:
- * block, nodes, before, after, verdict.  A function of model, samples, options alone. */
+ * samples: weights, biases, step sizes, or how weights are rounded.  What may not
+ * change does not: groups keep one scale, powers of two stay.  A quarter of the samples
+ * judges; a block that is no better there stays as it was, and the model as a whole,
+ * too. Facts: method, samples, judged_on, metric, before, after, kept, changed; table
+ * blocks: block, nodes, before, after, verdict.  A function of model, samples, options
+ * alone. */
 QG_NODISCARD QG_API qg_status qg_model_tune(qg_model *m, const qg_tune_options *o,
                                             qg_report **report);
 

@@ -355,6 +355,7 @@ static qg_status run_samples(calibration *c)
                           .quant = in->quant,
                           .input = in->feed->shape,
                           .watch = nodes,
+                          .executable = true,
                           .reference = in->reference };
     QG_TRY(qg_plan_new(c->ctx, in->graph, &o, &plan));
     (void)pthread_mutex_init(&c->lock, NULL);

@@ -154,6 +154,7 @@ static qg_status prepare(qg_ctx *ctx, run *r)
     qg_plan_options o = { .mode = QG_MODE_FLOAT,
                           .input = c->feed->shape,
                           .watch = r->watch,
+                          .executable = true,
                           .reference = c->reference };
     QG_TRY(qg_plan_new(ctx, g, &o, &r->plan));
     return qg_collector_open(ctx, c->stats, &r->collector);

@@ -45,6 +45,7 @@ enum qg_added_kind {
     QG_ADDED_OBSERVER,  /* calib/observer.h, qg_observer */
     QG_ADDED_QUANTIZER, /* quant/round.h, qg_quantizer */
     QG_ADDED_CONFIG,    /* config/search.h, qg_config_text */
+    QG_ADDED_OPAQUE,    /* ir/opaque.h, qg_op: not by the host, by files */
     QG_NADDED
 };
 typedef struct qg_added qg_added;

@@ -7,13 +7,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/core/num.h"
 #include "engine/core/vec.h"
 
 static qg_status refuse(qg_ctx *ctx, const char *doing, const char *path,
@@ -112,6 +115,41 @@ static void *get(const qg_ctx *ctx, size_t size)
  * with this id. */
 enum { TEMPORARY_TRIES = 1000, TEMPORARY_ROOM = 48 };
 
+/* Whether it is the name of a temporary whose process has ended. */
+static bool is_leftover(const char *name)
+{
+    int64_t process;
+    size_t n = strlen(name), digits;
+    if (n < 12 || memcmp(name, ".qg-", 4) != 0 || strcmp(name + n - 4, ".tmp") != 0)
+        return false;
+    digits = strspn(name + 4, "0123456789");
+    return name[4 + digits] == '-' && qg_num_parse_i64(name + 4, digits, &process) &&
+           process > 0 && process <= INT32_MAX && kill((pid_t)process, 0) != 0 &&
+           errno == ESRCH;
+}
+
+/* Temporaries of killed writers in the folder of `path`, whose end has room for a name.
+ * A process that is not visible here (another container) still holds the lock on its
+ * own.  Failures are harmless. */
+static void remove_leftovers(char *path, size_t folder)
+{
+    path[folder] = '\0';
+    DIR *d = opendir(folder ? path : ".");
+    for (struct dirent *e; d && (e = readdir(d));) {
+        size_t n = strlen(e->d_name);
+        if (n >= TEMPORARY_ROOM || !is_leftover(e->d_name))
+            continue;
+        memcpy(path + folder, e->d_name, n + 1);
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            (void)unlink(path);
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    if (d)
+        (void)closedir(d);
+}
+
 /* A new file in the folder of `path`: rename is atomic only within one file system.
  * Its name does not contain that of the target, which may be as long as names can be,
  * and its mode is the one that umask leaves.  Returns -1 and errno on failure. */
@@ -122,10 +160,13 @@ static int open_temporary(const char *path, char *temporary)
     for (const char *p = path + folder; *p; p++)
         sum = (sum ^ (unsigned char)*p) * 16777619U;
     memcpy(temporary, path, folder);
+    remove_leftovers(temporary, folder);
     for (int k = 0; k < TEMPORARY_TRIES; k++) {
         (void)snprintf(temporary + folder, TEMPORARY_ROOM, ".qg-%ld-%08x-%d.tmp",
                        (long)getpid(), (unsigned)sum, k);
         int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0)
+            (void)flock(fd, LOCK_EX | LOCK_NB); /* free when the process is gone */
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
@@ -221,7 +262,36 @@ static qg_status close_stream(qg_writer *w)
                             w->why > 0 ? strerror(w->why) : "an earlier write failed");
 }
 
-/* The target is touched here alone, when everything else has succeeded. */
+qg_status qg_path_sync(qg_ctx *ctx, const char *doing, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL || errno == EROFS);
+    qg_status s = ok ? QG_OK : refuse(ctx, doing, path, strerror(errno));
+    if (fd >= 0)
+        (void)close(fd);
+    return s;
+}
+
+/* The folder of the target, in the place of the temporary's name, which is spent. */
+static qg_status sync_folder(const qg_writer *w)
+{
+    size_t n = (size_t)(qg_path_base(w->target) - w->target);
+    memcpy(w->temporary, n ? w->target : ".", n ? n : 1);
+    w->temporary[n ? n : 1] = '\0';
+    qg_status s = qg_path_sync(w->ctx, "write", w->temporary);
+    *w->temporary = '\0';
+    return s;
+}
+
+static bool same_folder(const qg_writer *a, const qg_writer *b)
+{
+    size_t n = (size_t)(qg_path_base(a->target) - a->target);
+    size_t k = (size_t)(qg_path_base(b->target) - b->target);
+    return n == k && memcmp(a->target, b->target, n) == 0;
+}
+
+/* The target is touched here alone, when everything else has succeeded: what a rename
+ * puts in place is on the disk by then. */
 static qg_status put_in_place(qg_writer *w)
 {
     struct stat st;
@@ -238,8 +308,13 @@ qg_status qg_writers_commit(qg_writer *const *w, size_t n)
     size_t placed = 0;
     for (size_t i = 0; i < n && s == QG_OK; i++)
         s = close_stream(w[i]);
+    for (size_t i = 0; i < n && s == QG_OK; i++)
+        s = qg_path_sync(w[i]->ctx, "write", w[i]->temporary);
     for (; placed < n && s == QG_OK; placed += s == QG_OK)
         s = put_in_place(w[placed]);
+    for (size_t i = 0; i < n && s == QG_OK; i++)
+        if (i == 0 || !same_folder(w[i - 1], w[i]))
+            s = sync_folder(w[i]);
     for (size_t i = 0; i < placed && s != QG_OK; i++)
         if (w[i]->fresh)
             (void)unlink(w[i]->target);
@@ -294,6 +369,17 @@ bool qg_is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* The folder that holds the one of that name; part is as before afterwards. */
+static qg_status sync_above(qg_ctx *ctx, char *part)
+{
+    char *name = part + (qg_path_base(part) - part);
+    char first = *name;
+    *name = '\0';
+    qg_status s = qg_path_sync(ctx, "make directory", *part ? part : ".");
+    *name = first;
+    return s;
+}
+
 /* As mkdir -p: each prefix that ends before a '/' is created in turn, existing ones are
  * accepted. */
 qg_status qg_directory_make(qg_ctx *ctx, const char *path)
@@ -308,8 +394,11 @@ qg_status qg_directory_make(qg_ctx *ctx, const char *path)
             continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+        bool made = mkdir(part, 0777) == 0;
+        if (!made && errno != EEXIST)
             s = refuse(ctx, "make directory", part, strerror(errno));
+        else if (made)
+            s = sync_above(ctx, part);
     }
     drop(ctx, part);
     if (s == QG_OK && !qg_is_directory(path))

@@ -60,7 +60,8 @@ typedef struct qg_writer {
 
 /* Makes the temporary in the target's folder, since rename is atomic within one file
  * system only; its mode is the one
- * that umask leaves.  On failure nothing was made.  An existing target that
+ * that umask leaves.  Temporaries there whose process was killed are removed.  On
+ * failure nothing was made.  An existing target that
  * is not a regular file is refused (QG_EIO): renaming would replace /dev/null.
  *
  *     qg_writer w;
@@ -68,9 +69,12 @@ typedef struct qg_writer {
  *     fprintf(w.stream, ...);                  // unchecked: commit finds out
  *     return qg_writer_commit(&w); */
 QG_NODISCARD qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out);
-/* Flushes, closes and renames.  QG_EIO also for any write since open that failed:
- * callers of fprintf need no checks.  On failure the old target is untouched and the
- * temporary removed.  Either way w is spent; only qg_writer_abandon may follow. */
+/* Flushes, syncs, closes and renames, then syncs the folder: after a crash or a loss of
+ * power the target is the old file or the new one, and after the return the new one.
+ * QG_EIO also for any write since open that failed: callers of fprintf need no checks.
+ * On failure the old target is untouched and the temporary removed, unless it is the
+ * folder that cannot be synced: then an old target is replaced already.  Either way w
+ * is spent; only qg_writer_abandon may follow. */
 QG_NODISCARD qg_status qg_writer_commit(qg_writer *w);
 /* Files that belong together, in this order: all are complete before the first is put
  * in place.  On failure those that are new are removed again. */
@@ -106,7 +110,12 @@ QG_NODISCARD qg_status qg_memory_open(qg_ctx *ctx, qg_memory_file *out);
 QG_NODISCARD qg_status qg_memory_close(qg_memory_file *f, qg_status s);
 void qg_memory_free(qg_memory_file *f); /* safe after a failed close, and twice */
 
-/* Makes the directory and its parents; an existing directory is fine.
+/* What was written to a file, or the names in a folder, is on the disk afterwards.  A
+ * file system that cannot sync (EINVAL, EROFS) is no failure, others are QG_EIO. */
+QG_NODISCARD qg_status qg_path_sync(qg_ctx *ctx, const char *doing, const char *path);
+
+/* Makes the directory and its parents, and syncs the folders above those that are new;
+ * an existing directory is fine.
  * Mode 0755.  On failure (QG_EIO) parents that were made remain. */
 QG_NODISCARD qg_status qg_directory_make(qg_ctx *ctx, const char *path);
 /* False when the path does not exist or cannot be examined. */

@@ -24,16 +24,6 @@ static qg_status refuse(const qg_folder *f, const char *path)
     return qg_fail(f->ctx, QG_EIO, "write folder: %s: %s", path, strerror(errno));
 }
 
-static qg_status sync_path(const qg_folder *f, const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL || errno == EROFS);
-    qg_status s = ok ? QG_OK : refuse(f, path);
-    if (fd >= 0)
-        (void)close(fd);
-    return s;
-}
-
 /* --- work folders --- */
 
 static bool is_work_name(const char *name)
@@ -184,9 +174,9 @@ static qg_status sync_files(const qg_folder *f)
     QG_TRY(qg_directory_list(f->ctx, f->arena, f->work, &name, &n));
     for (size_t i = 0; i < n; i++) {
         const char *path = qg_path_join(f->arena, f->work, name[i]);
-        QG_TRY(path ? sync_path(f, path) : qg_nomem(f->ctx));
+        QG_TRY(path ? qg_path_sync(f->ctx, "write folder", path) : qg_nomem(f->ctx));
     }
-    return sync_path(f, f->work);
+    return qg_path_sync(f->ctx, "write folder", f->work);
 }
 
 /* Whether the process stands in the target or below it: an exchange would leave it in
@@ -217,7 +207,7 @@ static qg_status keep_others(const qg_folder *f, const char *const *own, size_t 
             return qg_nomem(f->ctx);
         *all = linkat(AT_FDCWD, from, AT_FDCWD, to, 0) == 0;
     }
-    return sync_path(f, f->work);
+    return qg_path_sync(f->ctx, "write folder", f->work);
 }
 
 static bool exchange(const qg_folder *f)
@@ -245,7 +235,7 @@ static qg_status replace_files(const qg_folder *f, const char *const *own, size_
             return refuse(f, to);
         (void)unlink(to);
     }
-    return sync_path(f, f->target);
+    return qg_path_sync(f->ctx, "write folder", f->target);
 }
 
 static qg_status put_in_place(qg_folder *f, const char *const *own, size_t n)
@@ -255,7 +245,7 @@ static qg_status put_in_place(qg_folder *f, const char *const *own, size_t n)
     if (!f->known && rename(f->work, f->target) == 0) {
         (void)close(f->lock);
         f->lock = -1; /* the work folder is the target now */
-        return sync_path(f, f->parent);
+        return qg_path_sync(f->ctx, "write folder", f->parent);
     }
     if (!f->known && errno != EEXIST && errno != ENOTEMPTY)
         return refuse(f, f->target); /* else another writer was faster */
@@ -263,7 +253,7 @@ static qg_status put_in_place(qg_folder *f, const char *const *own, size_t n)
         QG_TRY(keep_others(f, own, n, &all));
     if (!all || !exchange(f))
         return replace_files(f, own, n);
-    return sync_path(f, f->parent);
+    return qg_path_sync(f->ctx, "write folder", f->parent);
 }
 
 qg_status qg_folder_commit(qg_folder *f, const char *const *own, size_t n)

@@ -258,6 +258,11 @@ static qg_status check_type(qg_ctx *ctx, const qg_json *v, enum qg_json_type typ
                                           type_names[v->type], type_names[type]);
 }
 
+qg_status qg_json_as_object(qg_ctx *ctx, const qg_json *v)
+{
+    return check_type(ctx, v, QG_JSON_OBJECT);
+}
+
 qg_status qg_json_member(qg_ctx *ctx, const qg_json *object, const char *key,
                          enum qg_json_type type, const qg_json **out)
 {

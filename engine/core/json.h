@@ -119,6 +119,9 @@ QG_NODISCARD qg_status qg_json_parse(qg_ctx *ctx, qg_arena *a,
  * Linear in the members; object is an OBJECT (asserted). */
 const qg_json *qg_json_get(const qg_json *object, const char *key);
 
+/* QG_EPARSE for another type. */
+QG_NODISCARD qg_status qg_json_as_object(qg_ctx *ctx, const qg_json *v);
+
 /* The member, of this type, or QG_EPARSE. */
 QG_NODISCARD qg_status qg_json_member(qg_ctx *ctx, const qg_json *object,
                                       const char *key, enum qg_json_type type,

@@ -25,8 +25,34 @@ const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v)
     return own && !own->constant && own->type.dtype == QG_F32 ? &o->at[own->id] : NULL;
 }
 
+/* The first reader's record, where all readers round the value alike; NULL: they do
+ * not. */
+static const qg_tqc *readers_tqc(const qg_value *v)
+{
+    const qg_tqc *first = NULL;
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_tqc *t = qg_input_tqc(v->use.at[i].node, v->use.at[i].slot);
+        if (!t || !qg_tqc_rounds(t))
+            return NULL;
+        qg_qparam p = qg_tqc_param(t), q = qg_tqc_param(first ? first : t);
+        if (p.n != 1 || q.n != 1 || p.scale[0] != q.scale[0])
+            return NULL;
+        first = first ? first : t;
+    }
+    return v->is_output ? NULL : first;
+}
+
+bool qg_attempt_by_readers(const qg_value *v)
+{
+    const qg_tqc *p = v->def ? qg_producer_tqc(v) : NULL;
+    bool by_producer = p && p->state != QG_TQC_FP32 && p->state != QG_TQC_SOI;
+    return v->def && !by_producer && readers_tqc(v);
+}
+
 const qg_tqc *qg_attempt_tqc(const qg_value *v)
 {
+    if (qg_attempt_by_readers(v))
+        return readers_tqc(v);
     if (v->def)
         return qg_producer_tqc(v);
     for (size_t i = 0; i < v->use.n; i++) {
@@ -343,7 +369,7 @@ static qg_status give_to(qg_attempt *t, const qg_tqc *x, const char *set,
     qg_arena *a = t->how->arena;
     char slot[QG_SLOT_TEXT];
     const qg_value *v = qg_tqc_value(x);
-    bool whole = whole_in(v, qg_tqc_root(x));
+    bool whole = whole_in(v, qg_tqc_root(x)) || qg_attempt_by_readers(v);
     const char *name = qg_draft_quoted(a, whole ? v->name : x->node->name);
     if (!name)
         return qg_nomem(t->how->m->ctx);
@@ -433,6 +459,7 @@ static qg_status quantize(qg_attempt *t, qg_model *out)
                        &config };
     qg_quantize_options_init(&o, sizeof o);
     o.backend = t->draft.name ? added.name : t->draft.base;
+    o.observer = how->observer;
     o.work = qg_feed_again(how->feed, how->work);
     o.work.progress = (qg_progress){ 0 };
     *out = (qg_model){ .ctx = ctx, .path = how->m->path, .sha256 = how->m->sha256 };

@@ -8,7 +8,8 @@
  *               scales: share of the elements that are the device's
  *     score     the sum of the four shares
  *
- * Stored    a value whose producer rounds it, or moves codes of the same group
+ * Stored    a value whose producer rounds it, or moves codes of the same group, or
+ *           whose readers all round it alike
  * Scales    observed scales that the draft does not give are added to it as rules with
  *           observer `fixed`, and the network is quantized again
  *
@@ -29,8 +30,10 @@ typedef struct qg_attempts {
     const qg_workload *work;
     const qg_api_feed *feed;
     const qg_seen_values *seen;
-    const char *name; /* of drafts */
-    qg_arena *arena;  /* of texts of drafts */
+    const char *observer; /* of all activations, where scales do not matter: a cheap
+                           * one; NULL: those of the draft */
+    const char *name;     /* of drafts */
+    qg_arena *arena;      /* of texts of drafts */
 } qg_attempts;
 
 /* What a backend makes of a value. */
@@ -64,7 +67,8 @@ typedef struct qg_attempt {
  * qg_attempt_free also after a failure. */
 QG_NODISCARD qg_status qg_attempt_make(const qg_attempts *how, const qg_draft *d,
                                        qg_attempt *out);
-/* The same without elements and rules of scales: the score lacks a share. */
+/* The same without rules of scales and elements, at the cost of one quantization: the
+ * score lacks a share. */
 QG_NODISCARD qg_status qg_attempt_begin(const qg_attempts *how, const qg_draft *d,
                                         qg_attempt *out);
 void qg_attempt_free(qg_attempt *t); /* also a zeroed one */
@@ -83,9 +87,13 @@ const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v);
  * *counts: the trace tells anything about it. */
 bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts);
 
-/* The record that has the grid of a value: its producer's, or for an input of the
- * network that of its first reader with one; NULL: none. */
+/* The record that has the grid of a value: its producer's, or that of its first reader
+ * for an input of the network and where qg_attempt_by_readers; NULL: none. */
 const qg_tqc *qg_attempt_tqc(const qg_value *v);
+
+/* Whether a float result is rounded by all of its readers alike: then a device stores
+ * it as codes. */
+bool qg_attempt_by_readers(const qg_value *v);
 
 /* Whether the scale of a record is the observed one, and its zero point where it is
  * known.  A coarser observed step, of which few codes were seen, is the same grid; so

@@ -491,7 +491,7 @@ qg_status qg_exact_ties(const qg_device *d, const qg_device_step *s, uint64_t *o
     if (!cut.graph)
         return QG_OK;
     qg_status status =
-        qg_step_try(d, d->ctx, s, &cut, &(qg_step_see){ see_ties, &y, 1 }, &tally);
+        qg_step_try(d, d->ctx, s, &cut, &(qg_step_see){ see_ties, &y, 0 }, &tally);
     qg_graph_free(cut.graph);
     *out = y.seen;
     return status == QG_ENOMEM ? status : QG_OK;

@@ -22,7 +22,7 @@ typedef struct qg_exact {
  * is found when the real values cannot be computed. */
 QG_NODISCARD qg_status qg_exact_study(const qg_device *d, qg_finding *f, qg_exact *out);
 
-/* Elements of the first sample whose real value is half-way between two codes. */
+/* Elements of all samples whose real value is half-way between two codes. */
 QG_NODISCARD qg_status qg_exact_ties(const qg_device *d, const qg_device_step *s,
                                      uint64_t *out);
 

@@ -147,7 +147,7 @@ static qg_status report_profiles(const qg_fit *f, qg_report *r)
 
 /* --- ties --- */
 
-/* Of the first sample: real values half-way between two codes. */
+/* Of all samples: real values half-way between two codes. */
 static qg_status count_ties(qg_fit *f)
 {
     f->ties = QG_NEWN(f->d->arena, f->d->n_step, uint64_t);

@@ -3,6 +3,8 @@
  * Every shipped backend is tried on the network; the one that agrees best with the
  * trace is the base.  Changes that would explain what it does not are tried one by one,
  * and the best is kept, until none explains more. */
+#include <math.h>
+
 #include "engine/device/propose.h"
 #include "engine/device/undecided.h"
 #include "engine/exec/meter.h"
@@ -13,6 +15,9 @@ QG_OPTIONS_INIT(qg_infer_options)
 enum { MOST_CHANGES = 24 };
 /* Fusions of a backend that can silence one value. */
 enum { CHAIN = 4 };
+/* Of the shares of kinds and links: a backend that explains less than the best one by
+ * this much is not the nearest, whatever its scales. */
+#define NEAR 0.2
 /* Scores that differ by less do not tell backends apart. */
 #define SAME_SCORE 1e-9
 
@@ -31,8 +36,8 @@ typedef struct inference {
     qg_trace *trace;
     qg_api_feed feed;
     qg_seen_values seen;
-    qg_attempts how;
-    qg_attempt best; /* how NULL: none so far */
+    qg_attempts how, quick; /* quick: without the backend's observers */
+    qg_attempt best;        /* how NULL: none so far */
     QG_VEC(candidate) candidate;
     size_t changes; /* kept */
     qg_meter meter;
@@ -57,12 +62,12 @@ static void keep_better(inference *f, qg_attempt *t)
     qg_attempt_free(&old);
 }
 
-/* A look at one backend, without its elements. */
+/* A look at one backend's decisions, without its scales. */
 static qg_status look_at(inference *f, candidate *c)
 {
     qg_attempt t = { 0 };
     qg_draft d = { .name = f->how.name, .base = c->name };
-    qg_status s = qg_attempt_begin(&f->how, &d, &t);
+    qg_status s = qg_attempt_begin(&f->quick, &d, &t);
     note(c, &t, false);
     qg_attempt_free(&t);
     return s == QG_OK ? qg_meter_add(&f->meter, f->m->ctx, 1) : s;
@@ -81,18 +86,26 @@ static qg_status try_whole(inference *f, candidate *c)
     return s;
 }
 
-/* The candidate of the best score that was not tried as a whole; NULL: all others are
- * refused, or cannot reach the best even if all their elements were equal. */
+static double share(qg_portion p) { return p.of ? (double)p.part / (double)p.of : 1; }
+
+static double structure(const candidate *c)
+{
+    return c->refusal ? -1 : share(c->kinds) + share(c->links);
+}
+
+/* The next candidate whose decisions are nearly as good as the best ones: scales and
+ * elements tell these apart.  NULL: all of them were tried as a whole. */
 static candidate *next_candidate(inference *f)
 {
-    candidate *next = NULL;
+    double best = 0;
+    for (size_t i = 0; i < f->candidate.n; i++)
+        best = fmax(best, structure(&f->candidate.at[i]));
     for (size_t i = 0; i < f->candidate.n; i++) {
         candidate *c = &f->candidate.at[i];
-        bool hopeless = f->best.how && c->score + 1 < f->best.score - SAME_SCORE;
-        if (!c->whole && !c->refusal && !hopeless && (!next || c->score > next->score))
-            next = c;
+        if (!c->whole && structure(c) >= fmax(best - NEAR, 0))
+            return c;
     }
-    return next;
+    return NULL;
 }
 
 static qg_status list_candidates(inference *f)
@@ -178,9 +191,14 @@ static qg_status pursue(inference *f, const qg_draft_change *c, qg_attempt *t,
         QG_TRY(extend(f, &d, *changes, c, &next));
         d = next;
         ++*changes;
-        QG_TRY(qg_attempt_make(&f->how, &d, t));
+        QG_TRY(qg_attempt_begin(&f->quick, &d, t));
+        if (!t->refusal && explained(t) > explained(&f->best)) {
+            qg_attempt_free(t);
+            *t = (qg_attempt){ 0 };
+            return qg_attempt_make(&f->how, &d, t);
+        }
         bool fusion = c->key == QG_DRAFT_NO_FUSION;
-        if (!fusion || is_better(f, t, &f->best) || *changes >= f->changes + CHAIN)
+        if (!fusion || *changes >= f->changes + CHAIN)
             return QG_OK;
         QG_TRY(next_fusion(t, &c));
         if (!c)
@@ -239,12 +257,16 @@ static qg_status report_candidates(const inference *f, qg_report *r)
                            "backend score kinds links grids elements why", &t));
     for (size_t i = 0; i < f->candidate.n; i++) {
         const candidate *c = &f->candidate.at[i];
-        QG_TRY(qg_table_cells(r, t, qg_cell_text(c->name), qg_cell_number(c->score)));
+        qg_cell none = { 0 };
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(c->name),
+                              c->whole ? qg_cell_number(c->score) : none));
         QG_TRY(qg_table_addf(r, t, "%zu/%zu", c->kinds.part, c->kinds.of));
         QG_TRY(qg_table_addf(r, t, "%zu/%zu", c->links.part, c->links.of));
-        QG_TRY(qg_table_addf(r, t, "%zu/%zu", c->grids.part, c->grids.of));
-        QG_TRY(qg_table_cells(r, t,
-                              c->whole ? qg_cell_percent(c->elements) : (qg_cell){ 0 },
+        if (c->whole)
+            QG_TRY(qg_table_addf(r, t, "%zu/%zu", c->grids.part, c->grids.of));
+        else
+            QG_TRY(qg_table_add(r, t, none));
+        QG_TRY(qg_table_cells(r, t, c->whole ? qg_cell_percent(c->elements) : none,
                               qg_cell_text(c->refusal)));
     }
     return QG_OK;
@@ -379,6 +401,8 @@ static qg_status run(inference *f, const char *dump, const char *yaml, qg_report
     f->how.name = qg_draft_name(f->arena, yaml ? yaml : "inferred");
     if (!f->how.name)
         return qg_nomem(ctx);
+    f->quick = f->how;
+    f->quick.observer = "minmax";
     QG_TRY(qg_feed_open(f->m, &f->o->work, &f->feed));
     QG_TRY(qg_trace_open(ctx, dump, &f->trace));
     QG_TRY(qg_see_values(f->m, &f->feed.feed, f->trace, f->arena, &f->seen));

@@ -10,7 +10,7 @@
 
 #include "engine/config/profile_yaml.h"
 #include "engine/core/rng.h"
-#include "engine/data/column.h"
+#include "engine/data/npz.h"
 #include "engine/session/session.h"
 
 QG_OPTIONS_INIT(qg_probe_options)
@@ -49,7 +49,8 @@ typedef struct search {
     qg_tensor *sample;      /* [inputs] on trial */
     qg_tensor *best;        /* [inputs] */
     const qg_tensor **view; /* [inputs] of sample */
-    qg_column *column;      /* [inputs] of the file */
+    qg_tensor *all;         /* [inputs] of the file: samples first */
+    size_t n;               /* samples to make */
 } search;
 
 /* --- comparing --- */
@@ -212,8 +213,12 @@ static qg_status find_sample(search *s, size_t which)
         keep_best(s);
     }
     for (size_t k = 0; k < s->exe[0].graph->input.n; k++) {
+        qg_tensor place = s->best[k];
+        size_t bytes;
+        QG_TRY(qg_tensor_bytes(s->ctx, "probe", &place, &bytes));
+        place.data = s->all[k].u8 + which * bytes;
         qg_tensor_copy(&s->best[k], &s->sample[k]);
-        QG_TRY(qg_column_put(s->ctx, s->arena, &s->column[k], &s->sample[k]));
+        qg_tensor_copy(&s->best[k], &place);
     }
     QG_TRY(measure(s, &now));
     for (size_t i = 0; i < s->n_value; i++) {
@@ -323,6 +328,22 @@ static qg_status make_plans(search *s)
     return qg_run_new(s->ctx, s->plan[1], &s->run[1]);
 }
 
+/* Room for the samples of one input; an axis for them goes before its dims. */
+static qg_status stack_samples(search *s, size_t input)
+{
+    const qg_tensor *t = &s->sample[input];
+    int64_t dim[QG_MAX_RANK] = { (int64_t)s->n };
+    if (t->rank == QG_MAX_RANK)
+        return qg_fail(s->ctx, QG_EUNSUPPORTED,
+                       "probe: input '%s' has %d dims, expected at most %d",
+                       s->exe[0].graph->input.at[input]->name, (int)t->rank,
+                       QG_MAX_RANK - 1);
+    for (int32_t i = 0; i < t->rank; i++)
+        dim[i + 1] = t->dim[i];
+    qg_tensor_init(&s->all[input], t->dtype, t->rank + 1, dim);
+    return qg_tensor_alloc(s->ctx, s->arena, &s->all[input]);
+}
+
 static qg_status make_samples(search *s)
 {
     const qg_graph *g = s->exe[0].graph;
@@ -330,8 +351,8 @@ static qg_status make_samples(search *s)
     s->sample = QG_NEWN(s->arena, n, qg_tensor);
     s->best = QG_NEWN(s->arena, n, qg_tensor);
     s->view = QG_NEWN(s->arena, n, const qg_tensor *);
-    s->column = QG_NEWN(s->arena, n, qg_column);
-    if (!s->sample || !s->best || !s->view || !s->column)
+    s->all = QG_NEWN(s->arena, n, qg_tensor);
+    if (!s->sample || !s->best || !s->view || !s->all)
         return qg_nomem(s->ctx);
     for (size_t k = 0; k < n; k++) {
         s->sample[k] = g->input.at[k]->type;
@@ -345,6 +366,7 @@ static qg_status make_samples(search *s)
         s->best[k].data = NULL;
         QG_TRY(qg_tensor_alloc(s->ctx, s->arena, &s->best[k]));
         s->view[k] = &s->sample[k];
+        QG_TRY(stack_samples(s, k));
     }
     return qg_workload_has_samples(&s->o->work)
                ? qg_executable_feed(&s->exe[0], &s->o->work, &s->feed)
@@ -353,20 +375,39 @@ static qg_status make_samples(search *s)
 
 /* --- the file and the report --- */
 
-/* The path of the one input's column, which adds .npy again.  QG_EUNSUPPORTED:
- * several inputs, or another suffix. */
-static qg_status name_columns(search *s, const char *path)
+static bool ends_in(const char *path, const char *suffix)
 {
-    const qg_graph *g = s->exe[0].graph;
-    size_t n = strlen(path);
-    bool npy = n > 4 && strcmp(path + n - 4, ".npy") == 0;
-    if (g->input.n != 1 || !npy)
-        return qg_fail(s->ctx, QG_EUNSUPPORTED,
-                       "probe: output '%.200s' of %zu inputs, expected one input and a "
-                       "name that ends in .npy",
-                       path, g->input.n);
-    s->column[0].path = qg_arena_strndup(s->arena, path, n - 4);
-    return s->column[0].path ? QG_OK : qg_nomem(s->ctx);
+    size_t n = strlen(path), k = strlen(suffix);
+    return n > k && strcmp(path + n - k, suffix) == 0;
+}
+
+/* An array alone has no name, so several inputs need an archive. */
+static qg_status check_path(const search *s, const char *path)
+{
+    size_t inputs = s->exe[0].graph->input.n;
+    if (ends_in(path, ".npz") || (inputs == 1 && ends_in(path, ".npy")))
+        return QG_OK;
+    return qg_fail(s->ctx, QG_EUNSUPPORTED,
+                   "probe: output '%.200s' of %zu inputs, expected a name that ends in "
+                   "%s",
+                   path, inputs, inputs == 1 ? ".npy or .npz" : ".npz");
+}
+
+/* Arrays have the names of the model's inputs. */
+static qg_status write(search *s, const char *path)
+{
+    const qg_graph *g = s->exe[0].model->graph;
+    qg_npz_writer w;
+    if (!ends_in(path, ".npz"))
+        return qg_npy_save(s->ctx, path, &s->all[0]);
+    QG_TRY(qg_npz_create(s->ctx, path, false, &w));
+    qg_status status = QG_OK;
+    for (size_t k = 0; k < g->input.n && status == QG_OK; k++)
+        status = qg_npz_add(&w, g->input.at[k]->name, &s->all[k]);
+    if (status == QG_OK)
+        status = qg_npz_commit(&w);
+    qg_npz_abandon(&w);
+    return status;
 }
 
 static qg_status fill(const search *s, const char *path, size_t samples, qg_report *r)
@@ -393,18 +434,18 @@ static qg_status fill(const search *s, const char *path, size_t samples, qg_repo
 
 static qg_status run(search *s, const char *path, qg_report **out)
 {
-    size_t n = s->o->work.samples ? s->o->work.samples : SAMPLES;
+    size_t n = s->n = s->o->work.samples ? s->o->work.samples : SAMPLES;
     qg_report *r;
     QG_TRY(open_programs(s));
     QG_TRY(make_samples(s));
-    QG_TRY(name_columns(s, path));
+    QG_TRY(check_path(s, path));
     QG_TRY(list_values(s));
     QG_TRY(make_plans(s));
     for (size_t i = 0; i < n; i++) {
         QG_TRY(qg_ctx_step(s->ctx, &s->o->work.progress, "probe", i, n));
         QG_TRY(find_sample(s, i));
     }
-    QG_TRY(qg_columns_commit(s->ctx, s->arena, s->column, 1, NULL));
+    QG_TRY(write(s, path));
     if (!out)
         return QG_OK;
     QG_TRY(qg_report_new(s->ctx, "probe", &r));
@@ -426,8 +467,6 @@ qg_status qg_model_probe(qg_model *m, const qg_probe_options *given, const char 
         if (s.exe[i].model)
             qg_executable_free(&s.exe[i]);
     }
-    if (s.column)
-        qg_column_abandon(&s.column[0]);
     qg_feed_close(&s.feed);
     qg_arena_free(s.arena);
     return status;

@@ -54,8 +54,8 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
     return QG_OK;
 }
 
-/* One graph in a worker.  A kernel that fails explains nothing; the fit goes on.  A file
- * that cannot be read, or no memory, is not the kernel's failure. */
+/* One graph in a worker.  A kernel that fails explains nothing; the fit goes on.  A
+ * file that cannot be read, or no memory, is not the kernel's failure. */
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
 {
     qg_fit *f = ud;

@@ -125,6 +125,18 @@ static const char *about_float(const evidence *e, const qg_node *n)
 
 /* --- the table --- */
 
+/* The group of t has the grid that s shows. */
+static void anchor(evidence *e, const qg_tqc *t, const qg_seen *s)
+{
+    const qg_tqc *root = qg_tqc_root(t);
+    const qg_seen **at = &e->anchor[root->id];
+    if (!qg_attempt_has_grid(root, s))
+        return;
+    if (!*at || s->zero_known)
+        *at = s;
+    e->given[root->id] |= strcmp(root->observer.name, "fixed") == 0;
+}
+
 /* The anchor of every group, one with a known zero point where there is one; and
  * whether the draft gives its scale. */
 static qg_status find_anchors(evidence *e)
@@ -141,13 +153,9 @@ static qg_status find_anchors(evidence *e)
         const qg_seen *s = t ? qg_attempt_seen(e->t, v) : NULL;
         if (!s || s->kind != QG_SEEN_CODES || !(s->step > 0))
             continue;
-        const qg_tqc *root = qg_tqc_root(t);
-        const qg_seen **at = &e->anchor[root->id];
-        if (!qg_attempt_has_grid(root, s))
-            continue;
-        if (!*at || s->zero_known)
-            *at = s;
-        e->given[root->id] |= strcmp(root->observer.name, "fixed") == 0;
+        anchor(e, t, s);
+        for (size_t k = 0; qg_attempt_by_readers(v) && k < v->use.n; k++)
+            anchor(e, qg_input_tqc(v->use.at[k].node, v->use.at[k].slot), s);
     }
     return QG_OK;
 }

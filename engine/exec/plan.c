@@ -593,34 +593,6 @@ static qg_status show_folded(builder *b, const qg_node *n)
 
 /* --- the whole graph --- */
 
-static void want(builder *b, const qg_value *v)
-{
-    if (v->def)
-        b->todo[v->def->id] = QG_TODO_RUN;
-}
-
-/* A node runs when one of its outputs is required and not already known. */
-static void mark_wanted(builder *b)
-{
-    const qg_graph *g = b->p->graph;
-    for (size_t i = 0; i < g->output.n; i++)
-        want(b, g->output.at[i]);
-    for (size_t i = 0; i < g->value.n; i++)
-        if (b->kept[i])
-            want(b, g->value.at[i]);
-    for (size_t k = g->node.n; k-- > 0;) {
-        const qg_node *n = g->node.at[k];
-        bool unknown = false;
-        for (uint32_t i = 0; i < n->n_out; i++)
-            unknown = unknown || (n->out[i] && !b->known[n->out[i]->id]);
-        if (!unknown)
-            b->todo[k] = QG_TODO_NOTHING;
-        for (uint32_t i = 0; b->todo[k] && i < n->n_in; i++)
-            if (n->in[i])
-                want(b, n->in[i]);
-    }
-}
-
 /* Types and constants of all values: the base's, else inferred for these shapes. */
 static qg_status find_types(builder *b)
 {
@@ -652,7 +624,9 @@ static qg_status find_types(builder *b)
     }
     b->type = type;
     b->known = known;
-    return QG_OK;
+    return p->options.mode == QG_MODE_FLOAT && !p->options.learned
+               ? qg_graph_untuned(g, p->arena, known)
+               : QG_OK;
 }
 
 static qg_status begin(builder *b)
@@ -679,7 +653,7 @@ static qg_status begin(builder *b)
         QG_TRY(add_tensor(b, &b->type[v->id], QG_TENSOR_INPUT, (uint32_t)i,
                           &b->at[v->id].tensor[QG_LAYOUT_PLAIN]));
     }
-    mark_wanted(b);
+    QG_TRY(qg_plan_mark_wanted(b));
     if (!p->options.base)
         return QG_OK;
     qg_partial_mark(b);
@@ -700,8 +674,11 @@ static qg_status build(builder *b)
         else if (b->todo[k] == QG_TODO_NOTHING && o->show_all)
             QG_TRY(show_folded(b, g->node.at[k]));
     }
-    for (size_t i = 0; i < g->output.n; i++)
-        QG_TRY(locate(b, g->output.at[i], QG_LAYOUT_PLAIN, &b->p->output[i]));
+    for (size_t i = 0; i < g->output.n; i++) {
+        b->p->output[i] = QG_NONE;
+        if (!qg_plan_leaves_out(b, g->output.at[i]))
+            QG_TRY(locate(b, g->output.at[i], QG_LAYOUT_PLAIN, &b->p->output[i]));
+    }
     for (size_t i = 0; i < o->n_keep; i++)
         QG_TRY(locate(b, g->value.at[o->keep[i]], QG_LAYOUT_PLAIN, &b->p->kept[i]));
     b->p->report.steps = (uint32_t)b->p->step.n;

@@ -72,7 +72,13 @@ typedef struct qg_plan_options {
     const uint32_t *keep; /* [n_keep] ids of values that a run holds until the next one,
                            * for qg_run_kept */
     size_t n_keep;
+    /* Nodes that an opaque one feeds (ir/opaque.h) are left out, and outputs that need
+     * them have no tensor: for whoever reads none, as calibration.  Without it they are
+     * an error. */
+    bool executable;
     bool reference;         /* op->run only: the same bytes on every machine */
+    bool learned;           /* FLOAT: with learned constants instead of those of the
+                             * float network (qg_graph_untuned) */
     const qg_tensor *input; /* [graph inputs] shapes that replace the declared ones */
 
     /* Partial runs.  A plan made with keep_all gives every computed value its own
@@ -166,7 +172,7 @@ typedef struct qg_plan {
     QG_VEC(qg_kernel *) kernel;    /* owned: destroyed with the plan */
     struct qg_plan **body; /* [body graphs, by discovery] of control-flow nodes */
     size_t n_body;         /* number of body plans */
-    uint32_t *output;      /* [graph outputs] tensor index */
+    uint32_t *output;      /* [graph outputs] tensor index; QG_NONE: left out */
     uint32_t *kept;        /* [options.n_keep] tensor index */
     /* keep_all only, for partial plans: */
     uint32_t (*place)[2];          /* [values] tensor per layout, QG_NONE */

@@ -43,7 +43,8 @@ static void find_lifetimes(qg_plan *p)
             use_at(p, p->slot.at[s->first + k], i);
     }
     for (size_t i = 0; i < p->graph->output.n; i++)
-        use_at(p, p->output[i], UINT32_MAX);
+        if (p->output[i] != QG_NONE)
+            use_at(p, p->output[i], UINT32_MAX);
     for (size_t i = 0; i < p->options.n_keep; i++)
         use_at(p, p->kept[i], UINT32_MAX);
     for (uint32_t i = 0; i < p->tensor.n && p->options.keep_all; i++)

@@ -33,7 +33,9 @@ typedef struct qg_builder {
     bool *kept;                    /* [values] of options.keep */
     /* [values] the type depends on a constant that a hook may replace; NULL: none */
     bool *guessed;
-    uint8_t *todo;     /* [nodes] qg_todo */
+    uint8_t *todo; /* [nodes] qg_todo */
+    /* [nodes] the node because of which it cannot be executed; NULL: all can */
+    const qg_node **opaque;
     bool *done;        /* [nodes] absorbed by a kernel before it */
     qg_arena *scratch; /* for one node */
 } qg_builder;
@@ -68,7 +70,14 @@ const qg_node *qg_plan_follower(const qg_builder *b, const qg_node *first,
  * them. */
 void qg_plan_forget_rounded(const qg_plan *p, const qg_tensor **known);
 
-/* Fills b->todo (all QG_TODO_NOTHING before) of a plan with a base. */
+/* Fills b->todo (all QG_TODO_NOTHING before) and b->opaque.  QG_EUNSUPPORTED names an
+ * opaque node that is needed, unless options.executable. */
+QG_NODISCARD qg_status qg_plan_mark_wanted(qg_builder *b);
+
+/* Whether the plan does not compute v, because an opaque node stands before it. */
+bool qg_plan_leaves_out(const qg_builder *b, const qg_value *v);
+
+/* Reduces b->todo of a plan with a base to what the change affects. */
 void qg_partial_mark(qg_builder *b);
 
 /* Values that the base run holds: its tensors, in the layouts they have there. */

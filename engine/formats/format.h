@@ -106,6 +106,7 @@ typedef struct qg_format {
     bool (*recognizes)(const unsigned char *bytes, size_t size);
     bool needs_model;                  /* import: the file has no graph of its own */
     bool takes_names;                  /* export: has a use for qg_export.names */
+    bool takes_analysis;               /* the same of qg_export.analysis */
     const struct qg_table_form *table; /* of a format that is a table (table.h) */
     const struct qg_quirk_row *quirk;  /* its behaviours that quirks replace, or NULL */
 } qg_format;
@@ -118,15 +119,16 @@ typedef struct qg_loss {
     const char *text;      /* in the export's arena */
 } qg_loss;
 
-/* One export.  Set the first six, then begin (formats.h), run, end. */
+/* One export.  Set the first seven, then begin (formats.h), run, end. */
 struct qg_export {
     qg_ctx *ctx;
     const qg_quant *quant; /* graph and TQCs: read, never changed */
     const qg_snapshot_info *info;
     const char *path; /* of the file; others are next to it */
     const char
-        *names;      /* a file of the target with its names; NULL: those of the graph */
-    uint64_t quirks; /* mask of qg_quirk */
+        *names; /* a file of the target with its names; NULL: those of the graph */
+    const char *analysis; /* a report of errors per node; NULL: none */
+    uint64_t quirks;      /* mask of qg_quirk */
 
     const qg_format *format;                /* by begin */
     const char *option[QG_N_FORMAT_OPTION]; /* a word of choice, or NULL: not taken */

@@ -87,6 +87,9 @@ qg_status qg_export_begin(qg_export *e, const char *format,
     if (e->names && !e->format->takes_names)
         return qg_fail(e->ctx, QG_ECONFIG, "format '%s': has no option 'names'",
                        format);
+    if (e->analysis && !e->format->takes_analysis)
+        return qg_fail(e->ctx, QG_ECONFIG, "format '%s': has no option 'analysis'",
+                       format);
     e->arena = qg_arena_new(e->ctx->alloc);
     if (!e->arena)
         return qg_nomem(e->ctx);

@@ -121,6 +121,9 @@ static const char *must_stay(const qg_node *n)
         const qg_value *v = n->in[i];
         bool weight = i > 0 && strchr("sz", what) &&
                       qg_op_in_role(n->op, i - (what == 's' ? 1 : 2)) == 'w';
+        const bool scaled = what == 'x' && qg_op_code_slot(c, i + 1) == 's';
+        if (v && scaled && (i + 1 >= n->n_in || !n->in[i + 1]))
+            return "a scale is absent";
         if (!v || what == 'x' || what == 'v')
             continue;
         if (!v->constant)

@@ -250,6 +250,13 @@ static inline bool qg_node_has(const qg_node *n, uint32_t traits)
     return (n->op->traits & traits) != 0;
 }
 
+/* A constant that was learned (engine/learn) has another one beside it that nothing
+ * reads, "<name>.untuned": that of the float network.  known[value id] of each learned
+ * constant becomes it; names are made in a. */
+#define QG_UNTUNED ".untuned"
+QG_NODISCARD qg_status qg_graph_untuned(const qg_graph *g, qg_arena *a,
+                                        const qg_tensor **known);
+
 /* Number of uses of all outputs. */
 static inline size_t qg_node_readers(const qg_node *n)
 {

@@ -57,8 +57,8 @@ struct qg_lower {
  * demands, a float output where it stores codes.  The refusal names types and grids. */
 const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use);
 
-/* The refusal, itself and not its copy, when there was no memory for one: no answer about
- * the node. */
+/* The refusal, itself and not its copy, when there was no memory for one: no answer
+ * about the node. */
 extern const char qg_lower_starved[];
 
 /* Records why the node cannot be an integer kernel; always QG_OK. */

@@ -85,9 +85,17 @@ const char *qg_op_versions(const qg_registry *r, const char *domain, const char 
     return text;
 }
 
+bool qg_op_alike(const qg_op *a, const qg_op *b)
+{
+    return a->since == b->since && strcmp(a->name, b->name) == 0 &&
+           strcmp(plain_domain(a->domain), plain_domain(b->domain)) == 0;
+}
+
 bool qg_op_is_named(const qg_op *op, const char *const *names, size_t n)
 {
     assert(names || n == 0);
+    if (op->opaque) /* of that name, but another operator */
+        return false;
     for (size_t i = 0; i < n; i++)
         if (strcmp(names[i], op->name) == 0)
             return true;

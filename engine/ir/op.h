@@ -174,6 +174,8 @@ typedef struct qg_op {
 
     const qg_op_codes *codes; /* optional, operators on codes */
 
+    bool opaque; /* of an unknown domain: kept, never executed; see ir/opaque.h */
+
     const void *host; /* for an operator added by a host: the data of its functions */
 } qg_op;
 
@@ -253,6 +255,9 @@ const qg_upgrade *qg_op_upgrade(const qg_registry *r, const qg_op *op);
 enum { QG_OP_VERSIONS = 256 };
 const char *qg_op_versions(const qg_registry *r, const char *domain, const char *name,
                            char text[QG_OP_VERSIONS]);
+
+/* Whether both are of one name, domain and version. */
+bool qg_op_alike(const qg_op *a, const qg_op *b);
 
 /* Whether its name is in the list.  For patterns and rules of backends, which name
  * operators; code asks for traits and roles.

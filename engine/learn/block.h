@@ -1,10 +1,10 @@
 /* block.h -- the parts of a graph that are tuned one after the other.
  *
- * A block is a run of consecutive nodes in topological order, hence convex: nothing that
- * it computes returns to it.  It ends where the fewest values lead on, after at most
- * `depth` nodes that accumulate products, and never inside of a fusion (an output whose
- * rounding a later node does).  A node whose operator has no gradient is a block of its
- * own, in which nothing is learned. */
+ * A block is a run of consecutive nodes in topological order, hence convex: nothing
+ * that it computes returns to it.  It ends where the fewest values lead on, after at
+ * most `depth` nodes that accumulate products, and never inside of a fusion (an output
+ * whose rounding a later node does).  A node whose operator has no gradient is a block
+ * of its own, in which nothing is learned. */
 #ifndef QG_ENGINE_LEARN_BLOCK_H
 #define QG_ENGINE_LEARN_BLOCK_H
 

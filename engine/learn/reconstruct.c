@@ -26,6 +26,7 @@ static bool teaches(size_t i, size_t n) { return n < 4 || i % 4 != 3; }
 
 /* --- what is learned ------------------------------------------------------------- */
 
+/* A step is the logarithm of its ratio to the start, within a factor of e^3. */
 enum kind { WEIGHT, STEP, ROUNDING };
 
 /* One array of parameters. */
@@ -129,7 +130,9 @@ static qg_status add_rounding(work *w, qg_tape_weight *weight)
 static qg_status add_weight(work *w, qg_tape_weight *weight)
 {
     const size_t n = (size_t)qg_tensor_count(&weight->start);
-    learned l = { .kind = WEIGHT, .weight = weight, .unit = unit_of(w->r->tape, weight) };
+    learned l = { .kind = WEIGHT,
+                  .weight = weight,
+                  .unit = unit_of(w->r->tape, weight) };
     QG_TRY(add(w, l, n));
     for (size_t i = 0; i < n; i++)
         w->learned.at[w->learned.n - 1].adam.p[i] = (double)weight->now.f32[i] / l.unit;
@@ -140,7 +143,8 @@ static qg_status add_step(work *w, qg_tape_step *step)
 {
     QG_TRY(add(w, (learned){ .kind = STEP, .step = step }, step->n));
     for (size_t i = 0; i < step->n; i++)
-        w->learned.at[w->learned.n - 1].adam.p[i] = log((double)step->scale[i]);
+        w->learned.at[w->learned.n - 1].adam.p[i] =
+            log((double)step->scale[i] / (double)step->start[i]);
     return QG_OK;
 }
 
@@ -196,7 +200,7 @@ static void store(const learned *l, bool hard)
         if (l->kind == WEIGHT)
             l->weight->now.f32[i] = (float)(p * l->unit);
         else if (l->kind == STEP)
-            l->step->scale[i] = (float)exp(p);
+            l->step->scale[i] = l->step->start[i] * (float)exp(fmax(-3, fmin(3, p)));
         else
             l->weight->now.f32[i] =
                 (float)(scale_of(l, &at, i) *
@@ -238,7 +242,8 @@ static void load(const learned *l, double part)
 /* --- loss ------------------------------------------------------------------------ */
 
 /* Noise and signal of one output. */
-static void powers(const qg_tensor *y, const qg_tensor *f, double *noise, double *signal)
+static void powers(const qg_tensor *y, const qg_tensor *f, double *noise,
+                   double *signal)
 {
     for (int64_t i = 0, n = qg_tensor_count(y); i < n; i++) {
         const double d = (double)y->f32[i] - (double)f->f32[i];

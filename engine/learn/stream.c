@@ -88,7 +88,8 @@ qg_status qg_stream_run(qg_stream *s, size_t k, qg_tape *t, enum qg_lane lane)
         QG_TRY(qg_tape_forward(t, in));
         for (size_t o = 0; o < t->n_out; o++) {
             qg_tensor *copy;
-            QG_TRY(qg_tensor_clone(s->ctx, s->held[k + 1], qg_tape_output(t, o), &copy));
+            QG_TRY(
+                qg_tensor_clone(s->ctx, s->held[k + 1], qg_tape_output(t, o), &copy));
             s->at[lane][t->out[o]->id * s->n + i] = copy;
         }
     }

@@ -20,8 +20,8 @@ typedef struct qg_stream {
     const qg_block *block;
     size_t n_block, n; /* n: samples */
     qg_arena *arena;
-    qg_arena **held;          /* [blocks + 1] results of a block; 0: graph inputs */
-    size_t *last;             /* [values] the last block that reads it, from 1 */
+    qg_arena **held; /* [blocks + 1] results of a block; 0: graph inputs */
+    size_t *last;    /* [values] the last block that reads it, from 1 */
     const qg_tensor **at[QG_NLANE]; /* [values * n] */
 } qg_stream;
 

@@ -80,7 +80,8 @@ static bool may_learn(const builder *b, const qg_tqc *root)
     if (root->scheme.policy & fixed || root->quantizer || root->derive)
         return false;
     for (const qg_tqc *m = root; m; m = qg_group_next(m, root))
-        if (rounds(m) && (!is_inside(b, m) || !qg_scheme_same(&m->scheme, &root->scheme)))
+        if (rounds(m) &&
+            (!is_inside(b, m) || !qg_scheme_same(&m->scheme, &root->scheme)))
             return false;
     return true;
 }

@@ -9,14 +9,15 @@
  * Inputs   values that the part reads and does not compute, constants excepted
  * Outputs  values that it computes and that are read outside of it, or are outputs of
  *          the graph
- * Weights  float32 constants at slots with the role weight, bias or gain of nodes of the
- *          part; copies, which start as the graph's
- * Steps    parameters of roots that round inside of the part.  One may be learned when it
- *          is linear, static, per tensor or per channel, not restricted to powers of
- *          two, and every endpoint of its group that rounds lies inside.  A derived scale
- *          (of a bias) follows its lenders.
+ * Weights  float32 constants at slots with the role weight, bias or gain of nodes of
+ *          the part; copies, which start as the graph's
+ * Steps    parameters of roots that round inside of the part.  One may be learned when
+ *          it is linear, static, per tensor or per channel, not restricted to powers of
+ *          two, and every endpoint of its group that rounds lies inside.  A derived
+ *          scale (of a bias) follows its lenders.
  *
- * Owner    the tape owns its copies; graph and quant must outlive it and stay unchanged.
+ * Owner    the tape owns its copies; graph and quant must outlive it and stay
+ *          unchanged.
  * Memory   activations of one sample, their rounded copies and their gradients.
  * Bits     results do not depend on threads or on the CPU: definitions only.
  *
@@ -86,8 +87,8 @@ const qg_tensor *qg_tape_output(const qg_tape *t, size_t k);
  * Overwrites the gradients of weights and steps. */
 QG_NODISCARD qg_status qg_tape_backward(qg_tape *t, const qg_tensor *const *grad);
 
-/* x as [outer, scales, inner]: element i belongs to scale i / inner % channels.  Without
- * grids. */
+/* x as [outer, scales, inner]: element i belongs to scale i / inner % channels.
+ * Without grids. */
 qg_learned_layer qg_tape_layer(const qg_tape_step *s, const qg_tensor *x);
 
 /* Whether the grid of the step is linear and known before a run. */

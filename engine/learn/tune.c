@@ -49,6 +49,25 @@ static bool is_chosen(const tuning *t, const qg_block *b)
            (!t->o->block || strcmp(t->o->block, name_of(t, b)) == 0);
 }
 
+/* The float network has the constants that it had before anything was learned. */
+static qg_status run_float(tuning *t, size_t k, qg_tape *tape)
+{
+    const qg_graph *g = t->m->graph;
+    const qg_tensor **real = QG_NEWN(t->arena, g->value.n, const qg_tensor *);
+    if (!real)
+        return qg_nomem(t->m->ctx);
+    QG_TRY(qg_graph_untuned(g, t->arena, real));
+    for (size_t i = 0; i < tape->n_weight; i++)
+        if (real[tape->weight[i].value->id])
+            qg_tensor_copy(real[tape->weight[i].value->id], &tape->weight[i].now);
+    tape->rounds = false;
+    QG_TRY(qg_stream_run(&t->stream, k, tape, QG_LANE_FLOAT));
+    tape->rounds = true;
+    for (size_t i = 0; i < tape->n_weight; i++)
+        qg_tensor_copy(&tape->weight[i].start, &tape->weight[i].now);
+    return QG_OK;
+}
+
 static qg_status tune_block(tuning *t, size_t k)
 {
     qg_ctx *ctx = t->m->ctx;
@@ -60,20 +79,17 @@ static qg_status tune_block(tuning *t, size_t k)
         return qg_nomem(ctx);
     QG_TRY(qg_tape_new(ctx, t->m->graph, t->m->quant, part, chosen, &tape));
     t->tape[k] = tape;
-    tape->rounds = false;
-    QG_TRY(qg_stream_run(&t->stream, k, tape, QG_LANE_FLOAT));
-    tape->rounds = true;
+    QG_TRY(run_float(t, k, tape));
     QG_TRY(qg_stream_run(&t->stream, k, tape, QG_LANE_BEFORE));
     qg_reconstruction *r = &t->result[k];
-    *r = (qg_reconstruction){
-        .ctx = ctx,
-        .method = t->method,
-        .stream = &t->stream,
-        .tape = tape,
-        .steps = t->o->steps ? t->o->steps : t->method->iterations,
-        .rate = t->o->rate > 0 ? t->o->rate : t->method->rate,
-        .rng = {(t->o->seed ? t->o->seed : 1) + k}
-    };
+    *r =
+        (qg_reconstruction){ .ctx = ctx,
+                             .method = t->method,
+                             .stream = &t->stream,
+                             .tape = tape,
+                             .steps = t->o->steps ? t->o->steps : t->method->iterations,
+                             .rate = t->o->rate > 0 ? t->o->rate : t->method->rate,
+                             .rng = { (t->o->seed ? t->o->seed : 1) + k } };
     if (chosen) {
         QG_TRY(qg_reconstruct(r));
         t->done++;
@@ -96,10 +112,11 @@ static qg_status tune_all(tuning *t)
     for (size_t k = 0; k < t->n_block; k++)
         t->total += is_chosen(t, &t->block[k]);
     if (t->o->block && !t->total)
-        return qg_fail(ctx, QG_ECONFIG,
-                       "tune: block '%s': there is none, expected the name of the first "
-                       "compute node of a block",
-                       t->o->block);
+        return qg_fail(
+            ctx, QG_ECONFIG,
+            "tune: block '%s': there is none, expected the name of the first "
+            "compute node of a block",
+            t->o->block);
     t->stream.block = t->block;
     t->stream.n_block = t->n_block;
     return QG_OK;
@@ -139,12 +156,26 @@ static bool differs(const qg_tensor *a, const qg_tensor *b)
     return memcmp(a->data, b->data, (size_t)qg_tensor_count(a) * sizeof *a->f32) != 0;
 }
 
+/* The constant that the float network has stays beside the learned one. */
+static qg_status keep_untuned(qg_graph *g, const qg_value *v)
+{
+    qg_value *u;
+    const char *name = qg_arena_printf(g->arena, "%s" QG_UNTUNED, v->name);
+    if (!name)
+        return qg_nomem(g->ctx);
+    if (qg_graph_value(g, name))
+        return QG_OK; /* learned before */
+    QG_TRY(qg_graph_add_value(g, name, &u));
+    return qg_edit_make_constant(g, u, v->constant);
+}
+
 static qg_status write_weight(tuning *t, const qg_tape_weight *w)
 {
     qg_graph *g = t->m->graph;
     qg_tensor *copy;
     if (!differs(&w->now, &w->start))
         return QG_OK;
+    QG_TRY(keep_untuned(g, w->value));
     QG_TRY(qg_tensor_clone(t->m->ctx, g->arena, &w->now, &copy));
     return qg_edit_make_constant(g, g->value.at[w->value->id], copy);
 }
@@ -274,7 +305,8 @@ static qg_status choose_method(tuning *t)
         return QG_OK;
     char all[128] = "";
     for (const qg_tune_method *m = qg_tune_methods; m->name; m++) {
-        (void)strncat(all, m == qg_tune_methods ? "" : ", ", sizeof all - strlen(all) - 1);
+        (void)strncat(all, m == qg_tune_methods ? "" : ", ",
+                      sizeof all - strlen(all) - 1);
         (void)strncat(all, m->name, sizeof all - strlen(all) - 1);
     }
     return qg_fail(t->m->ctx, QG_ECONFIG, "tune: method '%s': expected one of %s", name,

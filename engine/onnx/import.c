@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/core/file.h"
+#include "engine/ir/opaque.h"
 #include "engine/onnx/function.h"
 #include "engine/onnx/kind.h"
 #include "engine/onnx/wire.h"
@@ -642,6 +643,20 @@ static qg_status import_model(struct importer *im, const unsigned char *bytes,
     return import_graph(&s, m->graph);
 }
 
+/* One line, whatever their number. */
+static void warn_opaque(qg_ctx *ctx, const qg_graph *g)
+{
+    size_t n = 0;
+    const qg_node *first = qg_opaque_first(g, &n);
+    if (first)
+        qg_warn(ctx,
+                "import: %zu node%s of unknown domains, first node '%.100s' "
+                "(%.100s.%.100s), %s kept as in the file: what depends on one stays "
+                "float and cannot be executed",
+                n, n == 1 ? "" : "s", first->name, first->op->domain, first->op->name,
+                n == 1 ? "is" : "are");
+}
+
 static qg_status import_named(struct importer *im, const unsigned char *bytes,
                               size_t size, qg_graph **out)
 {
@@ -649,6 +664,8 @@ static qg_status import_named(struct importer *im, const unsigned char *bytes,
     qg_status s = qg_onnx_build_begin(&im->build);
     if (s == QG_OK)
         s = import_model(im, bytes, size);
+    if (s == QG_OK)
+        warn_opaque(im->build.ctx, im->build.root);
     return qg_onnx_build_end(&im->build, s, out);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/ir/edit.h"
+#include "engine/ir/opaque.h"
 
 /* Beyond these a file may mean something that nobody here has read about. */
 enum {
@@ -288,6 +289,8 @@ static qg_status find_op(const qg_onnx_draft *d, const qg_op **op, int64_t *opse
     *op = qg_op_find(r, d->domain, d->op, *opset);
     if (*op)
         return QG_OK;
+    if (!qg_domain_is_known(r, d->domain))
+        return qg_opaque_op(d->scope->build->ctx, d->domain, d->op, *opset, op);
     return qg_fail(
         d->scope->build->ctx, QG_EUNSUPPORTED,
         "%s: node '%.100s': operator %.100s%s%.100s is not known (opset %lld)%s",

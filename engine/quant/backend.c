@@ -175,12 +175,12 @@ bool qg_endpoint_matches(const qg_endpoint_match *m, qg_endpoint at)
 
 bool qg_backend_quantizes(const qg_backend *b, const qg_op *op)
 {
-    return any_word(b->quantizes.at, b->quantizes.n, op->name);
+    return !op->opaque && any_word(b->quantizes.at, b->quantizes.n, op->name);
 }
 
 bool qg_backend_is_passive(const qg_backend *b, const qg_op *op)
 {
-    return any_word(b->passive.at, b->passive.n, op->name);
+    return !op->opaque && any_word(b->passive.at, b->passive.n, op->name);
 }
 
 const qg_sharing *qg_backend_sharing(const qg_backend *b, const qg_node *n)

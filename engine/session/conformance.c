@@ -184,7 +184,9 @@ static qg_status run_test(qg_ctx *ctx, const char *folder,
     if (!t.ctx)
         return qg_nomem(ctx);
     t.ctx->registry = o->registry;
-    qg_status s = judge(&t, run_sets(&t), count);
+    qg_status found = run_sets(&t);
+    qg_status s = found == QG_ENOMEM ? qg_nomem(ctx) /* no verdict about the model */
+                                     : judge(&t, found, count);
     qg_graph_free(t.graph);
     qg_ctx_free(t.ctx);
     return s;

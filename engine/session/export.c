@@ -137,7 +137,8 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
                     .quant = m->quant,
                     .info = &m->info,
                     .path = path,
-                    .names = o.names };
+                    .names = o.names,
+                    .analysis = o.analysis };
     if (o.quirks)
         QG_TRY(qg_quirks_named(m->ctx, o.quirks, &e.quirks));
     QG_TRY(qg_export_begin(&e, o.format, option));

@@ -173,6 +173,7 @@ static qg_status plan(qg_model *m, const qg_finite_request *r, bool simulates,
                           .mute = mute,
                           .watch_all = true,
                           .show_all = true,
+                          .executable = true,
                           .reference = r->reference,
                           .input = r->feed->shape };
     return qg_plan_new(m->ctx, m->graph, &o, out);

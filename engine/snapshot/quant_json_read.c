@@ -26,6 +26,7 @@ typedef struct reader {
 static qg_status optional_text(reader *r, const qg_json *o, const char *key,
                                const char **out)
 {
+    QG_TRY(qg_json_as_object(r->ctx, o));
     const qg_json *v = qg_json_get(o, key);
     const char *text;
     if (!v || v->type == QG_JSON_NULL) {
@@ -391,6 +392,8 @@ static qg_status read_observer(reader *r, const qg_json *o, qg_observer_setting 
 {
     QG_TRY(optional_text(r, o, "observer", &out->name));
     const qg_json *told = qg_json_get(o, "observer_parameters");
+    if (told)
+        QG_TRY(qg_json_as_object(r->ctx, told));
     for (int p = 0; told && p < QG_NOBSERVER_PARAM; p++) {
         const char *key = qg_observer_param_name((qg_observer_param)p);
         if (qg_json_get(told, key))

@@ -259,7 +259,54 @@ def trace():
     write("nan", {"x": np.full((1, 1, 2, 3, 4), np.nan, "f4")}, grid=None)
 
 
+# --- tables of scales for the network of table.h ---
+
+def tables():
+    def write(folder, name, text):
+        target = CORPUS / folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text if isinstance(text, str) else json.dumps(text))
+
+    def channel(scale, offset=-128, symmetric="True", **other):
+        return {"bitwidth": 8, "dtype": "int", "is_symmetric": symmetric, "offset": offset,
+                "scale": scale, "min": offset * scale, "max": (offset + 255) * scale} | other
+
+    def listed(name, scales, **other):
+        return {"name": name, "enc_type": "PER_CHANNEL" if len(scales) > 1 else "PER_TENSOR",
+                "dtype": "INT", "bw": 8, "is_sym": True, "scale": scales,
+                "offset": [-128] * len(scales)} | other
+
+    four = [0.01, 0.02, 0.03, 0.04]
+    write("encodings", "dictionary.json", {
+        "version": "0.6.1", "activation_encodings": {
+            "x": [channel(0.1, -3, "False")], "r": [channel(0.25)],
+            "a": [{"bitwidth": 4, "min": -1.5, "max": 6.0}], "missing": [channel(1.0)]},
+        "param_encodings": {"w": [channel(s) for s in four],
+                            "v": [channel(0.5, -127, max=63.5)]}})
+    write("encodings", "list.json", {
+        "version": "1.0.0", "activation_encodings": [listed("x", [0.1]), listed("a", [0.5])],
+        "param_encodings": [listed("w", four)], "excluded_layers": []})
+    write("encodings", "onnx.json", {"version": "2.0.0", "encodings": [
+        {"name": "x", "output_dtype": "uint8", "y_scale": 0.1, "y_zero_point": 7},
+        {"name": "w", "output_dtype": "int4", "y_scale": four, "axis": 0},
+        {"name": "v", "output_dtype": "int8", "axis": 1, "block_size": 1,
+         "y_scale": [[[[s]], [[2 * s]]] for s in four]},
+        {"name": "a", "output_dtype": "float8e4m3fn", "y_scale": 0.5}]})
+    write("tensorrt_json", "ranges.json", {"act_quant_info": {
+        "x": 12.7, "r": 6.35, "a": 3.0, "s": 1.0, "w": 2.0}})
+    write("tensorrt_cache", "cache", "TRT-8601-EntropyCalibration2\nx: 3c010a14\n"
+          "r: 3d8a4553\na: 3D800000\n(Unnamed Layer* 22) [Constant]_output: 0\n")
+    write("ncnn_table", "table", "c_param_0 127.0 63.5 31 1e2\nd_param_0 12.5 8\n#a 3\n"
+          "c 50.000000\nd 20\nmissing 2\n")
+    write("csv", "sheet.csv", "endpoint,state,policy,bits,qmin,qmax,rounding,axis,scale,"
+          "offset\n\"c.in0\",ACTIVATED,per-tensor linear symmetric,8,-128,127,half-even,,"
+          "0.1,0\nc.in1,BAKED,per-channel linear symmetric,8,-127,127,half-even,0,"
+          "0.1 0.2 0.3 0.4,0 0 0 0\nr.out0,ACTIVATED,per-tensor linear asymmetric,8,0,255,"
+          "half-up,,0.5,3\na.in0,OVERLAPPED,per-tensor linear asymmetric,8,0,255,,,0.5,3\n")
+
+
 qdq()
+tables()
 trace()
 openvino()
 mqbench()

@@ -1,6 +1,6 @@
-/* Gradients of operators against differences of the operator in double precision, on the
- * cases of tests/ops with changed numbers.  Operators that compute float64 in float32 are
- * linear (then a wide difference is exact) or are defined here. */
+/* Gradients of operators against differences of the operator in double precision, on
+ * the cases of tests/ops with changed numbers.  Operators that compute float64 in
+ * float32 are linear (then a wide difference is exact) or are defined here. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -169,6 +169,12 @@ static bool is_normalization(const char *name)
     return is_one_of(name, names);
 }
 
+static bool is_linear(const char *name)
+{
+    static const char *const names[] = { "Resize", "Upsample", NULL };
+    return is_one_of(name, names);
+}
+
 /* --- losses ---------------------------------------------------------------------- */
 
 /* sum of g y over all float outputs; NAN when the case cannot run so. */
@@ -194,8 +200,7 @@ static double loss(const op_case *c, qg_ctx *ctx, qg_arena *scratch,
 static double difference(const op_case *c, size_t slot, int64_t i, qg_ctx *ctx,
                          qg_arena *scratch, const qg_tensor *const *g)
 {
-    static const char *const linear[] = { "Resize", "Upsample", NULL };
-    const double step = is_one_of(c->name, linear) ? 0.5 : 1e-6;
+    const double step = is_linear(c->name) ? 0.5 : 1e-6;
     const double x = at(c->in[slot], i);
     set(c->in[slot], i, x + step);
     const double above = loss(c, ctx, scratch, g);
@@ -217,18 +222,25 @@ static counted *count_of(backwards *b, const char *name)
     return &b->op[b->n_op++];
 }
 
-static void compare(backwards *b, const op_case *c, const op_case *as_double,
-                    qg_ctx *ctx, qg_arena *scratch, const qg_tensor *const *g,
-                    qg_tensor *const *got)
+/* The tensors of a case, and the same in double. */
+typedef struct trial {
+    op_case narrow, as_double;
+    const qg_tensor *g[CASE_SLOTS]; /* of the outputs */
+    qg_tensor *got[CASE_SLOTS];     /* of the inputs; NULL: not wanted */
+} trial;
+
+static void compare(backwards *b, const trial *t, qg_ctx *ctx, qg_arena *scratch)
 {
+    const op_case *c = &t->narrow;
     counted *count = count_of(b, c->name);
     count->cases++;
     for (size_t s = 0; s < c->n_in; s++)
-        for (int64_t i = 0; got[s] && i < qg_tensor_count(got[s]); i++) {
+        for (int64_t i = 0; t->got[s] && i < qg_tensor_count(t->got[s]); i++) {
             if (i > MOST_ELEMENTS && qg_rng_below(&b->rng, 8))
                 continue;
-            const double want = difference(as_double, s, i, ctx, scratch, g);
-            const double d = fabs((double)got[s]->f32[i] - want) / (1 + fabs(want));
+            const double got = (double)t->got[s]->f32[i];
+            const double want = difference(&t->as_double, s, i, ctx, scratch, t->g);
+            const double d = fabs(got - want) / (1 + fabs(want));
             if (!isfinite(want))
                 continue;
             count->elements++;
@@ -238,8 +250,7 @@ static void compare(backwards *b, const op_case *c, const op_case *as_double,
             count->wrong++;
             (void)fprintf(stderr,
                           "%s:%d: %s: input %zu [%lld]: gradient %.9g, expected %.9g\n",
-                          c->path, c->line, c->name, s, (long long)i,
-                          (double)got[s]->f32[i], want);
+                          c->path, c->line, c->name, s, (long long)i, got, want);
         }
 }
 
@@ -262,45 +273,43 @@ static bool wanted(const qg_op *op, const op_case *c, size_t s)
            !(strcmp(c->name, "Dropout") == 0 && s > 0);
 }
 
+/* Changed numbers, and the same in double. */
+static void prepare(backwards *b, const op_case *c, const qg_op *op, qg_ctx *ctx,
+                    trial *t)
+{
+    *t = (trial){ .narrow = *c, .as_double = *c };
+    for (size_t s = 0; s < c->n_in; s++) {
+        if (wanted(op, c, s)) {
+            t->narrow.in[s] = moved(ctx, &b->rng, c->in[s]);
+            t->got[s] = like(ctx, c->in[s], QG_F32);
+        }
+        const qg_tensor *x = t->narrow.in[s];
+        const bool widened = x && x->dtype == QG_F32 && !is_linear(c->name) &&
+                             qg_op_in_role(op, s) != 's';
+        t->as_double.in[s] = widened ? wide(ctx, x) : x;
+    }
+}
+
 static void visit(void *ud, const op_case *c, qg_ctx *ctx, qg_arena *scratch)
 {
     backwards *b = ud;
     const qg_op *op = qg_op_find(ctx->registry, c->domain, c->name, c->opset);
-    const qg_tensor *g[CASE_SLOTS] = { 0 };
-    qg_tensor *got[CASE_SLOTS] = { 0 };
+    trial t;
     case_attempt a;
     if (!op || !op->backward || !runs_in_float32(c))
         return;
-    op_case narrow = *c, as_double = *c;
-    for (size_t s = 0; s < c->n_in; s++)
-        if (wanted(op, c, s)) {
-            narrow.in[s] = moved(ctx, &b->rng, c->in[s]);
-            got[s] = like(ctx, c->in[s], QG_F32);
-        }
-    static const char *const linear[] = { "Resize", "Upsample", NULL };
-    for (size_t s = 0; s < c->n_in; s++)
-        as_double.in[s] = narrow.in[s] && narrow.in[s]->dtype == QG_F32 &&
-                                  (wanted(op, c, s) || qg_op_in_role(op, s) != 's') &&
-                                  !is_one_of(c->name, linear)
-                              ? wide(ctx, narrow.in[s])
-                              : narrow.in[s];
-    if (attempt_case(&narrow, ctx, scratch, &a) != QG_OK || !a.out[0] ||
-        a.out[0]->dtype != QG_F32) {
-        qg_graph_free(a.g);
-        qg_arena_reset(scratch);
-        return;
-    }
-    for (size_t o = 0; o < a.call.n_out; o++)
+    prepare(b, c, op, ctx, &t);
+    const qg_status ran = attempt_case(&t.narrow, ctx, scratch, &a);
+    for (size_t o = 0; ran == QG_OK && o < a.call.n_out; o++)
         if (a.out[o] && a.out[o]->dtype == QG_F32) {
             qg_tensor *random = like(ctx, a.out[o], QG_F32);
             for (int64_t i = 0; i < qg_tensor_count(random); i++)
                 random->f32[i] = (float)uniform(&b->rng, -1, 1);
-            g[o] = random;
+            t.g[o] = random;
         }
-    a.call.in = narrow.in;
-    const qg_status s = op->backward(&(qg_backward){ &a.call, g, got });
-    if (s == QG_OK && g[0])
-        compare(b, &narrow, &as_double, ctx, scratch, g, got);
+    a.call.in = t.narrow.in;
+    if (t.g[0] && op->backward(&(qg_backward){ &a.call, t.g, t.got }) == QG_OK)
+        compare(b, &t, ctx, scratch);
     qg_graph_free(a.g);
     qg_arena_reset(scratch);
 }
@@ -315,10 +324,11 @@ static void every_gradient_is_that_of_differences(void **state)
     backwards b = { .rng = { 20 } };
     assert_ok(ctx, qg_directory_list(ctx, ctx->arena, "tests/ops", &name, &n));
     for (size_t i = 0; i < TURNS * n; i++)
-        assert_int_equal(visit_case_file(qg_alloc_libc, &qg_ops_registry,
-                                         qg_path_join(ctx->arena, "tests/ops", name[i % n]),
-                                         visit, &b),
-                         QG_OK);
+        assert_int_equal(
+            visit_case_file(qg_alloc_libc, &qg_ops_registry,
+                            qg_path_join(ctx->arena, "tests/ops", name[i % n]), visit,
+                            &b),
+            QG_OK);
     for (size_t i = 0; i < b.n_op; i++)
         elements += b.op[i].elements, wrong += b.op[i].wrong;
     printf("%zu operators, %zu elements, largest difference %.2g\n", b.n_op, elements,

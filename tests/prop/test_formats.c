@@ -10,6 +10,7 @@
 #include "engine/core/rng.h"
 #include "engine/exec/run.h"
 #include "engine/formats/formats.h"
+#include "engine/formats/table.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"
@@ -230,7 +231,7 @@ static bool round_trip(fixture *f, const char *format, const char *const *option
     assert_ok(f->ctx, qg_format_named(f->ctx, format, &row));
     bool pair = row->needs_model;
     f->rounding = row->rounding;
-    f->per_value = row->table != NULL;
+    f->per_value = row->table && row->table->put;
     f->plain = f->per_value && f->rng.state % 2;
     f->float8 = row->says & QG_SAYS_FLOATING && !f->plain;
     qg_quant *q = random_snapshot(f, &backend);
@@ -331,6 +332,19 @@ static void tensorrt_there_and_back(void **state)
     with_version("tensorrt-cache", "10.3.0", 0);
 }
 
+static void csv_there_and_back(void **state)
+{
+    (void)state;
+    try_format("csv", NULL, ROUNDS);
+}
+
+/* It has layers alone, and multipliers in place of scales. */
+static void ncnn_there_and_back(void **state)
+{
+    (void)state;
+    try_format("ncnn-table", NULL, 0);
+}
+
 QG_TEST_MAIN(cmocka_unit_test(openvino_fq_there_and_back),
              cmocka_unit_test(openvino_fq_with_float_weights),
              cmocka_unit_test(onnx_qdq_there_and_back),
@@ -338,4 +352,6 @@ QG_TEST_MAIN(cmocka_unit_test(openvino_fq_there_and_back),
              cmocka_unit_test(onnx_qoperator_there_and_back),
              cmocka_unit_test(ppq_json_there_and_back),
              cmocka_unit_test(aimet_there_and_back),
-             cmocka_unit_test(tensorrt_there_and_back))
+             cmocka_unit_test(tensorrt_there_and_back),
+             cmocka_unit_test(csv_there_and_back),
+             cmocka_unit_test(ncnn_there_and_back))

@@ -172,6 +172,33 @@ class Run(unittest.TestCase):
         self.assertIn("interrupted 26 <Snapshot", out)
         self.assertEqual(run.returncode, 0)
 
+    def test_progress(self):
+        """tqdm gets the samples of each stage, and is closed."""
+        from quantgraph._native import Progress
+        events = []
+
+        class Bar:
+            def __init__(self, total, desc, **_):
+                self.total, self.n = total, 0
+                events.append((desc, total))
+
+            def update(self, n):
+                self.n += n
+                events.append(self.n)
+
+            def close(self):
+                events.append("close")
+
+        progress = Progress()
+        progress._tqdm = Bar
+        stage = progress.c.step
+        for done, total in ((0, 8), (3, 8), (8, 8)):
+            self.assertEqual(stage(progress.c.ud, b"run", done, total), 0)
+        progress.canceled = True
+        self.assertEqual(stage(progress.c.ud, b"save", 1, 0), 1)
+        progress.close()
+        self.assertEqual(events, [("run", 8), 3, 8, "close", ("save", None), 1, "close"])
+
     def test_handles_are_closed(self):
         """Models, sessions and contexts go with their Python objects."""
         def memory():
@@ -179,10 +206,14 @@ class Run(unittest.TestCase):
             with open("/proc/self/statm") as f:
                 return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
+        other = qg.load(DIGITS).quantize("ncnn-int8", data=self.x)
+
         def once():
             s = qg.load(DIGITS).quantize("trt-int8", data=self.x)
             s.run(self.x)
             s.endpoints[0].why()
+            other.diff(s)
+            other.run(self.x, hooks=[qg.hook("conv*", writes=False)(lambda x: None)])
 
         for _ in range(5):
             once()

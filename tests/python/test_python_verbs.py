@@ -4,6 +4,7 @@ reports are the same, feeds of every form are the same samples, failures are exc
 with the text of the command."""
 import inspect
 import json
+import keyword
 import pathlib
 import re
 import tempfile
@@ -16,7 +17,7 @@ PRINTS = {"json", "all", "verbose", "config-dir", "max-mem", "max-nodes", "max-r
 
 def python_name(name):
     name = name.replace("-", "_")
-    return name + "_" if name == "import" else name
+    return name + "_" if keyword.iskeyword(name) else name
 
 
 class Verbs(unittest.TestCase):
@@ -110,14 +111,26 @@ class Verbs(unittest.TestCase):
         self.assertIsInstance(imported, qg.Snapshot)
         self.assertGreater(len(imported.endpoints), 0)
 
-    def test_switch_changes_the_snapshot(self):
+    def test_verbs_make_new_snapshots(self):
         s = self.m.quantize("trt-int8", data=self.x)
-        before = s.run(self.x)["logits"]
-        self.assertIs(s.switch(set="node=conv5 state=dequantized"), s)
-        self.assertEqual(s["conv5"].output_endpoints[0].state, "DEQUANTIZED")
-        self.assertNotEqual(before.tobytes(), s.run(self.x)["logits"].tobytes())
-        s.switch(set=["node=conv5 state=restored"])
-        self.assertEqual(before.tobytes(), s.run(self.x)["logits"].tobytes())
+        before = s.run(self.x)["logits"].tobytes()
+        off = s.switch(set="node=conv5 state=dequantized")
+        self.assertEqual(off["conv5"].output_endpoints[0].state, "DEQUANTIZED")
+        self.assertNotEqual(before, off.run(self.x)["logits"].tobytes())
+        self.assertEqual(before, s.run(self.x)["logits"].tobytes())
+        again = off.switch(set=["node=conv5 state=restored"])
+        self.assertEqual(before, again.run(self.x)["logits"].tobytes())
+
+    def test_tune(self):
+        """A later verb: it appeared by its row of the table."""
+        s = self.m.quantize("trt-int8", data=self.x)
+        before = s.to_bytes()
+        for method in ("bias", "lsq"):
+            t = s.tune(data=self.x, method=method, steps=2)
+            self.assertIsInstance(t, qg.Snapshot)
+            self.assertIn("changed", t.report)
+            self.assertEqual(t.report["changed"] == 0, bool(t.diff(s)["identical"]), method)
+        self.assertEqual(s.to_bytes(), before)
 
     def test_statistics_traces_and_devices(self):
         stats, trace = self.folder / "d.qgs", self.folder / "t.npz"
@@ -141,6 +154,8 @@ class Verbs(unittest.TestCase):
             (qg.ConfigError, "trt-int9", lambda: self.m.quantize("trt-int9", data=self.x)),
             (qg.DataError, "image", lambda: self.m.quantize("trt-int8", data=np.zeros((3, 3), np.float32))),
             (qg.DataError, "no input 'x'", lambda: self.m.quantize("trt-int8", data={"x": self.x})),
+            (qg.DataError, "of pairs", lambda: self.m.quantize(
+                "trt-int8", data=[(self.x[:1], 3)])),
             (qg.DataError, "no samples", lambda: self.m.quantize("trt-int8", data=[])),
             (qg.FileError, "nowhere.onnx", lambda: qg.load("nowhere.onnx")),
             (qg.ParseError, "", lambda: qg.load(b"not a model")),
@@ -171,6 +186,23 @@ class Verbs(unittest.TestCase):
         with self.assertRaisesRegex(qg.DataError, "the disk is full") as failed:
             self.m.quantize("trt-int8", data=feeds())
         self.assertIsInstance(failed.exception.__cause__, RuntimeError)
+
+    def test_verbs_leave_models_and_screen_to_the_host(self):
+        """In C: a verb that closes a lent model itself, or prints, cannot run here."""
+        own = {"cli_output.c", "cli_screen.c", "cli_options.c"}
+        allowed = {"cli_verbs.c": {"qg_model_close": 1, "qg_model_save": 1, "printf": 2},
+                   "cli_laboratory.c": {"printf": 2}}
+        for path in sorted(pathlib.Path("tools").glob("cli_*.c")):
+            if path.name in own:
+                continue
+            text = path.read_text()
+            for word in ("qg_model_close", "qg_model_save", "printf", "cli_snapshot_fault"):
+                n = len(re.findall(rf"\b{word}\(", text))
+                most = allowed.get(path.name, {}).get(word, 0)
+                if word == "cli_snapshot_fault":
+                    most = 1 if path.name == "cli_verbs.c" else 0
+                self.assertLessEqual(n, most, f"{path}: {word}: use cli_close, cli_save, "
+                                     "cli_save_fault, or print unless c->host")
 
     def test_json_reads_back(self):
         report = self.s.analyse(data=self.x, by="layer")

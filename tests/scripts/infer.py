@@ -79,17 +79,27 @@ class Records:
 
     def stored(self):
         """{value: record of its grid} of what the backend stores, None for floats."""
-        shown = {}
+        shown, readers = {}, {}
+        for n in self.nodes:
+            for value, t in zip(n["inputs"], n["in"]):
+                readers.setdefault(value, []).append(self.tqc[t] if t is not None else None)
         for n in self.nodes:
             for value, t in zip(n["outputs"], n["out"]):
                 t = self.tqc[t] if t is not None else None
                 if t is None or t["state"] == "FP32":
-                    shown[value] = None
+                    shown[value] = self.rounded_by(readers.get(value, []))
                 elif t["state"] in ("ACTIVATED", "PASSIVE"):
                     shown[value] = self.tqc[t["dominator"]] if not t["scale"] else t
                 elif t["state"] == "OVERLAPPED" and self.moves(n, t, shown):
                     shown[value] = self.tqc[t["dominator"]]
         return shown
+
+    def rounded_by(self, readers):
+        """The grid of a float result that all of its readers round alike."""
+        grids = [self.tqc[t["dominator"]] if t and not t["scale"] else t for t in readers]
+        alike = readers and all(t and t["state"] in ("ACTIVATED", "PASSIVE") for t in readers) \
+            and len({str(g["scale"]) for g in grids}) == 1
+        return grids[0] if alike else None
 
     def moves(self, n, out, shown):
         for value, t in zip(n["inputs"], n["in"]):
@@ -113,12 +123,15 @@ def show(snapshot, data, out, form):
         kept.append(a)
         t, x = stored[a["value"]], arrays[a["value"]]
         a["grid"] = None
-        if t is None or form == "floats" or not t["scale"] or len(t["scale"]) != 1 or \
+        if t is None or not t["scale"] or len(t["scale"]) != 1 or \
                 "floating" in t["policy"] or t["bits"] > 8:
             continue
         scale, zero = np.float32(t["scale"][0]), t["offset"][0]
         codes = x / scale + zero
-        if np.abs(codes - np.round(codes)).max() > 0.01:  # a mean that is not rounded
+        if t["slot"].startswith("in"):
+            codes = np.rint(codes).clip(*t["range"])
+            arrays[a["value"]] = ((codes - zero) * scale).astype(np.float32)
+        if form == "floats" or np.abs(codes - np.round(codes)).max() > 0.01:  # a mean that is not rounded
             continue
         signed = t["range"][0] < 0
         arrays[a["value"]] = np.round(codes).astype(np.int8 if signed else np.uint8)
@@ -134,7 +147,8 @@ def infer(model, data, dump, out, *more):
 
 def next_base(report, backend):
     """The best candidate other than the device's own."""
-    rows = [c for c in report["candidates"] if c["backend"] != backend and not c["why"]]
+    rows = [c for c in report["candidates"] if c["backend"] != backend and c["score"] and
+            not c["why"]]
     return max(rows, key=lambda c: c["score"])["backend"]
 
 

@@ -218,6 +218,62 @@ class Device(unittest.TestCase):
         self.assertIn("tflite-micro-single", names)
         self.assertNotIn("tflite-reference", names)
 
+    def test_probe_of_several_inputs(self):
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import TensorProto, helper, numpy_helper
+        w = numpy_helper.from_array(np.random.RandomState(1).randn(8, 3, 3, 3).astype(
+            np.float32), "w")
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            [helper.make_node("Conv", ["left", "w"], ["a"], "conv0"),
+             helper.make_node("Conv", ["right", "w"], ["b"], "conv1"),
+             helper.make_node("Add", ["a", "b"], ["y"], "sum")], "two",
+            [value(n, TensorProto.FLOAT, [1, 3, 8, 8]) for n in ("left", "right")],
+            [value("y", TensorProto.FLOAT, [1, 8, 6, 6])], [w])
+        model, data, snap, out = (self.work / n for n in ("two.onnx", "two.npz", "two",
+                                                          "probed2.npz"))
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)],
+                                    ir_version=8), model)
+        x = np.random.RandomState(2).randn(4, 1, 3, 8, 8).astype(np.float32)
+        np.savez(data, left=x, right=-x)
+        plants.qg("quantize", model, "-b", "tflite-int8", "-d", data, "-o", snap)
+        pair = "tflite-reference,tflite-micro-single"
+        status, _, error = qg("probe", snap, "--between", pair, "-o", self.work / "p.npy")
+        self.assertEqual(status, 1)
+        self.assertIn("ends in .npz", error)
+        r = report("probe", snap, "--between", pair, "-n", 2, "-o", out)
+        self.assertGreaterEqual(r["told_apart"], 2)
+        with np.load(out) as z:
+            self.assertEqual({k: z[k].shape for k in z.files},
+                             {"left": (2, 1, 3, 8, 8), "right": (2, 1, 3, 8, 8)})
+        dump = self.work / "two_dump.npz"
+        plants.trace(snap, out, dump, "--profile", "tflite-micro-single")
+        fit = report("fit", snap, "-d", out, "--against", dump)
+        names = fit.get("not_told_apart", fit["verdict"]).split(", ")
+        self.assertIn("tflite-micro-single", names)
+        self.assertNotIn("tflite-reference", names)
+
+    def test_ties_of_all_samples(self):
+        one, all_six = (sum(o["ties"] for o in self.fit(self.own, "-n", n)["operators"])
+                        for n in (1, 6))
+        last = self.work / "last.npy"
+        np.save(last, np.load(self.data)[1:])
+        dump = self.work / "last.npz"
+        plants.trace(self.snapshot, last, dump)
+        rest = report("fit", self.snapshot, "-d", last, "--against", dump)
+        self.assertEqual(all_six, one + sum(o["ties"] for o in rest["operators"]))
+        self.assertGreater(all_six, one)
+
+    def test_no_single_profile_without_ties(self):
+        """Of a trace in simulate, too: whatever explains all is named."""
+        for dump in (self.own, self.work / "simulated.npz"):
+            if dump != self.own:
+                plants.trace(self.snapshot, self.data, dump, "--mode", "simulate")
+            r = self.fit(dump)
+            whole = [p["profile"] for p in r["profiles"] if p["values"] == p["of"]]
+            named = r.get("not_told_apart", r["verdict"]).split(", ")
+            self.assertEqual(sorted(named), sorted(whole or [r["verdict"]]))
+
     # --- real runtimes ---
     def run_script(self, name, *args):
         done = subprocess.run([sys.executable, f"tools/dump/{name}.py", *map(str, args)],
@@ -260,6 +316,37 @@ class Device(unittest.TestCase):
             r = report("diverge", made, "-d", self.data, "--against", dump, *more)
             self.assertGreater(r["values"], 10, name)
             self.assertEqual(r["differing"], 0, [n["value"] for n in r.get("nodes", [])])
+            own = more[1] if more else "openvino-vnni"
+            named = self.named(made, self.data, dump, *more)
+            self.assertIn(own, named)
+            if not more:
+                continue
+            other = "onnxruntime-x86-avx2"  # fits as well, and saturates pairs of products
+            self.assertIn(other, named)
+            x = self.work / f"{name}.probe.npy"
+            r = report("probe", made, "--between", f"{own},{other}", "-n", 4, "-o", x)
+            self.assertGreater(r["told_apart"], 0)
+            again = self.work / f"{name}.probe.npz"
+            self.run_script(name, model, x, again, made)
+            r = report("fit", made, "-d", x, "--against", again, *more)
+            values = {p["profile"]: p["values"] for p in r["profiles"]}
+            self.assertNotEqual(values[own], values[other])
+
+    def named(self, model, data, dump, *more):
+        r = report("fit", model, "-d", data, "--against", dump, *more)
+        return r.get("not_told_apart", r["verdict"]).split(", ")
+
+    def test_probe_tells_real_kernels_apart(self):
+        """Samples that tell two kernels of LiteRT apart do so for LiteRT itself."""
+        x, pair = self.work / "kws.probe.npy", ("tflite-reference", "tflite-xnnpack")
+        r = report("probe", KWS, "--between", ",".join(pair), "-n", 2, "-o", x)
+        self.assertGreater(r["told_apart"], 5)
+        for option, own, other in (("", *pair), ("--delegate", *pair[::-1])):
+            dump = self.work / f"probe{option}.npz"
+            self.run_script("litert", KWS, x, dump, *[option][:bool(option)])
+            named = self.named(KWS, x, dump)
+            self.assertIn(own, named)
+            self.assertNotIn(other, named)
 
     # --- dumps that do not fit ---
     def refused(self, dump, *words):

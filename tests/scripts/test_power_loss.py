@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A snapshot survives power loss: the calls of `qg quantize` that change folders are
-recorded, and after every one of them each state is built that a disk may be left in.
+"""Snapshots and files survive power loss: the calls of `qg quantize`, and of verbs that
+write files, that change folders are recorded, and after every one of them each state is
+built that a disk may be left in: a target is the old one or the new one.
 
 The model of the disk: an operation on a folder is atomic.  Of the operations on a folder
 since its last fsync any first few may have reached the disk, independently of those on
@@ -133,6 +134,84 @@ class Disk:
             yield {f: EMPTY if f in gone else self.inode[i] for f, i in files.items()}
 
 
+    def read_file(self, tree, target):
+        """The same for a target that is one file, in a folder or not."""
+        at, name = "/", target
+        while "/" in name:
+            first, name = name.split("/", 1)
+            if first not in tree[at]:
+                yield None
+                return
+            at = tree[at][first]
+        n = tree[at].get(name)
+        if n is None:
+            yield None
+            return
+        yield self.inode[n]
+        if n not in self.synced:
+            yield EMPTY
+
+
+def replay_file(record, files, target, allowed, final):
+    """The number of states, and of those in which the file is neither old nor new; the
+    last state, with all calls made, must be new."""
+    disk, states, lost = Disk(files), 0, []
+    for number, (what, a, b) in enumerate([("", "", "")] + record):
+        if what:
+            disk.apply(what, a, b, final)
+        last = number == len(record)
+        for tree in disk.states():
+            for have in disk.read_file(tree, target):
+                states += 1
+                if have not in (allowed[-1:] if last else allowed):
+                    lost.append(f"{target}: after call {number} ({what} {a} {b}): "
+                                f"{have if have is None else len(have)} bytes")
+    return states, lost
+
+
+# Verbs that write files: words, and the files below the stage; SNAP is a snapshot.
+WRITERS = {
+    "export": (["export", "SNAP", "--format", "onnx-qdq", "-o", "out.onnx"], ["out.onnx"]),
+    "export-ir": (["export", "SNAP", "--format", "openvino-ir", "-o", "out.xml"],
+                  ["out.xml", "out.bin"]),
+    "run": (["run", "SNAP", "-d", "random:1", "-j", "1", "-o", "out"], None),
+    "trace": (["trace", "SNAP", "-d", "random:1", "-j", "1", "-o", "out.npz"], ["out.npz"]),
+    "collect": (["stats", "collect", str(MODEL), "-d", "random:1", "-j", "1", "-o",
+                 "out.qgs"], ["out.qgs"]),
+}
+
+
+def writers(work, library):
+    """Each verb over an old file and where there is none."""
+    for verb, (words, names) in WRITERS.items():
+        for kind in "fresh", "replaced":
+            stage = work / f"{verb}-{kind}"
+            stage.mkdir()
+            words_here = [str(work / "new") if w == "SNAP" else
+                          str(stage / w) if w.startswith("out") else w for w in words]
+            for n in names if kind == "replaced" else ():
+                (stage / n).parent.mkdir(exist_ok=True)
+                (stage / n).write_bytes(b"old")
+            log = work / f"{verb}-{kind}.log"
+            subprocess.run([QG, *words_here], check=True, stdout=subprocess.DEVNULL,
+                           env={**os.environ, "LD_PRELOAD": library, "QG_RECORD": str(log)})
+            names = names or sorted(str(p.relative_to(stage)) for p in stage.rglob("*")
+                                    if p.is_file())
+            files = {n: b"old" for n in names} if kind == "replaced" else {}
+            calls = [(w, *(("/" if p == "." else p) for p in ab))
+                     for w, *ab in recorded(log, stage)]
+            states, lost = 0, []
+            for n in names:
+                new = {os.path.basename(m): (stage / m).read_bytes() for m in names}
+                tried, bad = replay_file(calls, files, n,
+                                         [b"old" if files else None, new[os.path.basename(n)]],
+                                         new)
+                states, lost = states + tried, lost + bad
+            complaints.extend(f"{verb}, {kind}: {line}" for line in lost[:5])
+            print(f"{verb}, {kind}: {len(calls)} calls, {states} states tried, "
+                  f"{states - len(lost)} survived, {len(lost)} lost")
+
+
 def replay(record, files, target, allowed, final):
     """The number of states, and of those in which the target is a mixture."""
     disk, states, lost = Disk(files), 0, []
@@ -196,6 +275,7 @@ def main():
             if not replay(none, files, "target", allowed, new)[1]:
                 complaints.append(f"{kind}: without syncs nothing is lost either: this "
                                   f"test cannot fail")
+        writers(work, str(library))
     finally:
         shutil.rmtree(work)
     for line in complaints:

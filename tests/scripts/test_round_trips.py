@@ -42,7 +42,8 @@ CASES = {  # backend and options of qg quantize
 }
 FORMATS = {"onnx-qdq": "onnx", "onnx-qoperator": "onnx", "openvino-fq": "onnx", "ppq-json": "json"}
 TABLES = {"aimet 0.4.0": "json", "aimet 0.6.1": "json", "aimet 1.0.0": "json",
-          "aimet 2.0.0": "json", "tensorrt-json": "json", "tensorrt-cache": "cache"}
+          "aimet 2.0.0": "json", "tensorrt-json": "json", "tensorrt-cache": "cache",
+          "csv": "csv", "ncnn-table": "table"}
 LEAST_EXACT = 0.4  # of all round trips in FORMATS; a table lacks what its reader derives
 LEAST_TABLES = 0.1
 assert onnx

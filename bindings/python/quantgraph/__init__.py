@@ -26,6 +26,8 @@ from ._grid import nncf as nncf
 from ._model import Model as Model
 from ._model import Snapshot as Snapshot
 from ._model import load as load
+from ._model import load_text as load_text
+from ._native import CONFIGS as CONFIGS
 from ._native import CanceledError as CanceledError
 from ._native import ConfigError as ConfigError
 from ._native import DataError as DataError

@@ -75,6 +75,11 @@ def named(inputs: list[Input], feed: Any) -> Sample:
             if name not in known:
                 raise DataError(f"data: no input '{name}', expected {sorted(known)}")
         return {name: as_array(a) for name, a in feed.items()}
+    if isinstance(feed, (list, tuple)) and any(hasattr(a, "shape") for a in feed):
+        raise DataError(
+            f"data: a {type(feed).__name__} of {len(feed)} arrays as one feed, expected an "
+            "array or a dict; of pairs (data, label) give the data"
+        )
     if len(inputs) != 1:
         names = [i.name for i in inputs]
         raise DataError(f"data: an array for {len(inputs)} inputs, expected a dict {names}")

@@ -130,8 +130,7 @@ class Hook:
         select = encode(self.select)
         out = ffi.new("qg_session_hook *")
         out.select, out.writes, out.see = select, self.writes, callback
-        ctx.keep((select, callback))
-        return out
+        return out, select, callback
 
     def _see(self, graph: Graph, event: Any, x: Any) -> None:
         a = view(x, self.writes)

@@ -25,8 +25,18 @@ else:
         """The generated verbs, added when they are imported."""
 
 
+MOST_SESSIONS = 8  # of one model: modes, shapes and hooks that it runs with
 Mode = Literal["float", "simulate", "integer"]
-Origin = Union[str, bytes]
+
+
+@dataclass(frozen=True)
+class GraphText:
+    """A model in the text form."""
+
+    text: str
+
+
+Origin = Union[str, bytes, GraphText]
 
 
 def open_model(ctx: Context, origin: Origin, shape: Sequence[str]) -> tuple[Any, int]:
@@ -38,9 +48,13 @@ def open_model(ctx: Context, origin: Origin, shape: Sequence[str]) -> tuple[Any,
     out = ffi.new("qg_model **")
     if isinstance(origin, str):
         ctx.check(lib.qg_model_open(ctx.ctx, origin.encode(), o, out))
+    elif isinstance(origin, GraphText):
+        raw = origin.text.encode()
+        ctx.check(lib.qg_model_open_text(ctx.ctx, raw, len(raw), out))
     else:
-        raw = ctx.keep(ffi.from_buffer("char[]", origin))  # read in place
-        ctx.check(lib.qg_model_open_bytes(ctx.ctx, raw, len(origin), o, out))
+        held = ffi.from_buffer("char[]", origin)  # read in place while the model is open
+        ctx.check(lib.qg_model_open_bytes(ctx.ctx, held, len(origin), o, out))
+        return out[0], ctx.own(out[0], lambda m: (lib.qg_model_close(m), held)[0])
     return out[0], ctx.own(out[0], lib.qg_model_close)
 
 
@@ -72,6 +86,15 @@ def load(
             "or a torch module"
         )
     words = [shape] if isinstance(shape, str) else list(shape)
+    return _opened(origin, words, extend)
+
+
+def load_text(text: str, *, extend: Sequence[Extension] = ()) -> Model:
+    """Open a model in the text form (docs/text-form.md): "graph { x = input f32[1,8] ... }"."""
+    return _opened(GraphText(text), [], extend)
+
+
+def _opened(origin: Origin, words: list[str], extend: Sequence[Extension]) -> Model:
     ctx = Context((*registered(), *extend))
     handle, key = open_model(ctx, origin, words)
     if lib.qg_model_is_quantized(handle):
@@ -123,7 +146,7 @@ class Session:
             o.shape = shapes
         if hooks:
             self._rows = [h.row(model) for h in hooks]
-            rows = ffi.new("qg_session_hook[]", [r[0] for r in self._rows])
+            rows = ffi.new("qg_session_hook[]", [r[0][0] for r in self._rows])
             o.hook, o.n_hook = rows, len(hooks)
         out = ffi.new("qg_session **")
         ctx.check(lib.qg_session_new(model._handle, o, out))
@@ -245,6 +268,10 @@ class Model(Verbs, Graph):
         key = _Key(mode, reference, profile, keep, tuple(map(id, hooks)), shapes)
         found = self._sessions.get(key)
         if found is None:
+            if len(self._sessions) == MOST_SESSIONS:
+                oldest = self._sessions.pop(next(iter(self._sessions)))
+                self._ctx.drop(oldest.key)
+                self._usual = self._last = None
             found = self._sessions[key] = Session(self, key, hooks)
         return found
 

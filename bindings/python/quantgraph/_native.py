@@ -14,6 +14,8 @@ from . import _cdef
 ffi: Any = _cdef.ffi
 HERE = pathlib.Path(__file__).parent
 lib: Any = ffi.dlopen(str(HERE / "libquantgraph.so"))
+#: the folder with backends, profiles, and a small model with data
+CONFIGS = HERE / "configs"
 T = TypeVar("T")
 
 # --- errors ---
@@ -158,7 +160,7 @@ class Context:
     def __init__(self, extensions: Iterable[Any] = ()) -> None:
         """Open a context with these extensions."""
         o = options("qg_open_options")
-        folder = encode(str(HERE / "configs"))
+        folder = encode(str(CONFIGS))
         o.config_dir = folder
         out = ffi.new("qg_ctx **")
         status = lib.qg_open(o, out)

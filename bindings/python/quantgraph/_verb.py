@@ -58,8 +58,11 @@ class _Call:
         return self.words[-1]
 
     def model(self, m: Model, shape: Sequence[str]) -> None:
-        """A snapshot of this context as it is, other models opened for the call."""
-        if isinstance(m, Snapshot) and m._ctx is self.ctx:
+        """A snapshot of this context as it is, other models opened for the call.
+
+        A verb that makes a snapshot gets a copy, and the caller's stays as it is.
+        """
+        if isinstance(m, Snapshot) and m._ctx is self.ctx and self.verb not in MAKERS:
             m._changed()  # sessions need a model that stays as it is
             handle = m._handle
         else:
@@ -132,20 +135,23 @@ class _Call:
     def answer(self, call: Any) -> Any:
         """The report, or the snapshot that was made, with its report."""
         report = take(call.report)
-        if call.made == ffi.NULL:
+        made = call.made
+        if made == ffi.NULL and self.verb in MAKERS and self.opened:
+            made = self.models[0][1]  # nothing was better: as it was
+        if made == ffi.NULL:
             return report
-        for (_, handle, m) in self.models:
-            if handle == call.made and isinstance(m, Snapshot) and m._handle == handle:
-                return m
-        lent = [k for k in self.opened if self.ctx._owner.handles[k][0] == call.made]
-        key = lent[0] if lent else self.ctx.own(call.made, lib.qg_model_close)
+        lent = [k for k in self.opened if self.ctx._owner.handles[k][0] == made]
+        key = lent[0] if lent else self.ctx.own(made, lib.qg_model_close)
         self.opened = [k for k in self.opened if k != key]
-        return Snapshot(self.ctx, call.made, key, report)
+        return Snapshot(self.ctx, made, key, report)
 
 
-def _repeated() -> dict[str, set[str]]:
-    """The options of each verb that may be given several times."""
+def _tables() -> tuple[dict[str, set[str]], set[str]]:
+    """The options of each verb that may be given several times; the verbs that make
+    a snapshot of their first file.
+    """
     out: dict[str, set[str]] = {}
+    makers = set()
     verb, option = ffi.new("qg_verb_record *"), ffi.new("qg_verb_option *")
     i = 0
     while lib.qg_verb_get(i, verb):
@@ -154,12 +160,14 @@ def _repeated() -> dict[str, set[str]]:
         while lib.qg_verb_option_get(i, k, option):
             if option.kind == lib.QG_VERB_TEXTS:
                 names.add(ffi.string(option.name).decode())
+            if option.argument and ffi.string(option.argument) == b"SNAPSHOT":
+                makers.add(ffi.string(verb.name).decode())
             k += 1
         i += 1
-    return out
+    return out, makers
 
 
-REPEATED = _repeated()
+REPEATED, MAKERS = _tables()
 
 
 def run_verb(

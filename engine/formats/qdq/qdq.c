@@ -511,16 +511,26 @@ static qg_status begin(builder *b)
     return QG_OK;
 }
 
-/* Domains without nodes are removed; some runtimes refuse domains they do not have. */
+static bool uses_domain(const qg_graph *g, const char *domain)
+{
+    for (size_t k = 0; k < g->node.n; k++) {
+        const char *own = g->node.at[k]->op->domain;
+        if (own && strcmp(own, domain) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Domains without nodes, in bodies too, are removed; some runtimes refuse domains they
+ * do not have. */
 static void drop_opsets(qg_graph *g)
 {
     size_t kept = 0;
     for (size_t i = 0; i < g->opset.n; i++) {
-        bool used = !*g->opset.at[i].domain;
-        for (size_t k = 0; k < g->node.n && !used; k++) {
-            const char *domain = g->node.at[k]->op->domain;
-            used = domain && strcmp(domain, g->opset.at[i].domain) == 0;
-        }
+        const char *domain = g->opset.at[i].domain;
+        bool used = !*domain || uses_domain(g, domain);
+        for (const qg_graph *body = g->bodies; body && !used; body = body->next_body)
+            used = uses_domain(body, domain);
         if (used)
             g->opset.at[kept++] = g->opset.at[i];
     }

@@ -1,0 +1,42 @@
+/* opaque.h -- operators of domains that nobody described.
+ *
+ * A node of such a domain is kept: it has a name, slots and attributes, and files that
+ * are written have it as it was.  Nothing is known of its computation, so it is never
+ * quantized, matches no pattern or rule, and cannot be executed; the same holds for
+ * every node that it feeds, except that those match and may be written in any format
+ * that knows them.
+ *
+ *     a -> Conv -> r -> com.acme.Swirl -> s -> Conv -> z        opaque: Swirl
+ *                  r -> Conv -> y                               blocked: Swirl, Conv(z)
+ *
+ * Types  outputs have the types that the file declares (value_info); without one the
+ *        element type of the first input, of unknown shape
+ *
+ * A domain is unknown when the registry has no operator of it.  An operator that is
+ * missing in a known domain is an error at import, as before. */
+#ifndef QG_ENGINE_IR_OPAQUE_H
+#define QG_ENGINE_IR_OPAQUE_H
+
+#include "engine/ir/graph.h"
+
+/* Whether the registry has an operator of the domain, in any version. */
+bool qg_domain_is_known(const qg_registry *r, const char *domain);
+
+/* The row of an operator of an unknown domain: one per context, name and version, which
+ * lives as long as the context.  QG_ENOMEM only.  Not for workers. */
+QG_NODISCARD qg_status qg_opaque_op(qg_ctx *ctx, const char *domain, const char *name,
+                                    int64_t opset, const qg_op **out);
+
+/* The first opaque node of the graph or of its bodies; NULL: there is none.  Their
+ * number is added to *n, unless n is NULL. */
+const qg_node *qg_opaque_first(const qg_graph *g, size_t *n);
+
+/* from[node id] is the opaque node because of which the node cannot be executed:
+ * itself, one in a body of it, or one that feeds it; NULL: it can be.  from: [nodes] of
+ * the normalized graph g, not of bodies. */
+void qg_opaque_spread(const qg_graph *g, const qg_node **from);
+
+/* QG_EUNSUPPORTED that names node, operator and domain. */
+qg_status qg_opaque_fail(qg_ctx *ctx, const char *doing, const qg_node *n);
+
+#endif

