@@ -54,8 +54,8 @@
     X(SUB, x - z)                                                                      \
     X(MUL, x * z)                                                                      \
     X(DIV, x / z)                                                                      \
-    X(MAX, (x > z) | (x != x) ? x : z) /* a NaN on either side wins */                 \
-    X(MIN, (x < z) | (x != x) ? x : z)
+    X(MAX, ((x > z) | (x != x)) ? x : z) /* a NaN on either side wins */                 \
+    X(MIN, ((x < z) | (x != x)) ? x : z)
 /* clang-format on */
 
 /* Which function; index into qg_vector_row.map. */

@@ -29,9 +29,9 @@ static qg_status time_runs(qg_ctx *ctx, const qg_graph *g, const qg_plan *p, siz
     QG_TRY(qg_run_new(ctx, p, &r));
     qg_status s = QG_OK;
     for (size_t i = 0; i < n + 3 && s == QG_OK; i++) {
-        double start = bench_now();
+        double start = bench_thread_now();
         s = qg_run_execute(r, in, NULL, 0, i);
-        t[i < 3 ? 0 : i - 3] = bench_now() - start;
+        t[i < 3 ? 0 : i - 3] = bench_thread_now() - start;
     }
     if (s == QG_OK && getenv("QG_STEPS"))
         s = bench_print_steps(ctx, p, r, in, n);
@@ -54,10 +54,10 @@ static qg_status bench(qg_ctx *ctx, const char *path, size_t n)
     qg_plan_options o = { .mode = QG_MODE_FLOAT };
     QG_TRY(qg_onnx_import(ctx, path, NULL, &g));
     qg_status s = qg_infer(g, NULL, 0);
-    const double start = bench_now();
+    const double start = bench_thread_now();
     if (s == QG_OK)
         s = qg_plan_new(ctx, g, &o, &p);
-    const double made = bench_now() - start;
+    const double made = bench_thread_now() - start;
     if (s == QG_OK)
         s = time_runs(ctx, g, p, n, made);
     qg_plan_free(p);

@@ -2,12 +2,12 @@
 """Networks of the zoo at published widths: our float forward and our simulation in turns
 with onnxruntime's float forward.
 
-    tests/bench/networks.py [--build BUILD] [--rounds N] [--threads N] [--write] [NETWORK...]
+    tests/bench/networks.py [--build BUILD] [--rounds N] [--write] [NETWORK...]
 
-One sample, one thread by default.  Times are the best of many runs, in turns with the other
-program's, so that both meet the same machine.  Prints ratios (below 1 we are faster), the
-time to make a plan or a session, and with --write puts the table into docs/performance.md.
-Nothing is asserted."""
+One sample, one thread.  Times are CPU time of that thread, the best of many runs, in turns
+with the other program's, so that both meet the same machine.  Prints ratios (below 1 we are
+faster), the time to make a plan or a session, and with --write puts the table into
+docs/performance.md.  Nothing is asserted."""
 import argparse
 import os
 import pathlib
@@ -35,22 +35,22 @@ MARK = "<!-- tests/bench/networks.py -->"
 SPAN = 0.25  # seconds of one turn
 
 
-def session_of(path, threads):
+def session_of(path):
     options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    start = time.perf_counter()
+    start = time.thread_time()
     session = ort.InferenceSession(str(path), options)
-    return session, 1e3 * (time.perf_counter() - start)
+    return session, 1e3 * (time.thread_time() - start)
 
 
 def theirs(session, feed, runs):
     best = np.inf
     for _ in range(runs):
-        start = time.perf_counter()
+        start = time.thread_time()
         session.run(None, feed)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return 1e3 * best
 
 
@@ -66,7 +66,7 @@ def measure(name, folder, o):
     net = zoo.graph.build(name, wide=True)
     net.close()
     feed = {k: np.asarray(v[0]) for k, v in net.save(path, 1).items()}
-    session, opening = session_of(path, o.threads)
+    session, opening = session_of(path)
     first = theirs(session, feed, 3)
     runs = max(3, min(200, int(1e3 * SPAN / max(first, 1e-3))))
     row = {"name": name, "kind": net.kind, "session": opening, "ort": np.inf, "float": np.inf,
@@ -100,9 +100,9 @@ def processor():
 
 
 def write(rows, o):
-    """Replaces the table of this number of threads in the page."""
-    lines = [f"{processor()}, {o.threads} thread{'s' * (o.threads > 1)}, onnxruntime "
-             f"{ort.__version__}, best of {o.rounds} turns.", "",
+    """Replaces the table in the page."""
+    lines = [f"{processor()}, 1 thread, onnxruntime {ort.__version__}, CPU time, best of "
+             f"{o.rounds} turns.", "",
              "| network | kind | ONNX Runtime, ms | ours, ms | ratio | simulate / float | plan, "
              "ms | session, ms |", "|---|---|--:|--:|--:|--:|--:|--:|"]
     lines += ["| {name} | {kind} | {ort:.3f} | {float:.3f} | {ratio:.2f} | {simulate} | "
@@ -116,7 +116,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=os.environ.get("QG_BUILD", "build"))
     parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--simulate", default="trt-int8", metavar="BACKEND",
                         help="backend of the simulation; empty: none")
     parser.add_argument("--write", action="store_true", help=f"into {PAGE}")
