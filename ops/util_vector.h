@@ -54,7 +54,7 @@
     X(SUB, x - z)                                                                      \
     X(MUL, x * z)                                                                      \
     X(DIV, x / z)                                                                      \
-    X(MAX, ((x > z) | (x != x)) ? x : z) /* a NaN on either side wins */                 \
+    X(MAX, ((x > z) | (x != x)) ? x : z) /* a NaN on either side wins */               \
     X(MIN, ((x < z) | (x != x)) ? x : z)
 /* clang-format on */
 

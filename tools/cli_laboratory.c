@@ -1,4 +1,5 @@
-/* cli_laboratory.c -- verbs for experiments: sensitivity, price, compare, tune, switch. */
+/* cli_laboratory.c -- verbs for experiments: sensitivity, price, compare, tune,
+ * switch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* table.h -- any bytes as a table of scales (engine/formats/table.h) for a small
  * network: records that hold every rule, or refused. */
-#ifndef TESTS_FUZZ_TABLE_H
-#define TESTS_FUZZ_TABLE_H
+#ifndef QG_TESTS_FUZZ_TABLE_H
+#define QG_TESTS_FUZZ_TABLE_H
 
 #include <stdint.h>
 #include <stdlib.h>
