@@ -121,14 +121,32 @@ static bool bias_absent(const qg_lint *l, qg_lint_site *s, const qg_condition *c
     return bias_slot(s->node) == QG_NONE;
 }
 
+/* Whether the steps of a bias are those of input x weight: by its record, or, in a file
+ * of another tool, by its scales, which may be rounded differently. */
+static bool is_product_grid(const qg_lint *l, const qg_node *n, const qg_tqc *bias)
+{
+    uint32_t slot = weight_slot(n);
+    const qg_tqc *x = qg_lint_input_grid(l, n, 0);
+    const qg_tqc *w = slot == QG_NONE ? NULL : qg_lint_input_grid(l, n, slot);
+    if (bias->derive != QG_DERIVE_NONE || !x || !w)
+        return bias->derive != QG_DERIVE_NONE;
+    qg_qparam b = qg_tqc_param(bias), p = qg_tqc_param(x), q = qg_tqc_param(w);
+    bool same = b.n > 0 && p.n == 1 && (q.n == 1 || q.n == b.n);
+    for (size_t i = 0; same && i < b.n; i++) {
+        double step = (double)p.scale[0] * (double)q.scale[q.n > 1 ? i : 0];
+        same = fabs((double)b.scale[i] - step) <= 1e-5 * step;
+    }
+    return same;
+}
+
 static bool bias_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     uint32_t slot = bias_slot(s->node);
-    (void)l, (void)c;
+    (void)c;
     if (slot == QG_NONE)
         return true;
     const qg_tqc *t = qg_input_tqc(s->node, slot);
-    return qg_lint_rounds(t) && t->derive != 0 && t->scheme.bits == 32;
+    return qg_lint_rounds(t) && t->scheme.bits == 32 && is_product_grid(l, s->node, t);
 }
 
 /* A kernel on codes stores codes; some also store floats. */

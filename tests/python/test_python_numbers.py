@@ -4,6 +4,7 @@ snapshots, outputs in three modes, and the reports of verbs."""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -61,6 +62,7 @@ class Numbers(unittest.TestCase):
     def test_ultraface(self):
         self.compare(ULTRAFACE, samples(2, (3, 240, 320)), "tensorrt")
 
+    @unittest.skipUnless(shutil.which("cc"), "no compiler here")
     def test_c_program(self):
         """A C program on the same sample, linked with the library that the command has."""
         program = self.folder / "run"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What `qg lint` predicts, against the graphs that the runtimes made of our files: the
 integer kernels of ONNX Runtime (optimized graph, EXTENDED) and of OpenVINO's CPU plugin
-(runtime graph: precision of the data of convolutions and products), by name.  A table
+(runtime graph: precision of the data of convolutions and products), by name; the number
+of operators that LiteRT gives to XNNPACK.  A table
 model x backend x runtime; every row must be equal.  Models in ../shared are skipped when
 they are absent."""
 import json
@@ -14,6 +15,7 @@ try:
     import onnx
     import onnxruntime as ort
     import openvino as ov
+    from ai_edge_litert.interpreter import Interpreter
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -25,6 +27,7 @@ MOVES = {"Expand", "Flatten", "Gather", "GatherElements", "Reshape", "Slice", "S
          "Tile", "Transpose", "Unsqueeze", "MaxPool", "Resize", "Split"}
 ORT_BACKENDS = "ort-int8", "onnxruntime-int8", "trt-int8"
 OV_BACKENDS = "openvino-int8", "openvino-avx2-int8", "openvino-mixed-int8"
+TFLITE = [pathlib.Path("tests/data/tflite/kws_int8.tflite")]
 PRODUCTS = {"Conv", "ConvTranspose", "MatMul", "Gemm"}
 CORE = ov.Core()
 
@@ -103,6 +106,26 @@ def in_openvino(file):
     return names
 
 
+def in_litert(file):
+    """The number of operators, other than moves, that LiteRT gives to its delegate: those
+    between the outputs and the inputs of the DELEGATE nodes."""
+    interpreter = Interpreter(file)
+    interpreter.allocate_tensors()
+    details = interpreter._get_ops_details()
+    made = {t: o for o in details if o["op_name"] != "DELEGATE" for t in o["outputs"]}
+    seen = {}
+    for delegate in (o for o in details if o["op_name"] == "DELEGATE"):
+        todo = list(delegate["outputs"])
+        while todo:
+            at = todo.pop()
+            op = made.get(at)
+            if op and at not in delegate["inputs"] and op["index"] not in seen:
+                seen[op["index"]] = op["op_name"]
+                todo += list(op["inputs"])
+    return sum(name not in ("RESHAPE", "TRANSPOSE", "PAD", "MAX_POOL_2D")
+               for name in seen.values())
+
+
 class Table:
     """Rows as they come; what differs, at the end."""
 
@@ -148,8 +171,16 @@ def follow_openvino(table, folder, name, path):
                   in_openvino(file))
 
 
+def follow_litert(table):
+    for file in TFLITE:
+        kernels, _ = lint(file, "xnnpack")
+        table.row(file.stem, "as it is", "xnnpack", set(range(len(kernels))),
+                  set(range(in_litert(str(file)))))
+
+
 def main():
     table = Table()
+    follow_litert(table)
     print(f"{'model':12} {'backend':20} {'runtime':12} lint seen")
     with tempfile.TemporaryDirectory() as folder:
         for name, path in models():
