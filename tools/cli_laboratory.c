@@ -103,7 +103,7 @@ int cli_lint(const cli_call *c)
         s = qg_model_lint(m, &o, &r);
     bool any = r && qg_report_number(r, "found", &found) && found > 0;
     int status = cli_answer(c, s, r);
-    qg_model_close(m);
+    cli_close(c, m);
     return status == CLI_OK && any ? CLI_FINDINGS : status;
 }
 
