@@ -21,7 +21,7 @@ expect 2 "no option --bakcend, did you mean '--backend'" "$qg" quantize m.onnx -
 expect 2 "no option --jsn=3, did you mean '--json'" "$qg" list --jsn=3
 expect 2 'no option -z' "$qg" list -z
 expect 2 'no option -b' "$qg" list -b x
-expect 2 "'b': only backends and profiles have pages of their own" "$qg" list a -- b
+expect 2 "'b': only backends, profiles and targets have pages of their own" "$qg" list a -- b
 expect 1 "'--json': no such topic" "$qg" list -- --json
 
 expect 2 "--by: 'endpoint', expected graph or layer; try .qg sensitivity --by endpoint." \
