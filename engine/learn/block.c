@@ -1,3 +1,9 @@
+/* block.c -- two sweeps: the first counts, for each place between two nodes, the values
+ * whose producer is before it and whose last reader is behind it; the second extends a
+ * block node by node and remembers its best end so far (block.h has an example).
+ *
+ * Only float32 values, and those of unknown type, count: indices and shapes carry no
+ * rounding error, and constants belong to the block that reads them. */
 #include "engine/learn/block.h"
 
 #include <string.h>

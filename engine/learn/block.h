@@ -4,12 +4,27 @@
  * that it computes returns to it.  It ends where the fewest values lead on, after at
  * most `depth` nodes that accumulate products, and never inside of a fusion (an output
  * whose rounding a later node does).  A node whose operator has no gradient is a block
- * of its own, in which nothing is learned. */
+ * of its own, in which nothing is learned.
+ *
+ *     node       Conv a   Relu   Conv b   Add(Relu, b)   Conv c        depth 2
+ *     lead on         1      1        2              1        0
+ *     block      [------------- 0 ------------------]   [- 1 -]
+ *
+ * The cut is behind Add: behind Conv b the residual would cross it, and with Conv c the
+ * block would have three compute nodes.  Among equal cuts the last one is taken.
+ *
+ * Limits   where a fusion leaves no place to end, a block has more than `depth` compute
+ *          nodes; a node without a gradient ends a block in any case
+ * Why      more than one layer: later layers can compensate errors of earlier ones
+ *          (BRECQ).  Few values at a cut: each of them is held for all samples
+ *          (stream.h) and is a term of the loss (reconstruct.h)
+ * Cost     the sum of the lifetimes of all values, in nodes */
 #ifndef QG_ENGINE_LEARN_BLOCK_H
 #define QG_ENGINE_LEARN_BLOCK_H
 
 #include "engine/quant/tqc.h"
 
+/* Blocks are in topological order, without gaps: end is the first of the next one. */
 typedef struct qg_block {
     size_t first, end;   /* nodes [first, end) by id */
     size_t compute;      /* how many accumulate products */

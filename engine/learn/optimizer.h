@@ -4,8 +4,13 @@
  *     p -= rate(t) (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + 1e-8)
  *     rate(t) = rate (1 + cos(pi (t - 1) / n)) / 2            t = 1 .. n
  *
- * Arithmetic in double, element by element.  Source: Kingma and Ba 2015; Loshchilov and
- * Hutter 2017. */
+ * Units    the ratio of m and v has none, so a step moves p by about rate(t) however
+ *          large g is.  The caller divides p by a unit in which that is a small step
+ *          (reconstruct.h), and multiplies g by the same unit
+ * Schedule no warm-up and no restart; rate(1) = rate, and the last step is near 0
+ * Bits     arithmetic in double, element by element in index order; sqrt, cos and pow
+ *          are those of the C library
+ * Source   Kingma and Ba 2015, algorithm 1; Loshchilov and Hutter 2017, equation 5 */
 #ifndef QG_ENGINE_LEARN_OPTIMIZER_H
 #define QG_ENGINE_LEARN_OPTIMIZER_H
 
@@ -15,14 +20,15 @@
 typedef struct qg_adam {
     size_t n;
     double *p;     /* [n] parameters, to be set before the first step */
-    double *m, *v; /* [n] */
+    double *m, *v; /* [n] means of g and g^2, 0 before the first step */
     double rate;   /* at the first step */
 } qg_adam;
 
-/* Zeroed, in a; NULL arrays: no memory. */
+/* Zeroed, in a; p NULL: no memory. */
 qg_adam qg_adam_new(qg_arena *a, size_t n, double rate);
 
-/* One step with the gradient g [n]; t from 1 to `steps`. */
+/* One step with the gradient g [n], in the unit of p; t from 1 to `steps`, each once
+ * and in order, since the corrections 1 - b^t assume t - 1 steps before. */
 void qg_adam_step(qg_adam *s, const double *g, size_t t, size_t steps);
 
 #endif

@@ -1,3 +1,14 @@
+/* reconstruct.c -- the loop of reconstruct.h.  Parameters are kept in double, in their
+ * own units, apart from the float32 arrays of the tape; store() writes them there
+ * before a forward, load() converts the gradients of the tape after a backward:
+ *
+ *     kind       parameter p       on the tape               dL/dp
+ *     WEIGHT     w / unit          w = p unit                dL/dw unit
+ *     STEP       ln(s / start)     s = start e^p             dL/ds s
+ *     ROUNDING   V                 w = s (floor + h(V))      dL/dw s h'(V) + penalty
+ *
+ * The logarithm keeps a scale positive, and makes a change relative.  Where a code is
+ * limited by the range of the scheme, dL/dw of a rounding is 0. */
 #include "engine/learn/reconstruct.h"
 
 #include <math.h>

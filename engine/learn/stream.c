@@ -1,3 +1,6 @@
+/* stream.c -- results of block b are in the arena held[b + 1], inputs of the graph in
+ * held[0].  An arena is the unit of release, so that one long residual keeps all
+ * results of its block; blocks end where few values lead on, which keeps that small. */
 #include "engine/learn/stream.h"
 
 #include <string.h>

@@ -1,8 +1,21 @@
 /* stream.h -- the values between blocks, of every sample, in several variants: as a
  * block is done its outputs replace what no later block reads.
  *
+ * Block k is learned in this order (tune.c):
+ *
+ *     1  qg_stream_run(FLOAT)    the target; the tape has the constants of the float
+ *                                network and does not round
+ *     2  qg_stream_run(BEFORE)   for the comparison of whole networks at the end
+ *     3  learning                inputs from NOW, targets from FLOAT
+ *     4  qg_stream_run(NOW)      the inputs of later blocks
+ *     5  qg_stream_done          frees what no later block reads
+ *
+ * Inputs from NOW let a block compensate the errors of the blocks before it.
+ *
  * Every node runs once per sample and variant, with its definition.
- * Memory   values alive between two blocks, for all samples and variants. */
+ * Memory   values alive between two blocks, for all samples and variants; the results
+ *          of a block are freed together, after the last reader of any of them.  Inputs
+ *          of the graph are stored once for all variants. */
 #ifndef QG_ENGINE_LEARN_STREAM_H
 #define QG_ENGINE_LEARN_STREAM_H
 
@@ -14,6 +27,7 @@
  * learned so far. */
 enum qg_lane { QG_LANE_FLOAT, QG_LANE_BEFORE, QG_LANE_NOW, QG_NLANE };
 
+/* The caller sets ctx, graph, block, n_block and n before qg_stream_open. */
 typedef struct qg_stream {
     qg_ctx *ctx;
     const qg_graph *graph;
@@ -21,11 +35,13 @@ typedef struct qg_stream {
     size_t n_block, n; /* n: samples */
     qg_arena *arena;
     qg_arena **held; /* [blocks + 1] results of a block; 0: graph inputs */
-    size_t *last;    /* [values] the last block that reads it, from 1 */
+    size_t *last;    /* [values] the last block that reads it, from 1; n_block + 1: an
+                      * output of the graph */
     const qg_tensor **at[QG_NLANE]; /* [values * n] */
 } qg_stream;
 
-/* Fetches samples 0 .. n-1 of the feed. */
+/* Fetches samples 0 .. n-1 of the feed.  After a failure qg_stream_close frees what
+ * there is. */
 QG_NODISCARD qg_status qg_stream_open(qg_stream *s, const qg_feed *feed);
 void qg_stream_close(qg_stream *s); /* also of a zeroed one */
 
@@ -40,7 +56,8 @@ QG_NODISCARD qg_status qg_stream_run(qg_stream *s, size_t k, qg_tape *t,
 /* Block k is done in all lanes: frees what nothing reads any more. */
 void qg_stream_done(qg_stream *s, size_t k);
 
-/* A value of one sample; NULL: not alive. */
+/* A value of one sample, borrowed until qg_stream_done frees it; NULL: not computed
+ * yet.  A freed value must not be requested: its pointer is stale, not NULL. */
 const qg_tensor *qg_stream_value(const qg_stream *s, const qg_value *v,
                                  enum qg_lane lane, size_t sample);
 

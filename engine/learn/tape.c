@@ -1,3 +1,16 @@
+/* tape.c -- a list of entries, one per node in topological order: forward goes through
+ * it from the first to the last, backward in reverse.
+ *
+ * An entry keeps what backward needs of the last forward: the rounded arguments, the
+ * results before rounding, and x before each rounding.  The gradient of a value is
+ * complete when backward reaches its producer, since all its readers are behind it; a
+ * value that several nodes read has their gradients added.
+ *
+ * `wanted` prunes backward: a value that depends on no weight, learned step or input of
+ * the part gets no gradient, and its producer needs none.
+ *
+ * Memory   arena: the tape; pass: activations and gradients, reset by each forward;
+ *          scratch: of one node */
 #include "engine/learn/tape.h"
 
 #include <math.h>

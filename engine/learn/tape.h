@@ -16,6 +16,17 @@
  *          two, and every endpoint of its group that rounds lies inside.  A derived
  *          scale (of a bias) follows its lenders.
  *
+ * Example  y = Conv(x, w, b) alone in the part, with all endpoints quantized:
+ *
+ *     in {x}   out {y}   weight {w: role w, b: role b}
+ *     step of w, y    learned: their groups lie inside
+ *     step of x       fixed where its group reaches outside; none where the producer
+ *                     of x rounds for this node, too
+ *     step of b       derived: s_b = s_x s_w, computed at the start of each forward
+ *
+ * A weight that several slots read has the sum of their gradients; so has a step that
+ * several endpoints of its group round with.
+ *
  * Owner    the tape owns its copies; graph and quant must outlive it and stay
  *          unchanged.
  * Memory   activations of one sample, their rounded copies and their gradients.
@@ -80,11 +91,13 @@ void qg_tape_free(qg_tape *t); /* NULL is fine */
 /* in[k]: value t->in[k], plain; borrowed until backward is done. */
 QG_NODISCARD qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in);
 
-/* Output k of the last forward; valid until the next one. */
+/* Output k of the last forward, rounded where its endpoint rounds; valid until the next
+ * forward. */
 const qg_tensor *qg_tape_output(const qg_tape *t, size_t k);
 
 /* grad[k]: of output k, plain float32 of its dims; NULL: zero.  Once after a forward.
- * Overwrites the gradients of weights and steps. */
+ * Overwrites the gradients of weights and steps: a caller that needs the mean over a
+ * batch adds them up itself. */
 QG_NODISCARD qg_status qg_tape_backward(qg_tape *t, const qg_tensor *const *grad);
 
 /* x as [outer, scales, inner]: element i belongs to scale i / inner % channels.

@@ -1,5 +1,13 @@
 /* tune.c -- qg_model_tune: blocks learn one after the other, each from what the blocks
- * before it give after learning. */
+ * before it give after learning.
+ *
+ * Two decisions: a block keeps what it learned only where its own loss is smaller on
+ * the samples held back (reconstruct.c); the network keeps all of that only where the
+ * worst of its outputs is nearer to the float network on the same samples.  Otherwise
+ * model and records stay as they were, and `changed` of the report is false.
+ *
+ * Nothing is written to graph or records before the last block is done: tapes of later
+ * blocks read the constants and scales of the graph as they were. */
 #include <math.h>
 #include <string.h>
 
@@ -49,7 +57,8 @@ static bool is_chosen(const tuning *t, const qg_block *b)
            (!t->o->block || strcmp(t->o->block, name_of(t, b)) == 0);
 }
 
-/* The float network has the constants that it had before anything was learned. */
+/* The float network has the constants that it had before anything was learned, also by
+ * an earlier tune.  The tape is left as it was: weights at their start, rounding on. */
 static qg_status run_float(tuning *t, size_t k, qg_tape *tape)
 {
     const qg_graph *g = t->m->graph;
