@@ -2,7 +2,12 @@
  *
  * Sums are kept in double and taken in index order, so a gradient has one bit pattern.
  * Source: the chain rule; where a function has a corner, the convention of PyTorch's
- * operator of the same name. */
+ * operator of the same name.
+ *
+ * Names: g is the gradient of the output (b->out[0]), x an input, y the output of run.
+ * b->in[k] is NULL where the caller needs no gradient of input k.  Gradients are
+ * overwritten, not added to; a value with several readers is summed by the caller.
+ * Memory comes from the scratch of the call; every status is QG_OK or QG_ENOMEM. */
 #ifndef QG_OPS_UTIL_BACKWARD_H
 #define QG_OPS_UTIL_BACKWARD_H
 
@@ -13,7 +18,10 @@ QG_NODISCARD qg_status qg_backward_like(const qg_backward *b, const qg_tensor *t
                                         qg_tensor *out);
 
 /* dL/d x = sum of g * f(a, b, y) over the elements of the output that this element of x
- * is broadcast to. */
+ * is broadcast to.  f is the partial derivative of y; for y = a / b:
+ *
+ *     static double by_first(double a, double b, double y) { return 1 / b; }
+ *     static double by_second(double a, double b, double y) { return -y / b; } */
 typedef double qg_partial(double a, double b, double y);
 
 /* y = f(a, b) with numpy's broadcasting: writes the gradient of input `slot`. */
@@ -26,17 +34,30 @@ QG_NODISCARD qg_status qg_backward_binary(const qg_backward *b, qg_partial *by_f
                                           qg_partial *by_second);
 
 /* *to: the sum of g over the elements that an element of it is broadcast to, times
- * `factor`. */
+ * `factor`: for sums (1, or -1 for the second operand of Sub) and biases. */
 QG_NODISCARD qg_status qg_backward_sum(const qg_backward *b, const qg_tensor *g,
                                        double factor, qg_tensor *to);
 
 /* For operators whose output elements are copies of elements of float inputs, or
  * constants: run, on the positions of the elements in place of the elements, tells
- * which copy is whose.  Run must take int64. */
+ * which copy is whose.  Run must take int64.
+ *
+ *     Concat of a [2] and b [3]    positions 1 2 and 3 4 5 -> 1 2 3 4 5
+ *     Pad of a [2] by 1            positions 1 2, pad value 0 -> 0 1 2 0
+ *
+ * An element of a that occurs n times in the output gets the sum of n gradients;
+ * position 0 stands for constants, whose gradient is dropped. */
 QG_NODISCARD qg_status qg_backward_move(const qg_backward *b);
 
 /* One normalized row, x -> v = (x - mean) * inverse, with the gradient h of v: dL/dx.
- * centred: the mean depends on x, too (else it is 0: RMS).  x and to: n elements. */
+ * centred: the mean depends on x, too (else it is 0: RMS).  x and to: n elements.
+ *
+ *     inverse = 1 / sqrt(mean((x - mean)^2) + epsilon)
+ *     dL/dx   = inverse * (h - mean(h) - v * mean(h * v))
+ *
+ * The scale of the operator is part of h, which the caller multiplies.
+ * Source: Ioffe and Szegedy, "Batch Normalization" (arXiv 1502.03167), section 3; Zhang
+ * and Sennrich, "Root Mean Square Layer Normalization" (arXiv 1910.07467). */
 typedef struct qg_normal_row {
     const float *x;
     const double *h; /* [n] */

@@ -5,6 +5,17 @@
  * cache, so the bits are those of separate nodes.  Typical chains: x * sigmoid(x);
  * x * (1 + erf(x / sqrt 2)).
  *
+ *     node                step        second operand
+ *     d = Div(x, 1.414)   pair DIV    the number 1.414
+ *     e = Erf(d)          map ERF     none
+ *     a = Add(e, 1)       pair ADD    the number 1
+ *     y = Mul(x, a)       pair MUL    x, the data of the first node; swapped
+ *
+ * Rounding  intermediate values are float32 in memory, as between separate nodes; a
+ *           chain never fuses a multiplication with an addition
+ * Quantized the plan ends a chain at an endpoint that rounds or is watched
+ *           (ir/kernel.h), so that a chain has values that nothing else reads
+ *
  * An operator takes part with a callback `element`, and as the first of a chain with
  * .compile = qg_compile_elements. */
 #ifndef QG_OPS_UTIL_ELEMENTS_H
@@ -18,7 +29,7 @@ struct qg_element {
     bool is_pair;
     enum qg_map map;   /* with a, b */
     enum qg_pair pair; /* of inputs 0 and 1 */
-    float a, b;
+    float a, b; /* parameters of the map: alpha of LeakyRelu, limits of Clip; else 0 */
 };
 
 /* The kernel of c->node and as many followers as are loops; *out stays NULL where that

@@ -1,3 +1,11 @@
+/* util_integer.c -- common parts of the kernels of domain quantgraph (IntConv, IntTable
+ * and others): they check a recipe against the tensors of a call, sum products of codes
+ * exactly, and requantize the sums.
+ *
+ * Sums are held in double.  All are integers below 2^52 (qg_integer_check_exact), hence
+ * exact in any order; the accumulator of the runtime, 32 bits with wraparound or 64
+ * bits, is applied to the exact sum afterwards.  Signed overflow of the runtime is
+ * therefore reproduced for every order in which it may add. */
 #include "ops/util_integer.h"
 
 #include <assert.h>

@@ -1,3 +1,12 @@
+/* util_lower.c -- from a float operator on rounded data to a kernel on codes.
+ *
+ * Each function checks how its inputs are stored, looks up the row of the profile that
+ * specifies the arithmetic of the backend, and emits a kernel with this row.  A missing
+ * row or an unsuitable grid is a refusal: the node stays in float, with the reason in
+ * the report.
+ *
+ * A function of one 8-bit tensor is a table of 256 codes, computed here once:
+ * table[code - lowest code of the type] = code of the result. */
 #include "ops/util_lower.h"
 
 #include <assert.h>

@@ -1,4 +1,11 @@
-/* cli_formats.c -- export and import of other tools' files. */
+/* cli_formats.c -- export and import of other tools' files.
+ *
+ *     qg export SNAPSHOT -f FORMAT -o FILE     cli_export
+ *     qg import FILE -f FORMAT [--model ONNX]  cli_import
+ *     qg import-backend FILE -f FORMAT         cli_import_backend
+ *
+ * Words of options are passed on as they are: the library checks them against the
+ * format, so that the message is the same from every host language. */
 #include "cli.h"
 
 qg_status cli_export(const cli_call *c, qg_model *m, qg_report **r)
@@ -19,6 +26,7 @@ qg_status cli_export(const cli_call *c, qg_model *m, qg_report **r)
     return qg_model_export(m, &o, a->output, r);
 }
 
+/* The output folder is checked first: reading a large file may take minutes. */
 int cli_import(const cli_call *c)
 {
     const cli_arguments *a = c->args;

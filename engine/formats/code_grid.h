@@ -1,5 +1,14 @@
 /* code_grid.h -- scale and zero point of codes, as values of a graph: slots 1 and 2 of
- * QuantizeLinear, DequantizeLinear and operators on codes. */
+ * QuantizeLinear, DequantizeLinear and operators on codes.
+ *
+ *     QuantizeLinear(x, scale, zero) -> c      qg_code_grid_of
+ *     DequantizeLinear(c, scale, zero) -> r    qg_code_grid_of
+ *     QLinearConv(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias) -> c
+ *                                              qg_code_grid_behind: y_scale, y_zero
+ *
+ * Used in both directions: operators on codes become float operators
+ * (formats/qoperator.h), and float operators become operators on codes (qdq/fuse.h).
+ * Nothing here allocates or fails. */
 #ifndef QG_ENGINE_FORMATS_CODE_GRID_H
 #define QG_ENGINE_FORMATS_CODE_GRID_H
 
@@ -10,7 +19,8 @@ typedef struct qg_code_grid {
     qg_value *scale, *zero;
 } qg_code_grid;
 
-/* Inputs 1 and 2 of n, as far as it has them. */
+/* Inputs 1 and 2 of n, as far as it has them.  n is a Q or a DQ; of an operator on
+ * codes these are the grid of its first input. */
 qg_code_grid qg_code_grid_of(const qg_node *n);
 
 /* Those of output 0 of n, an operator on codes (asserted); absent ones are NULL. */
@@ -20,7 +30,8 @@ qg_code_grid qg_code_grid_behind(const qg_node *n);
  * constants of 0. */
 bool qg_code_grid_same(qg_code_grid a, qg_code_grid b);
 
-/* One constant scale, float32, and a constant zero point or none. */
+/* One constant scale, float32, and a constant zero point or none: the form in which a
+ * kernel on codes takes a grid per tensor. */
 bool qg_code_grid_is_plain(qg_code_grid q);
 
 /* v is absent, or a constant of zeros. */

@@ -1,5 +1,16 @@
 /* layer.h -- files that name the layers with weights, and give each of them the grids
- * of its data and its weight. */
+ * of its data and its weight (ncnn-table, ascend-record).
+ *
+ *     relu1 -> y -> Conv conv2 (y, w, b)
+ *
+ *     node      conv2
+ *     data      the record of conv2.in0, or, where that does not round, of relu1.out0
+ *     weight    the baked record of conv2.in1
+ *     outputs   extent of w along its output channels; axis 0 for a Conv
+ *
+ * Skipped   layers that such a file cannot have: weights that are computed or have
+ *           scales per block or along another axis, data with several scales.  Their
+ *           endpoints become losses, by qg_table_lose_rest. */
 #ifndef QG_ENGINE_FORMATS_LAYER_H
 #define QG_ENGINE_FORMATS_LAYER_H
 
@@ -18,16 +29,23 @@ typedef struct qg_weighted {
 typedef struct qg_weighted_list {
     qg_export *e;
     QG_VEC(qg_weighted) layer;
-    bool *covered; /* [TQCs], for qg_table_lose_rest: those of the layers */
+    /* [TQCs], for qg_table_lose_rest: those of the layers.  The record of a producer
+     * is covered only if the layer is its one reader: for other readers the file has no
+     * grid. */
+    bool *covered;
 } qg_weighted_list;
 
-/* e->built, a qg_weighted_list.  The losses of grids are left to the format. */
+/* e->built, a qg_weighted_list, in the arena of the export.  The losses of grids are
+ * left to the format, since they depend on the grid of its readers; so is the call of
+ * qg_table_lose_rest, after the format has marked endpoints of its own.  QG_ENOMEM. */
 QG_NODISCARD qg_status qg_weighted_build(qg_export *e);
 
-/* The record that rounds input `slot` of n; NULL: nothing does. */
+/* The record that rounds input `slot` of n; NULL: nothing does.  The input's own comes
+ * first: it may be on a finer or coarser grid than the producer's. */
 const qg_tqc *qg_weighted_rounds(const qg_node *n, uint32_t slot);
 
-/* The scale of output channel c, whatever the granularity of the weight. */
+/* The scale of output channel c < l->outputs, whatever the granularity of the weight:
+ * one scale per tensor is repeated. */
 float qg_weighted_scale(const qg_weighted *l, size_t c);
 
 #endif

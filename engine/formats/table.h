@@ -20,7 +20,20 @@
  *           with their zero point and bits beyond the limits.
  * Import    a row becomes a record of the output that makes the value, or of every slot
  *           that reads it when it is an input or a constant.  Rows of values that the
- *           model lacks are skipped with one warning. */
+ *           model lacks are skipped with one warning.
+ *
+ * Example of a shifted grid, uint8 codes in a format whose readers have int8 codes:
+ *
+ *                  scale  zero point  codes         limits
+ *     record       0.02   100         [0, 255]      [-2.0, 3.1]
+ *     reader       0.02   -28         [-128, 127]   [-2.0, 3.1]     shift = -128
+ *
+ * The shift moves codes and zero point alike, so that the limits in the unit of the
+ * tensor stay, and the loss does not change what a reader computes.
+ *
+ * A graph may have several grids for one value (its producer's, and one per reader), a
+ * file of this kind has one per name: this is the reason for most losses.  Formats with
+ * a line per endpoint (csv) or with Q and DQ nodes (qdq/qdq.h) do not have them. */
 #ifndef QG_ENGINE_FORMATS_TABLE_H
 #define QG_ENGINE_FORMATS_TABLE_H
 
@@ -28,19 +41,23 @@
 #include "engine/formats/grid_record.h"
 #include "engine/quant/quirk.h"
 
+/* Both pointers are borrowed from e->quant. */
 typedef struct qg_table_row {
-    const qg_value *value;
-    const qg_tqc *tqc; /* has the grid of the row; parameters by qg_tqc_param */
+    const qg_value *value; /* its name is the name of the entry */
+    const qg_tqc *tqc;     /* has the grid of the row; parameters by qg_tqc_param */
 } qg_table_row;
 
-/* The rows of one export, by value id, and the function that writes them. */
+/* The rows of one export, by value id, and the function that writes them.  Made by
+ * build, in the arena of the export, as e->built; write only reads it.  With quirk
+ * ppq-exports, rows are in the order of their first endpoint, as in PPQ's file. */
 typedef struct qg_table {
     qg_export *e;
     QG_VEC(qg_table_row) row;
     qg_status (*put)(const struct qg_table *t, FILE *stream);
 } qg_table;
 
-/* A grid as readers of the file have it. */
+/* A grid as readers of the file have it.  shift: added to codes, limits and zero point
+ * of the record; the scale is never changed. */
 typedef struct qg_table_grid {
     qg_scheme scheme;
     int64_t shift; /* of the codes and offsets, from the record's to the reader's */
@@ -65,10 +82,15 @@ enum {
 typedef struct qg_table_form {
     bool constants; /* rows of constants too; false: of activations only */
     /* The reader's grid for t: *g holds the record's own and is changed.  False: the
-     * file cannot have this endpoint. */
+     * file cannot have this endpoint.  Called again for each parameter of a row, hence
+     * without side effects: it depends on e->option and t alone. */
     bool (*grid)(const qg_export *e, const qg_tqc *t, qg_table_grid *g);
+    /* The whole file.  Errors of the stream are found by the caller, so that results
+     * of fprintf may be ignored; floats are written by core/num.h, since printf follows
+     * the locale. */
     qg_status (*put)(const qg_table *t, FILE *stream);
-    /* Calls qg_table_found for each entry of the file.  NULL: not imported. */
+    /* Calls qg_table_found for each entry of the file; any bytes may come.  NULL: not
+     * imported. */
     qg_status (*parse)(qg_table_reader *r, const qg_json_source *from);
     qg_table_ppq ppq;
 } qg_table_form;
@@ -78,16 +100,19 @@ QG_NODISCARD qg_status qg_table_build(qg_export *e);
 QG_NODISCARD qg_status qg_table_write(qg_export *e);
 QG_NODISCARD qg_status qg_table_import(qg_import *i);
 
-/* For forms: the code and zero point of a parameter in the reader's grid. */
+/* For forms: the zero point of a parameter in the reader's grid.  In these functions t
+ * has a row (asserted), and channel is below the number of its parameters. */
 QG_NODISCARD int64_t qg_table_zero(const qg_export *e, const qg_tqc *t, size_t channel);
-/* Both limits of the reader's grid, in the tensor's unit. */
+/* Both limits of the reader's grid, in the tensor's unit: (qmin - zero) * scale and
+ * (qmax - zero) * scale, in double. */
 double qg_table_low(const qg_export *e, const qg_tqc *t, size_t channel);
 double qg_table_high(const qg_export *e, const qg_tqc *t, size_t channel);
 /* The reader's grid of t, which has one. */
 qg_table_grid qg_table_grid_of(const qg_export *e, const qg_tqc *t);
 bool qg_table_acts(const qg_tqc *t); /* rounds at run time, or is a rounded constant */
 
-/* What quirks of a format replace (qg_format.quirk). */
+/* What quirks of a format replace (qg_format.quirk): a row of the table of quirks names
+ * one member and its substitute, and qg_table_build applies those that are on. */
 typedef struct qg_table_behaviours {
     qg_status (*rows)(qg_export *e, qg_table *t); /* fills t->row, reports losses */
     qg_status (*put)(const qg_table *t, FILE *stream);
@@ -103,24 +128,29 @@ QG_NODISCARD qg_status qg_table_ppq_rows(qg_export *e, qg_table *t);
 bool qg_table_among(const char *op, const char *const *names);
 
 /* Ordinary 8-bit grids, for `grid`: symmetric [-limit, 127] codes, one scale per tensor
- * unless `channels`. */
+ * unless `channels`.  limit is 128 or 127: runtimes differ in the use of code -128.  An
+ * offset or other limits of the record do not make it false; qg_table_lose_grid reports
+ * them. */
 bool qg_table_int8(const qg_tqc *t, qg_table_grid *g, int64_t limit, bool channels);
 
 /* For build, of any format whose file has some endpoints only: a loss for every
  * endpoint that acts and is not marked; covered: [TQCs]. */
 QG_NODISCARD qg_status qg_table_lose_rest(qg_export *e, const bool *covered);
 /* A loss that changes what readers compute, of constants too: the model beside the
- * file has their floats. */
+ * file has their floats.  The text is cut after 159 bytes. */
 QG_NODISCARD qg_status qg_table_lose(qg_export *e, enum qg_aspect aspect,
                                      const qg_tqc *t, const char *fmt, ...)
     QG_PRINTF(4, 5);
-/* The losses of writing t as the grid g. */
+/* The losses of writing t as the grid g: at most one of limits or bits, one of the
+ * axis, one of the offsets (of the first channel that has one). */
 QG_NODISCARD qg_status qg_table_lose_grid(qg_export *e, const qg_tqc *t,
                                           const qg_table_grid *g);
 
 /* --- reading --- */
 
-/* The records that a file describes, for the graph of its model. */
+/* The records that a file describes, for the graph of its model.  They are collected
+ * per node first and become records afterwards, producers before readers, since an
+ * OVERLAPPED input needs the record of its producer. */
 struct qg_table_reader {
     qg_ctx *ctx;
     qg_graph *g;
@@ -132,8 +162,11 @@ struct qg_table_reader {
 };
 
 /* An entry for the value of that name.  The grid is copied; its scheme may have axis -1
- * where the file does not state it.  QG_EPARSE when its parameters are none, QG_EMODEL
- * when the value had an entry or its dims do not fit. */
+ * where the file does not state it.  Its arrays of parameters are not copied: they must
+ * live as long as the graph (qg_table_grid_new).  QG_EPARSE when a scale is not a
+ * finite number above 0, QG_EMODEL when the value had an entry.  Dims are
+ * checked when the records are made.  A name without a float32 value counts as missing,
+ * which is no error: other tools name values of their own rewritten graph. */
 QG_NODISCARD qg_status qg_table_found(qg_table_reader *r, const char *name,
                                       const qg_grid_record *grid);
 /* The same for one endpoint. */
@@ -143,7 +176,12 @@ QG_NODISCARD qg_status qg_table_found_at(qg_table_reader *r, qg_endpoint at,
 QG_NODISCARD qg_status qg_table_found_int8(qg_table_reader *r, const char *name,
                                            float scale, int64_t limit);
 /* Room for n parameters of a grid of this scheme, in the graph's arena; offsets are
- * zero. */
+ * zero.  *grid refers to the arrays of *room, which the caller fills before
+ * qg_table_found:
+ *
+ *     QG_TRY(qg_table_grid_new(r, &scheme, n, &grid, &room));
+ *     room.scale[0 .. n - 1] = ...
+ *     QG_TRY(qg_table_found(r, name, &grid)); */
 typedef struct qg_table_params {
     float *scale;    /* [n] */
     int32_t *offset; /* [n] */
@@ -163,17 +201,21 @@ typedef struct qg_table_line {
     const char *at; /* no zero behind it */
     size_t n;
 } qg_table_line;
-/* The line at *offset, which moves behind it; false at the end. */
+/* The line at *offset, which moves behind it; false at the end.  *offset is 0 at first;
+ * a line may contain any bytes, also zeros. */
 bool qg_table_next_line(const qg_json_source *from, size_t *offset,
                         qg_table_line *line);
-/* "import: FILE: line 3: <message>", QG_EPARSE. */
+/* "import: FILE: line 3: <message>", QG_EPARSE.  Lines count from 1. */
 qg_status qg_table_fail(const qg_table_reader *r, const qg_json_source *from,
                         size_t line, const char *fmt, ...) QG_PRINTF(4, 5);
 
 /* An entry of a name that the model lacks. */
 void qg_table_missing(qg_table_reader *r, const char *name);
 
-/* Records for g (inferred) from the bytes of a file of that format. */
+/* Records for g (inferred) from the bytes of a file of that format, which has a table
+ * with `parse`.  *out lies in the arena of g and has passed qg_check_tqcs.  Hostile
+ * bytes give a status.  g gets the platforms of its nodes, and constants on their
+ * grids. */
 QG_NODISCARD qg_status qg_table_parse(qg_graph *g, const qg_format *f,
                                       const qg_json_source *from, qg_quant **out);
 

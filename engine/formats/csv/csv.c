@@ -7,6 +7,14 @@
  *                     scale in the unit of the tensor per step, offset in steps
  *     axis, block     empty where the policy has none
  *
+ * A line, wrapped here:
+ *
+ *     "conv1.in1","w1","Conv",baked,per-channel linear symmetric,8,0,-127,127,half-even,
+ *     0,,0.01 0.02 0.005,0 0 0,"conv1.in1"
+ *
+ * Names are quoted always, since ONNX allows any character in them; words and numbers
+ * never.  Floats have as many digits as they need to be read back with the same bits.
+ *
  * Import takes the endpoints that round; others follow from them or stay float.  The
  * columns may be in any order, and only endpoint, state, policy, bits, qmin, qmax and
  * scale must be there. */

@@ -9,6 +9,12 @@
  * TensorRT 11 has neither: its networks are strongly typed, with explicit Q/DQ (format
  * onnx-qdq, placement trt).  TensorRT computes the scales of weights itself.
  *
+ * Ranges    TensorRT quantizes as clamp(round(x / s), -128, 127), ties to even, and takes
+ *           s = range / 127 from a dynamic range; so a range is written as 127 x scale.
+ *           The cache has the scale itself, without a rounding on the way: prefer it
+ *           where both can be used.
+ * Rows      activations only, without an offset; everything else is a loss
+ *
  * Names in a cache may hold ": ": the last one ends the name.
  * Sources
  *     TensorRT developer guide, "INT8 calibration", "Calibration cache";
@@ -122,6 +128,8 @@ static long version_number(const char *text)
     return part[0] * (part[0] < 10 ? 1000 : 10000) + part[1] * 100 + part[2];
 }
 
+/* The version is checked here rather than in `put`: build fails before a file of the
+ * user is replaced. */
 static qg_status build_cache(qg_export *e)
 {
     const char *version = e->option[QG_FORMAT_VERSION];
