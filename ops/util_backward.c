@@ -1,6 +1,6 @@
 /* util_backward.c -- gradients with broadcasting, of moves and of normalizations.  They
- * are used by analyses and by learned rounding, on small batches: one thread, double
- * sums, no vector code. */
+ * are definitions, for the tape of engine/learn: one thread, double sums, no vector
+ * code, so that results do not depend on the machine. */
 #include "ops/util_backward.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  * Names: g is the gradient of the output (b->out[0]), x an input, y the output of run.
  * b->in[k] is NULL where the caller needs no gradient of input k.  Gradients are
  * overwritten, not added to; a value with several readers is summed by the caller.
- * Memory comes from the scratch of the call; every status is QG_OK or QG_ENOMEM. */
+ * Memory comes from the scratch of the call. */
 #ifndef QG_OPS_UTIL_BACKWARD_H
 #define QG_OPS_UTIL_BACKWARD_H
 

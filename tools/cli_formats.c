@@ -1,8 +1,8 @@
 /* cli_formats.c -- export and import of other tools' files.
  *
- *     qg export SNAPSHOT -f FORMAT -o FILE     cli_export
- *     qg import FILE -f FORMAT [--model ONNX]  cli_import
- *     qg import-backend FILE -f FORMAT         cli_import_backend
+ *     qg export snapshot --format onnx-qdq -o model.qdq.onnx      cli_export
+ *     qg import model.qdq.onnx --format onnx-qdq -o snapshot      cli_import
+ *     qg import-backend htp.json --format aimet -o htp.yaml       cli_import_backend
  *
  * Words of options are passed on as they are: the library checks them against the
  * format, so that the message is the same from every host language. */

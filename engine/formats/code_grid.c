@@ -1,6 +1,6 @@
 /* code_grid.c -- equality of grids that are values of a graph.  Scales are compared by
- * their bits: two grids that differ in the last bit of a scale give different codes near
- * ties, so a pair of Q and DQ between them must stay. */
+ * their bits: two grids that differ in the last bit of a scale give different codes
+ * near ties, so a pair of Q and DQ between them must stay. */
 #include "engine/formats/code_grid.h"
 
 #include <assert.h>

@@ -1,3 +1,7 @@
+/* qoperator.c -- expansion in five passes over the nodes, each of which relies on the
+ * one before: operators on codes become float operators between DQ and Q; the grid
+ * behind codes is found, for moves without a DQ of their own; moves of codes; moves of
+ * floats; edges to the rest of the graph, where codes leave or arrive. */
 #include "engine/formats/qoperator.h"
 
 #include <assert.h>

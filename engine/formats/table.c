@@ -1,10 +1,10 @@
 /* table.c -- rows, losses and records of table formats, independent of their syntax.
  *
- * Export    qg_table_build visits the values in order of their ids: choose the record of
- *           the row, ask the form for the grid of the reader, mark all endpoints that
- *           the row stands for, report what this grid changes.  Endpoints that act and
- *           are unmarked at the end are losses.  The order of values does not depend on
- *           the format, so the files of two formats list the same rows.
+ * Export    qg_table_build visits the values in order of their ids: choose the record
+ *           of the row, ask the form for the grid of the reader, mark all endpoints
+ *           that the row stands for, report what this grid changes.  Endpoints that
+ *           act and are unmarked at the end are losses.  The order of values does not
+ *           depend on the format, so that files of two formats can be compared.
  * Import    entries become grids in a plan per node (grid_record.h), then records
  *           in order of nodes; the verifier of records checks the result like that of
  *           any other source.

@@ -9,8 +9,8 @@
  *
  * A line, wrapped here:
  *
- *     "conv1.in1","w1","Conv",baked,per-channel linear symmetric,8,0,-127,127,half-even,
- *     0,,0.01 0.02 0.005,0 0 0,"conv1.in1"
+ *     "conv1.in1","w1","Conv",baked,per-channel linear symmetric,8,0,-127,127,
+ *     half-even,0,,0.01 0.02 0.005,0 0 0,"conv1.in1"
  *
  * Names are quoted always, since ONNX allows any character in them; words and numbers
  * never.  Floats have as many digits as they need to be read back with the same bits.

@@ -1,3 +1,6 @@
+/* fuse.c -- from DQ, operator, Q to an operator on codes, one original node at a time.
+ * A pattern is complete only if the float result has no other reader and is no output:
+ * otherwise the float operator would have to stay beside its counterpart. */
 #include "engine/formats/qdq/fuse.h"
 
 #include <assert.h>

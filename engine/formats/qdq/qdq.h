@@ -1,5 +1,13 @@
 /* qdq.h -- building and writing a graph with Q and DQ, for every format that has them.
- * See qdq.c for the rules of placement. */
+ * See qdq.c for the rules of placement.
+ *
+ *     format           build                  a rounding is written as
+ *     onnx-qdq         qg_qdq_build           QuantizeLinear, DequantizeLinear
+ *     onnx-qoperator   qg_qdq_build_fused     operators on codes where possible
+ *     qonnx            qg_qdq_build_quants    Quant
+ *
+ * build clones the graph as e->graph and leaves the original unchanged; write only
+ * serializes the clone, with the options of the export as metadata of the file. */
 #ifndef QG_ENGINE_FORMATS_QDQ_QDQ_H
 #define QG_ENGINE_FORMATS_QDQ_QDQ_H
 

@@ -5,6 +5,8 @@
 #include "engine/formats/qonnx/quant.h"
 #include "engine/formats/quantizers.h"
 
+/* Operators of QONNX are registered for the time of this import only: a model that is
+ * opened directly must not contain them, since they cannot be run. */
 static qg_status import(qg_import *i)
 {
     const qg_registry *before = i->ctx->registry;

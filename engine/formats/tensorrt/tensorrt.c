@@ -9,11 +9,11 @@
  * TensorRT 11 has neither: its networks are strongly typed, with explicit Q/DQ (format
  * onnx-qdq, placement trt).  TensorRT computes the scales of weights itself.
  *
- * Ranges    TensorRT quantizes as clamp(round(x / s), -128, 127), ties to even, and takes
- *           s = range / 127 from a dynamic range; so a range is written as 127 x scale.
- *           The cache has the scale itself, without a rounding on the way: prefer it
- *           where both can be used.
- * Rows      activations only, without an offset; everything else is a loss
+ * Ranges   TensorRT quantizes as clamp(round(x / s), -128, 127), ties to even, and
+ *          takes s = range / 127 from a dynamic range; so a range is written as
+ *          127 x scale.  The cache has the scale itself, without a rounding on the
+ *          way: prefer it where both can be used.
+ * Rows     activations only, without an offset; everything else is a loss
  *
  * Names in a cache may hold ": ": the last one ends the name.
  * Sources

@@ -1,3 +1,10 @@
+/* pack.c -- tables, vectors and references, appended to one block of bytes that grows.
+ *
+ * Each function that appends takes the position of the reference to be filled in,
+ * rather than returning its own position: parents come before children.  After a
+ * failure all of them do nothing; only qg_tflite_pack turns it into a status.  A
+ * reference is a position in the block, never a pointer, since the block moves when it
+ * grows. */
 #include "engine/formats/tflite/pack.h"
 
 #include <assert.h>

@@ -1,5 +1,15 @@
 /* write.c -- the export of the format tflite: the integer program of a snapshot, in the
- * arithmetic of the reference kernels, as a file (writer.h). */
+ * arithmetic of the reference kernels, as a file (writer.h).
+ *
+ *     qg_lower_program     records and profile -> integer kernels (lower/program.h)
+ *     set_input_grids      codes that enter have the grid of their first reader
+ *     interface, inputs    tensors in N,C,H,W, as the network has them
+ *     each node            kernel or move: operators in order of the program
+ *     interface, outputs   a TRANSPOSE where only N,H,W,C was made
+ *     qg_tflite_pack       bytes
+ *
+ * All of it is done by build, so that a node without a counterpart is reported before
+ * a file is touched. */
 #include <assert.h>
 
 #include "engine/core/file.h"

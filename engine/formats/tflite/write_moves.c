@@ -1,4 +1,9 @@
-/* write_moves.c -- operators of ai.onnx on codes, which move or select them. */
+/* write_moves.c -- operators of ai.onnx on codes, which move or select them.
+ *
+ * Moved codes keep the grid of input 0, for constants among the inputs too (pad values,
+ * limits).  A move stays in N,H,W,C where its input is in that form already and the
+ * operator allows it, with axes translated, so that most chains of convolutions and
+ * moves have no TRANSPOSE in between. */
 #include <string.h>
 
 #include "engine/formats/tflite/operators.h"

@@ -1,4 +1,13 @@
-/* write_window.c -- strides, dilations and padding of convolutions and pools. */
+/* write_window.c -- strides, dilations and padding of convolutions and pools.
+ *
+ * TensorFlow Lite has no explicit pads in a convolution, only SAME and VALID.  SAME
+ * gives ceil(in / stride) outputs and puts the odd element behind:
+ *
+ *     total  = max(0, (ceil(in / stride) - 1) * stride + reach - in)
+ *     before = total / 2, behind = total - before
+ *
+ * Any other pads become PADV2 in front of a VALID window.
+ * Source   tensorflow/lite/kernels/padding.h, ComputePaddingHeightWidth */
 #include <string.h>
 
 #include "engine/formats/tflite/operators.h"

@@ -11,7 +11,22 @@
  *           outputs the plain one.  The other one ends in _nhwc or _nchw.
  * Interface inputs and outputs are those of the network: names, types, dims
  * Clamps    limits of a kernel are its fused activation where one has these codes, else
- *           MAXIMUM and MINIMUM behind it, which give the same codes */
+ *           MAXIMUM and MINIMUM behind it, which give the same codes
+ * Owner     tensors, operators and their arrays lie in the arena of the export, or in
+ *           that of the program, which outlives the writer; pack.h copies all of them
+ *
+ * Example   an IntConv with pads that SAME does not have and limits without a fused
+ *           activation, N,C,H,W in the program:
+ *
+ *     x [1,3,8,8] --TRANSPOSE--> x_nhwc [1,8,8,3] --PADV2--> x_nhwc_padded
+ *       --CONV_2D--> y_unclamped --MAXIMUM--> y_not_below --MINIMUM--> y [1,8,8,16]
+ *
+ * PADV2 pads with the zero point of x, which is the code of 0.  A reader of y in
+ * N,H,W,C takes this tensor; the first one that reads it in N,C,H,W adds a TRANSPOSE,
+ * y_nchw.
+ *
+ * Tensors are referred to by their index, int32_t, as in the file; indices stay valid
+ * while tensors are added, pointers into w->tensor do not. */
 #ifndef QG_ENGINE_FORMATS_TFLITE_WRITER_H
 #define QG_ENGINE_FORMATS_TFLITE_WRITER_H
 
@@ -45,7 +60,8 @@ QG_NODISCARD qg_status qg_tflite_put_ints(qg_tflite_writer *w, const char *name,
                                           const int32_t *x, int32_t *out);
 
 /* The tensor of v in this form.  grid: that of a constant, or of an input whose grid is
- * not known yet; NULL: none. */
+ * not known yet; NULL: none.  v is a constant or has been made in one of the forms,
+ * else QG_EUNSUPPORTED; NHWC requires rank 4 (asserted). */
 QG_NODISCARD qg_status qg_tflite_want(qg_tflite_writer *w, const qg_value *v,
                                       enum qg_tflite_form form, const qg_stored *grid,
                                       int32_t *out);
@@ -53,7 +69,9 @@ QG_NODISCARD qg_status qg_tflite_want(qg_tflite_writer *w, const qg_value *v,
 /* Whether v is of rank 4 and has been made in N,H,W,C. */
 bool qg_tflite_is_picture(const qg_tflite_writer *w, const qg_value *v);
 
-/* A new tensor for v, whose grid is set. */
+/* A new tensor for v, whose grid is set.  It has no data: an operator that is put
+ * afterwards computes it, or it is an input of the file.  Dims that are not known are
+ * QG_EUNSUPPORTED. */
 QG_NODISCARD qg_status qg_tflite_make(qg_tflite_writer *w, const qg_value *v,
                                       enum qg_tflite_form form, int32_t *out);
 
@@ -62,7 +80,8 @@ QG_NODISCARD qg_status qg_tflite_like(qg_tflite_writer *w, int32_t like,
                                       const char *suffix, const int32_t *dim,
                                       int32_t *out);
 
-/* A constant with one code on the grid of that tensor. */
+/* A constant with one code on the grid of that tensor, of rank 0: the operand of
+ * MAXIMUM and MINIMUM, the value of PADV2. */
 QG_NODISCARD qg_status qg_tflite_put_code(qg_tflite_writer *w, int32_t like,
                                           int32_t code, int32_t *out);
 
@@ -84,7 +103,8 @@ QG_NODISCARD qg_status qg_tflite_put_kernel(qg_tflite_writer *w, int32_t code,
                                             const qg_tflite_options *o,
                                             bool activation);
 
-/* Axis k of a value of this rank in that form. */
+/* Axis k of a value of this rank in that form; k < 0 counts from the end.  Rank 4,
+ * N,H,W,C: 0 1 2 3 -> 0 3 1 2. */
 int32_t qg_tflite_axis_in(enum qg_tflite_form form, int32_t rank, int64_t k);
 
 /* The operators of w->node.  kernel: convolutions, products, functions, of domain
