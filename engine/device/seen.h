@@ -47,6 +47,9 @@ typedef struct qg_seen {
     size_t levels;    /* different elements; 0 when they were not counted to the end */
 } qg_seen;
 
+/* Arrays are in the arena of qg_see_values; graph and trace must outlive the struct.
+ * at[id] exists for every value: HIDDEN where pair[id] has no array.  An array is in
+ * either pair or unpaired. */
 typedef struct qg_seen_values {
     const qg_graph *graph; /* the float network's */
     const qg_trace *trace; /* borrowed */

@@ -129,7 +129,8 @@ qg_predicate_test qg_test_ratio_above, qg_test_ratio_below, qg_test_bias_above,
 
 /* --- fates.c --- */
 
-/* Fills node, count and conversions; rows in the order fused, moves, integer. */
+/* Fills node, count and conversions; rows in the order fused, moves, integer.  Once,
+ * after qg_lint_place: count is added to.  QG_ENOMEM only. */
 QG_NODISCARD qg_status qg_lint_decide(qg_lint *l);
 
 /* --- lint_files.c: findings for other programs --- */
