@@ -55,7 +55,8 @@ QG_NODISCARD qg_status qg_backward_move(const qg_backward *b);
  *     inverse = 1 / sqrt(mean((x - mean)^2) + epsilon)
  *     dL/dx   = inverse * (h - mean(h) - v * mean(h * v))
  *
- * The scale of the operator is part of h, which the caller multiplies.
+ * mean(h) is left out for RMS.  The scale of the operator is part of h, which the
+ * caller multiplies.
  * Source: Ioffe and Szegedy, "Batch Normalization" (arXiv 1502.03167), section 3; Zhang
  * and Sennrich, "Root Mean Square Layer Normalization" (arXiv 1910.07467). */
 typedef struct qg_normal_row {

@@ -29,8 +29,7 @@ struct qg_element {
     bool is_pair;
     enum qg_map map;   /* with a, b */
     enum qg_pair pair; /* of inputs 0 and 1 */
-    float a,
-        b; /* of the map, as in QG_MAP_F32: the limits of CLIP, the slope of LEAKY */
+    float a, b;        /* of the map, as in QG_MAP_F32: limits of CLIP, ... */
 };
 
 /* The kernel of c->node and as many followers as are loops; *out stays NULL where that

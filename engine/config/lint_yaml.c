@@ -1,3 +1,20 @@
+/* lint_yaml.c -- reads a family of target files, parents first, into one target: each
+ * file changes what its parent left.
+ *
+ *     parent   kernels [conv, add]       rules [bias, pairs]
+ *     child    -kernels [add]            -rules [pairs]
+ *              kernels [conv-1d]         rules [bias, range]
+ *     target   kernels [conv-1d, conv]   rules [bias of the child, range]
+ *
+ * The first kernel row that fits decides, so rows of the child come before those of the
+ * parent, and an id must be new: two rows of one id would be a mistake.  Rules are
+ * independent of each other, so a rule replaces the one of its id in place, which keeps
+ * reports of parent and child in the same order.  Removal is first; an id that the
+ * parent does not have is an error, since it is usually misspelled.
+ *
+ * Selectors and settings are those of backend files and have the same reader
+ * (config/rules.h); a backend with 8-bit defaults stands for the one that a `fix` would
+ * patch, so that an invalid `set` is found here and not by the reader of the patch. */
 #include "engine/config/lint_yaml.h"
 
 #include <stdio.h>

@@ -1,3 +1,19 @@
+/* attempt.c -- quantizes by a draft, then again with rules of scales, and counts
+ * agreements:
+ *
+ *     1  the draft as it is: kinds, links and grids are counted here (own)
+ *     2  groups whose scale is not the observed one get a rule for their dominator
+ *     3  where an alignment still takes a larger scale, a rule for every member
+ *     4  simulation on the inputs of the device: shares of equal elements
+ *
+ * Kinds, links and grids are those of step 1: with the rules of scales, which are
+ * taken from the trace, every draft would have the grids.  Elements need the rules: two
+ * grids give different codes, whatever the decisions are.
+ *
+ * A grid in the trace is no proof of a quantizer: a sum or a copy of codes lies on
+ * their grid, so it agrees with codes and with floats (inherits_grid), unless the
+ * record has too few codes for it.  A mean of codes lies on a finer grid; with more
+ * codes than the record has, it is not counted (is_mean). */
 #include "engine/device/attempt.h"
 
 #include <math.h>

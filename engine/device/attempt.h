@@ -13,6 +13,16 @@
  * Scales    observed scales that the draft does not give are added to it as rules with
  *           observer `fixed`, and the network is quantized again
  *
+ * Score     0 to 4; each share is in [0, 1].  A share of kinds, links or grids with
+ *           nothing to compare is 1, that of elements 0
+ * Example   y = Conv(x), z = Relu(y), where the trace lacks y and has z on the grid of
+ *           step 0.1: of y and z, a backend that fuses Relu and gives z the scale 0.1
+ *           explains 2 of 2 kinds and 1 of 1 grids; one that rounds y, too, explains 1
+ *           of 2 kinds
+ * Cost      begin: one quantization.  make: usually up to two more, and a run of four
+ *           samples.  Each node gets the device's own inputs there, so that errors of
+ *           one node do not count again in the next
+ *
  *     qg_attempt t = { 0 };
  *     QG_TRY(qg_attempt_make(&how, &draft, &t));
  *     if (!t.refusal) ... t.score, t.kind, t.share ...
@@ -63,15 +73,17 @@ typedef struct qg_attempt {
     double elements, score;
 } qg_attempt;
 
-/* A draft that the network or the reader refuses is no failure.  out is zeroed;
- * qg_attempt_free also after a failure. */
+/* A draft that the network or the reader refuses is no failure: its message becomes
+ * out->refusal, in how->arena.  Failures are QG_ENOMEM and QG_ECANCELED.  out is
+ * zeroed; qg_attempt_free also after a failure.  The result may be moved (assigned),
+ * and then only one of the copies is freed. */
 QG_NODISCARD qg_status qg_attempt_make(const qg_attempts *how, const qg_draft *d,
                                        qg_attempt *out);
 /* The same without rules of scales and elements, at the cost of one quantization: the
  * score lacks a share. */
 QG_NODISCARD qg_status qg_attempt_begin(const qg_attempts *how, const qg_draft *d,
                                         qg_attempt *out);
-void qg_attempt_free(qg_attempt *t); /* also a zeroed one */
+void qg_attempt_free(qg_attempt *t); /* also a zeroed one; drafts stay in how->arena */
 
 /* The network with all rules of the draft. */
 static inline const qg_model *qg_attempt_model(const qg_attempt *t)

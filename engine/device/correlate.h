@@ -1,6 +1,16 @@
 /* correlate.h -- pairing arrays of a trace with values by correlation, where names are
  * of no help.
  *
+ *     r = sum (x - mean x)(y - mean y) / sqrt(sum (x - mean x)^2 sum (y - mean y)^2)
+ *
+ * x is the array, y the value in float, both of the first sample.  r does not depend on
+ * the scale and the zero point, so codes of an unknown grid can be paired; two values
+ * that differ by a factor cannot be told apart by it.  qg_correlation_distance can,
+ * where the trace has floats or codes with a grid.
+ *
+ * Cost     open: one run of the network, which holds all candidates.  match: one pass
+ *          over the array for each free candidate of its dims
+ *
  *     qg_correlation c = { .graph = g, .feed = &feed, .value = v, .keep = id, .n = n,
  *                          .pair = pair };
  *     QG_TRY(qg_correlation_open(ctx, arena, &c));          // runs the first sample
@@ -13,7 +23,7 @@
 #include "engine/exec/ahead.h"
 #include "engine/exec/run.h"
 
-/* value, keep and pair are the caller's. */
+/* value, keep and pair are the caller's; qg_correlation_open sets plan and run. */
 typedef struct qg_correlation {
     const qg_graph *graph;  /* that is run in float; its constants as they are */
     const qg_feed *feed;    /* of which the first sample is run */

@@ -2,7 +2,21 @@
  *
  * Every shipped backend is tried on the network; the one that agrees best with the
  * trace is the base.  Changes that would explain what it does not are tried one by one,
- * and the best is kept, until none explains more. */
+ * and the best is kept, until none explains more.
+ *
+ *     1  each backend is tried without its observers: shares of kinds and links
+ *     2  those within NEAR of the best are tried with their scales: the base
+ *     3  proposals for the base (propose.h) are tried; the best one is kept; repeated
+ *     4  the file is written, read again, and compared with the trace once more
+ *
+ * Step 1 is cheap, since minmax replaces slow observers, and decisions do not depend on
+ * scales.  Step 3 is a greedy search: each kept change must explain more values or
+ * links, which bounds the number of rounds, besides MOST_CHANGES.  Two changes that
+ * explain something only together are found for chains of fusions (pursue), not in
+ * general.
+ *
+ * Cost   one quantization per backend; per round one per proposal, with a simulation
+ *        only where it explains more */
 #include <math.h>
 
 #include "engine/device/propose.h"

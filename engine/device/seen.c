@@ -1,3 +1,15 @@
+/* seen.c -- pairs arrays with values, then finds the grid of each:
+ *
+ *     pairs     by name; an array with the name of a value can be the output of its
+ *               reader (follow_readers); the rest by correlation
+ *     elements  the different ones of all samples, sorted; more than MANY_LEVELS are
+ *               floats, and reading ends
+ *     step      Euclid's algorithm on the gaps between neighbours, with a tolerance; a
+ *               fit by least squares; then every element must be within OFF of a code
+ *
+ * The last test decides between codes and floats: n random numbers pass it with the
+ * probability (2 OFF)^n, which the number of steps that could be tried multiplies,
+ * hence the lower limits of levels. */
 #include "engine/device/seen.h"
 
 #include <math.h>

@@ -9,6 +9,11 @@
  * Grid     a step and the real 0, which every quantization grid holds: an element is
  *          step times an integer.  Floats alone give the step, not the zero point,
  *          which only a description of the array can give.
+ * Limits   the step is the greatest one that explains the elements: codes that are all
+ *          even in the samples give twice the true step.  With more samples it stays or
+ *          gets smaller
+ * Example  0.2, 0.5, 0.6, -0.3: with 0 the gaps are 0.3, 0.2, 0.3, 0.1, so the step is
+ *          0.1, low -3, high 6, levels 4
  * Memory   one sample of one array, and its different elements
  * Threads  read-only once made
  *
@@ -42,6 +47,9 @@ typedef struct qg_seen {
     size_t levels;    /* different elements; 0 when they were not counted to the end */
 } qg_seen;
 
+/* Arrays are in the arena of qg_see_values; graph and trace must outlive the struct.
+ * at[id] exists for every value: HIDDEN where pair[id] has no array.  An array is in
+ * either pair or unpaired. */
 typedef struct qg_seen_values {
     const qg_graph *graph; /* the float network's */
     const qg_trace *trace; /* borrowed */

@@ -1,5 +1,15 @@
 /* plan_wanted.c -- the nodes that a plan runs: those that outputs and kept values need,
- * unless they are known already or an opaque node stands before them. */
+ * unless they are known already or an opaque node stands before them.
+ *
+ * One sweep from the last node to the first: in topological order all readers of a node
+ * are behind it, so it is final when the sweep arrives.  Of
+ *
+ *     x -> A -> B -> y        outputs y and z; B is a Shape, so that y is known
+ *     x -> D -> C -> z        C is opaque, options.executable is set
+ *
+ * none of A, B and C runs: y is known, hence A is not wanted, and C cannot run.  D runs
+ * although only C reads it: records in front of an opaque node can be calibrated.
+ * Without options.executable, C is an error. */
 #include "engine/exec/plan_part.h"
 
 #include "engine/ir/opaque.h"

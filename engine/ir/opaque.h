@@ -9,6 +9,8 @@
  *     a -> Conv -> r -> com.acme.Swirl -> s -> Conv -> z        opaque: Swirl
  *                  r -> Conv -> y                               blocked: Swirl, Conv(z)
  *
+ * Why    a network with a few custom nodes can still be quantized and exported where
+ *        they are not in the way: y above is calibrated, z stays float
  * Types  outputs have the types that the file declares (value_info); without one the
  *        element type of the first input, of unknown shape
  *
@@ -23,7 +25,8 @@
 bool qg_domain_is_known(const qg_registry *r, const char *domain);
 
 /* The row of an operator of an unknown domain: one per context, name and version, which
- * lives as long as the context.  QG_ENOMEM only.  Not for workers. */
+ * lives as long as the context.  Its slots have the role f (never quantized), any
+ * number of them, and it can only be inferred.  QG_ENOMEM only.  Not for workers. */
 QG_NODISCARD qg_status qg_opaque_op(qg_ctx *ctx, const char *domain, const char *name,
                                     int64_t opset, const qg_op **out);
 
@@ -33,7 +36,8 @@ const qg_node *qg_opaque_first(const qg_graph *g, size_t *n);
 
 /* from[node id] is the opaque node because of which the node cannot be executed:
  * itself, one in a body of it, or one that feeds it; NULL: it can be.  from: [nodes] of
- * the normalized graph g, not of bodies. */
+ * the normalized graph g, not of bodies.  One sweep, which needs topological order: a
+ * node has the reason of its first input that has one. */
 void qg_opaque_spread(const qg_graph *g, const qg_node **from);
 
 /* QG_EUNSUPPORTED that names node, operator and domain. */

@@ -18,7 +18,8 @@
  * Loss      methods without roundings: sum over outputs of |y - f|^2 / |f|^2; methods
  *           that learn roundings: sum over channels, mean over the rest, of (y - f)^2,
  *           plus 0.01 sum (1 - |2 h - 1|^beta) after a fifth of the steps, beta from 20
- * to 2 Samples   one per step, drawn at random from those that are not held back
+ *           to 2
+ * Samples   one per step, drawn at random from those that are not held back
  * Units     of the rate: of weights, their step; of biases, a sixteenth of their root
  *           mean square; of a step size, its logarithm; of a rounding, V of AdaRound
  * Verdict   the first loss on the samples held back, every fourth, for all methods:

@@ -49,7 +49,8 @@ void qg_stream_close(qg_stream *s); /* also of a zeroed one */
 void qg_stream_inputs(const qg_stream *s, const qg_tape *t, enum qg_lane lane,
                       size_t sample, const qg_tensor **in);
 
-/* Runs block k, whose tape is t, for all samples in one lane, as the tape is now. */
+/* Runs block k, whose tape is t, for all samples in one lane, as the tape is now.
+ * Blocks are run in ascending order, each lane once per block. */
 QG_NODISCARD qg_status qg_stream_run(qg_stream *s, size_t k, qg_tape *t,
                                      enum qg_lane lane);
 

@@ -77,7 +77,7 @@ struct qg_tape {
     size_t n_weight, n_step;
     qg_tape_weight *weight; /* [n_weight] by value id */
     qg_tape_step *step;     /* [n_step] by TQC id */
-    bool rounds;            /* false: forward and backward in float */
+    bool rounds; /* false: forward and backward in float; set by the caller */
     struct qg_tape_state *state;
 };
 

@@ -9,6 +9,13 @@
  *          first such row gives the reason: files have the usual kernel first
  * Float    neither; also nodes that the backend does not quantize
  *
+ * A condition `after-fate` reads the fate of the producer.  In a row of one kind, fates
+ * of the kinds before it are final for all nodes, those of its own kind for the nodes
+ * before this one; the rest are not known yet.  A blocked node is still open: a row of
+ * a later kind can fit it.
+ *
+ * Cost     nodes x rows, three times; conditions that read weights dominate
+ *
  * Conversions are counted per value and direction, as a runtime that shares them would
  * execute them; a file with a DequantizeLinear per reader has more nodes. */
 #include "engine/lint/lint.h"

@@ -13,6 +13,24 @@
  * Order     rules in the order of the file, nodes and endpoints by id
  * Owner     everything is in l->arena; graph and records are read, never changed
  *
+ * Steps, each of which reads the results of those before it:
+ *
+ *     qg_lint_place     grids of values, from the records alone
+ *     qg_lint_decide    fates of nodes: conditions of kernel rows read the grids
+ *     rules             conditions of rules read grids and fates (lint.c)
+ *     files             SARIF and the patch are written from the findings
+ *
+ * Example  Conv1 -> Relu -> Conv2, quantizers at the weights, at the input of Conv1 and
+ *          behind Relu, none behind Conv2; a target that fuses Relu:
+ *
+ *     value   Conv1.out   Relu.out   Conv2.out        node    Conv1     Relu    Conv2
+ *     grid    none        Relu's     none             fate    integer   fused   blocked
+ *
+ *          Conv1 stores its codes on the grid of Relu.out, the value behind the clamp.
+ *          Conv2 lacks a grid for its output: the row of Conv exists, its condition
+ *          'output-codes' does not hold.  A row without that condition fits, where the
+ *          kernel of a target can store floats
+ *
  * The parts: placement.c (grids), predicates.c, predicate_ranges.c (the vocabulary of
  * configs/lint), fates.c (kernel rows), lint.c (findings, the report), lint_files.c
  * (SARIF, the policy patch). */
@@ -36,7 +54,12 @@ typedef struct qg_lint_finding {
     const char *detail; /* of the conditions that measure something; "" for none */
 } qg_lint_finding;
 
-/* Boundaries between codes and floats that remain in the target's graph. */
+/* Boundaries between codes and floats that remain in the target's graph, in values: a
+ * value counts once per field, whatever the number of its readers.
+ *
+ *     to_codes        read on a grid, and not made as codes by an integer kernel
+ *     to_floats       codes read by a float node, or codes at an output of the network
+ *     between_grids   codes of a kernel that a reader needs on another grid */
 typedef struct qg_lint_conversions {
     size_t to_codes, to_floats, between_grids; /* values */
 } qg_lint_conversions;
@@ -86,6 +109,9 @@ bool qg_lint_is_data(const qg_node *n, uint32_t slot);
 
 /* --- predicates.c, predicate_ranges.c --- */
 
+/* One word of the vocabulary.  Must neither fail nor allocate: what cannot be
+ * determined does not hold, so that a rule never reports a guess.  {not: p} then holds,
+ * which a rule must exclude by a condition before it. */
 typedef bool qg_predicate_test(const qg_lint *l, qg_lint_site *s,
                                const qg_condition *c);
 extern qg_predicate_test *const qg_predicate_table[QG_NPREDICATE];
@@ -103,14 +129,17 @@ qg_predicate_test qg_test_ratio_above, qg_test_ratio_below, qg_test_bias_above,
 
 /* --- fates.c --- */
 
-/* Fills node, count and conversions; rows in the order fused, moves, integer. */
+/* Fills node, count and conversions; rows in the order fused, moves, integer.  Once,
+ * after qg_lint_place: count is added to.  QG_ENOMEM only. */
 QG_NODISCARD qg_status qg_lint_decide(qg_lint *l);
 
 /* --- lint_files.c: findings for other programs --- */
 
-/* SARIF 2.1.0, to `path`. */
+/* SARIF 2.1.0, to `path`, with or without findings.  QG_EIO, QG_ENOMEM: an existing
+ * file is unchanged. */
 QG_NODISCARD qg_status qg_lint_write_sarif(const qg_lint *l, const char *path);
-/* The policy patch of the rules that know one; *n: findings that it mends. */
+/* The policy patch of the rules that have a `fix`; *n: findings that it mends.  With
+ * *n 0 no file is written, and an existing one stays. */
 QG_NODISCARD qg_status qg_lint_write_patch(const qg_lint *l, const char *path,
                                            size_t *n);
 

@@ -7,6 +7,15 @@
  *                directly or behind a node that carries grids: a quantizer in front of
  *                every reader is one quantizer behind the producer
  *
+ *     x -> Conv -> a -> Reshape -> b -> Conv      record of the second Conv rounds b
+ *
+ *     forward gives neither a nor b a grid; backward goes from the last node to the
+ *     first, so b takes the grid of its reader, and then a that of b, where the target
+ *     carries grids through Reshape
+ *
+ * Forward runs first: the quantizer behind a producer decides, and a reader that rounds
+ * again is a requantization, not the grid of the value.
+ *
  * Readers of dims alone (Shape) have no part in it.  The overlapped record of a passive
  * node is no quantizer: whether codes pass the node is up to the target. */
 #include "engine/lint/lint.h"

@@ -6,6 +6,12 @@
  *           from that of 0 on when the value is never negative
  * Pairs     x is unsigned (signed codes plus half of their number), w as it is; the
  *           order of a convolution is by kernel position, then channel
+ * Why pairs vpmaddubsw of AVX2 adds two products of uint8 and int8 in an int16, which
+ *           saturates: 2 x 255 x 127 = 64770 > 32767.  Weights of 7 bits fit, since
+ *           2 x 255 x 64 = 32640
+ * Worst     each term takes the end of the input's range that makes the sum larger;
+ *           no sample has to reach it.  A finding is a possible overflow, not an
+ *           observed one
  * Unknown   a product whose weight is computed, or whose grids are floating, dynamic or
  *           in blocks, has no figure: the predicates do not hold
  * Cost      one pass over the weight for each rule that uses the predicate

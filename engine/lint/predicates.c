@@ -272,6 +272,8 @@ static bool signed_input(const qg_lint *l, qg_lint_site *s, const qg_condition *
     return t && is_signed(l, s->node->in[0], t, c->number);
 }
 
+/* Tests the conditions of MatMulAddFusion of ONNX Runtime, which runs before the
+ * integer kernels are selected: source in configs/lint/ort.yaml. */
 static bool becomes_gemm(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
@@ -295,6 +297,9 @@ static bool read_by(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return v && v->use.n && qg_op_is_named(v->use.at[0].node->op, c->word, c->n_word);
 }
 
+/* TensorRT fuses Conv + Add only where the other operand of the sum is quantized:
+ * source in configs/lint/trt.yaml.  A product without a quantizer is the operand that
+ * the fusion takes; a second one is no residual. */
 static bool residual_float(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     size_t products = 0, floats = 0;
