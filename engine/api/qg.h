@@ -490,9 +490,9 @@ QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
  * samples: weights, biases, step sizes, or how weights are rounded.  What may not
  * change does not: groups keep one scale, powers of two stay.  A quarter of the samples
  * judges; a block that is no better there stays as it was, and the model as a whole,
- * too. Facts: method, samples, judged_on, metric, before, after, kept, changed; table
- * blocks: block, nodes, before, after, verdict.  A function of model, samples, options
- * alone. */
+ * too. Facts: method, samples, judged_on, metric, before, after, kept, changed, why;
+ * table blocks: block, nodes, before, after, verdict.  A function of model, samples,
+ * options alone. */
 QG_NODISCARD QG_API qg_status qg_model_tune(qg_model *m, const qg_tune_options *o,
                                             qg_report **report);
 

@@ -285,6 +285,10 @@ static qg_status report(const tuning *t, double before, double after, qg_report 
     QG_TRY(qg_report_add(r, "after", qg_measure_cell(metric, after)));
     QG_TRY(qg_report_addf(r, "kept", "%zu of %zu blocks", kept, t->total));
     QG_TRY(qg_report_add(r, "changed", qg_cell_bool(after < before)));
+    if (!(after < before))
+        QG_TRY(qg_report_add(r, "why",
+                             qg_cell_text("no better on the samples held back: the "
+                                          "model stays as it was")));
     return report_blocks(t, r);
 }
 
