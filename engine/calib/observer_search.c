@@ -143,15 +143,16 @@ static qg_status open_points(qg_ctx *ctx, const qg_distribution *d, qg_arena *a,
     qg_dyadic_span(&h, &i, &end);
     size_t n = end - i;
     double *sum = QG_NEWN(a, 3 * (n + 1), double);
+    double *weight = QG_NEWN(a, n, double);
+    if (!sum || !weight)
+        return qg_nomem(ctx);
     *out = (points){ .n = n,
                      .width = ldexp(1, h.exponent),
                      .first = qg_dyadic_edge(&h, i) + ldexp(0.5, h.exponent),
-                     .weight = QG_NEWN(a, n, double),
+                     .weight = weight,
                      .sum0 = sum,
                      .sum1 = sum + n + 1,
                      .sum2 = sum + 2 * (n + 1) };
-    if (!sum || !out->weight)
-        return qg_nomem(ctx);
     for (size_t k = 0; k < n; k++) {
         double w = (double)h.count[i + k], x = out->first + (double)k * out->width;
         out->weight[k] = w;
