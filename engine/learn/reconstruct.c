@@ -378,8 +378,10 @@ static qg_status run(work *w)
     QG_TRY(choose(w));
     if (!w->learned.n)
         return QG_OK;
-    for (size_t t = 1; t <= r->steps; t++)
+    for (size_t t = 1; t <= r->steps; t++) {
         QG_TRY(step(w, t));
+        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune", r->done + t, r->total));
+    }
     for (size_t i = 0; i < w->learned.n; i++)
         store(&w->learned.at[i], true);
     for (size_t i = 0; i < r->tape->n_weight; i++)

@@ -10,7 +10,7 @@
  * Outputs  values that it computes and that are read outside of it, or are outputs of
  *          the graph
  * Weights  float32 constants at slots with the role weight, bias or gain of nodes of
- *          the part; copies, which start as the graph's
+ *          the part, which no node outside reads; copies, which start as the graph's
  * Steps    parameters of roots that round inside of the part.  One may be learned when
  *          it is linear, static, per tensor or per channel, not restricted to powers of
  *          two, and every endpoint of its group that rounds lies inside.  A derived
