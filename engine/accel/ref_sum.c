@@ -119,7 +119,7 @@ enum { TILE_ROWS = 4, VECTOR = 8 };
     } while (0)
 
 /* a, b, sum: of the tile's first row and column. */
-AVX2 static void tile_of_four(const qg_ref_slab *s, const float *a, const float *b,
+static AVX2 void tile_of_four(const qg_ref_slab *s, const float *a, const float *b,
                               float *sum)
 {
     __m256 low0 = _mm256_setzero_ps(), high0 = low0, low1 = low0, high1 = low0;
@@ -137,7 +137,7 @@ AVX2 static void tile_of_four(const qg_ref_slab *s, const float *a, const float 
     STORE(3);
 }
 
-AVX2 static void tile_of_one(const qg_ref_slab *s, const float *a, const float *b,
+static AVX2 void tile_of_one(const qg_ref_slab *s, const float *a, const float *b,
                              float *sum)
 {
     __m256 low0 = _mm256_setzero_ps(), high0 = low0;
@@ -149,7 +149,7 @@ AVX2 static void tile_of_one(const qg_ref_slab *s, const float *a, const float *
 }
 
 /* One row, n < 2 VECTOR columns. */
-AVX2 static void last_columns(const qg_ref_slab *s, const float *a, const float *b,
+static AVX2 void last_columns(const qg_ref_slab *s, const float *a, const float *b,
                               int n, float *sum)
 {
     const __m256i at = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);

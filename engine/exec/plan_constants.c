@@ -1,6 +1,6 @@
 /* plan_constants.c -- the constants of nodes, on their grids where they are quantized,
- * and their memory, which is given back once a kernel has packed them: then a plan needs
- * the weights once. */
+ * and their memory, which is given back once a kernel has packed them: then a plan
+ * needs the weights once. */
 #include "engine/exec/plan_part.h"
 
 enum { OWN_ARENA = 1 << 16 }; /* bytes from which on a rounded constant can be freed */

@@ -303,6 +303,16 @@ void qg_tape_free(qg_tape *t)
     qg_arena_free(s->arena); /* holds t and s */
 }
 
+void qg_tape_reset(qg_tape *t)
+{
+    for (size_t i = 0; i < t->n_weight; i++) {
+        t->weight[i].on_grid = false;
+        qg_tensor_copy(&t->weight[i].start, &t->weight[i].now);
+    }
+    for (size_t i = 0; i < t->n_step; i++)
+        memcpy(t->step[i].scale, t->step[i].start, t->step[i].n * sizeof(float));
+}
+
 /* Scales that follow those of two others, which may have been learned. */
 static void derive(qg_tape *t)
 {

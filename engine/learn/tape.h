@@ -88,6 +88,9 @@ QG_NODISCARD qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
                                    const uint8_t *part, bool learns, qg_tape **out);
 void qg_tape_free(qg_tape *t); /* NULL is fine */
 
+/* Weights and scales as they were when the tape was made. */
+void qg_tape_reset(qg_tape *t);
+
 /* in[k]: value t->in[k], plain; borrowed until backward is done. */
 QG_NODISCARD qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in);
 

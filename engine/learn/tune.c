@@ -13,7 +13,7 @@
 
 #include "engine/analysis/measure.h"
 #include "engine/ir/edit.h"
-#include "engine/learn/reconstruct.h"
+#include "engine/learn/checkpoint.h"
 #include "engine/session/session.h"
 
 QG_OPTIONS_INIT(qg_tune_options)
@@ -83,7 +83,16 @@ static qg_status learn_block(tuning *t, size_t k, qg_tape *tape)
                              .done = steps * t->done++,
                              .total = steps * t->chosen,
                              .rng = { (t->o->seed ? t->o->seed : 1) + k } };
-    return qg_reconstruct(&t->result[k]);
+    qg_reconstruction *r = &t->result[k];
+    const char *folder = t->o->checkpoint;
+    char name[QG_HASH_TEXT];
+    bool found = false;
+    if (folder)
+        QG_TRY(qg_checkpoint_load(r, folder, name, &found));
+    if (found)
+        return qg_ctx_step(r->ctx, r->progress, "tune", r->done + steps, r->total);
+    QG_TRY(qg_reconstruct(r));
+    return folder ? qg_checkpoint_save(r, folder, name) : QG_OK;
 }
 
 static qg_status tune_block(tuning *t, size_t k)
@@ -125,7 +134,7 @@ static qg_status tune_all(tuning *t)
             t->o->block);
     t->stream.block = t->block;
     t->stream.n_block = t->n_block;
-    return QG_OK;
+    return t->o->checkpoint ? qg_directory_make(ctx, t->o->checkpoint) : QG_OK;
 }
 
 /* --- the network ----------------------------------------------------------------- */
@@ -342,4 +351,9 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     qg_feed_close(&feed);
     qg_arena_free(t.arena);
     return s;
+}
+
+void qg_tune_forget(qg_ctx *ctx, const char *checkpoint)
+{
+    qg_checkpoint_remove(ctx, checkpoint);
 }

@@ -156,8 +156,8 @@ static void row_backward(const qg_learned_grid *grid, row *r)
     }
 }
 
-/* The bits of row_backward for LSQ: with |v| <= 2^51, (v + 1.5 * 2^52) - 1.5 * 2^52 is v
- * rounded half-even.  Arrays of a block, since dx may be g, which compilers do not
+/* The bits of row_backward for LSQ: with |v| <= 2^51, (v + 1.5 * 2^52) - 1.5 * 2^52 is
+ * v rounded half-even.  Arrays of a block, since dx may be g, which compilers do not
  * vectorize. */
 enum { BLOCK = 64 };
 
