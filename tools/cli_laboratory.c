@@ -107,6 +107,29 @@ int cli_lint(const cli_call *c)
     return status == CLI_OK && any ? CLI_FINDINGS : status;
 }
 
+int cli_report(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL, *against = NULL;
+    qg_report *r = NULL;
+    qg_webpage_options o;
+    qg_webpage_options_init(&o, sizeof o);
+    qg_status s = cli_open(c, a->file.at[0], &m);
+    if (s == QG_OK && a->against)
+        s = cli_open(c, a->against, &against);
+    o.work = cli_workload(c);
+    o.against = against;
+    o.labels = a->labels;
+    o.target = a->target;
+    o.output = a->output;
+    if (s == QG_OK)
+        s = qg_model_webpage(m, &o, &r);
+    int status = cli_answer(c, s, r);
+    cli_close(c, m);
+    cli_close(c, against);
+    return status;
+}
+
 /* "OUT.part" beside the output; the caller frees it; NULL: no memory. */
 static char *checkpoint_of(const char *output)
 {

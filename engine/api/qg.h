@@ -697,6 +697,27 @@ QG_NODISCARD QG_API qg_status qg_model_explain(qg_model *m, const char *name,
 QG_NODISCARD QG_API qg_status qg_model_diff(qg_model *a, qg_model *b,
                                             qg_report **report);
 
+/* Everything about one snapshot, for a page that people mail each other. */
+typedef struct qg_webpage_options {
+    size_t size;
+    qg_workload work;   /* data: required */
+    qg_model *against;  /* a second snapshot of the same context; NULL: none */
+    const char *labels; /* as in qg_model_evaluate; NULL: no accuracy */
+    const char *target; /* as in qg_lint_options; NULL: the one that the backend's name
+                          * begins with, if there is one */
+    const char *output; /* HTML file to write; NULL: none */
+} qg_webpage_options;
+QG_API void qg_webpage_options_init(qg_webpage_options *o, size_t size);
+
+/* The answers of analyse, sensitivity, evaluate, lint and explain for all nodes, with
+ * the graph as a drawing and the distributions of activations, as one report
+ * (docs/report.md has its tables).  The HTML file holds the JSON of this report and
+ * draws it without a network; equal arguments give equal bytes.
+ * Cost: the runs of these analyses, and one for statistics.  QG_ESTATE when m or
+ * against is not quantized, and the errors of the analyses. */
+QG_NODISCARD QG_API qg_status qg_model_webpage(qg_model *m, const qg_webpage_options *o,
+                                               qg_report **report);
+
 /* The text form of the graph, with TQCs when quantized.
  * Its grammar is in docs/text-form.md; large constants are hashes.  A
  * function of the model alone, so two dumps can be compared by any diff. */
