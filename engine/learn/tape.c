@@ -89,8 +89,9 @@ static bool rounds(const qg_tqc *t)
 
 static bool may_learn(const builder *b, const qg_tqc *root)
 {
-    const uint16_t fixed = QG_FLOATING | QG_POWER_OF_2 | QG_DYNAMIC | QG_BLOCK;
-    if (root->scheme.policy & fixed || root->quantizer || root->derive)
+    const uint16_t fixed = QG_FLOATING | QG_DYNAMIC | QG_BLOCK;
+    if (root->scheme.policy & fixed || root->quantizer || root->derive ||
+        !qg_step_gradient_fits(b->t->gradient, root))
         return false;
     for (const qg_tqc *m = root; m; m = qg_group_next(m, root))
         if (rounds(m) &&
@@ -269,8 +270,8 @@ static qg_status build(builder *b, qg_graph *g)
     return QG_OK;
 }
 
-qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q, const uint8_t *part,
-                      bool learns, qg_tape **out)
+qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
+                      const qg_tape_options *o, qg_tape **out)
 {
     qg_arena *a = qg_arena_new(ctx->alloc);
     qg_tape *t = a ? QG_NEW(a, qg_tape) : NULL;
@@ -279,11 +280,15 @@ qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q, const uint8_t
         qg_arena_free(a);
         return qg_nomem(ctx);
     }
-    *t = (qg_tape){ .ctx = ctx, .graph = g, .rounds = true, .state = s };
+    *t = (qg_tape){ .ctx = ctx,
+                    .graph = g,
+                    .gradient = o->gradient,
+                    .rounds = true,
+                    .state = s };
     s->arena = a;
     s->pass = qg_arena_new(ctx->alloc);
     s->scratch = qg_arena_new(ctx->alloc);
-    builder b = { .t = t, .s = s, .q = q, .part = part, .learns = learns };
+    builder b = { .t = t, .s = s, .q = q, .part = o->part, .learns = o->learns };
     qg_status status = s->pass && s->scratch ? build(&b, g) : qg_nomem(ctx);
     if (status != QG_OK) {
         qg_tape_free(t);
@@ -442,30 +447,20 @@ bool qg_tape_has_grid(const qg_tape_step *s)
  * without a linear scale pass g on. */
 static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
 {
-    char text[QG_ENDPOINT_TEXT];
     if (!r->x || !qg_tape_has_grid(&t->step[r->step]))
         return QG_OK;
     qg_tape_step *s = &t->step[r->step];
-    const int32_t *offset = qg_tqc_param(r->tqc).offset;
-    qg_learned_layer l = qg_tape_layer(s, r->x);
-    qg_learned_grid *grid = QG_NEWN(t->state->scratch, s->n, qg_learned_grid);
     double *by_scale = QG_NEWN(t->state->scratch, s->n, double);
-    if (!grid || !by_scale)
+    if (!by_scale)
         return qg_nomem(t->ctx);
-    for (size_t c = 0; c < s->n; c++) {
-        const double zero = offset ? (double)offset[c] : 0;
-        grid[c] = (qg_learned_grid){ .method = QG_LEARNED_LSQ,
-                                     .qmin = (double)r->tqc->scheme.qmin - zero,
-                                     .qmax = (double)r->tqc->scheme.qmax - zero,
-                                     .parameter = (double)s->scale[c] };
-        grid[c].qmax = grid[c].qmax > 0 ? grid[c].qmax : 1; /* all codes are negative */
-    }
-    l.grid = grid;
-    const size_t each = l.outer * l.inner;
-    const qg_learned_gradients out = { qg_lsq_factor(each ? each : 1, grid[0].qmax),
-                                       g->f32, by_scale, NULL };
-    QG_TRY(qg_learned_backward(t->ctx, qg_tqc_text(r->tqc, text), &l, r->x->f32, g->f32,
-                               &out));
+    const qg_step_rounding one = { .ctx = t->ctx,
+                                   .scratch = t->state->scratch,
+                                   .gradient = t->gradient,
+                                   .tqc = r->tqc,
+                                   .layer = qg_tape_layer(s, r->x),
+                                   .scale = s->scale,
+                                   .x = r->x->f32 };
+    QG_TRY(qg_step_backward(&one, g->f32, by_scale));
     for (size_t c = 0; s->learned && c < s->n; c++)
         s->grad[c] += by_scale[c];
     return QG_OK;

@@ -4,7 +4,7 @@
  *     forward    each node runs its definition (op->run); endpoints round as in mode
  *                simulate, constants too
  *     backward   the nodes in the opposite order (op->backward); through a rounding
- *                with the straight-through derivative of LSQ (quant/gradient.h)
+ *                with a straight-through derivative (step_gradient.h)
  *
  * Inputs   values that the part reads and does not compute, constants excepted
  * Outputs  values that it computes and that are read outside of it, or are outputs of
@@ -32,7 +32,7 @@
  * Memory   activations of one sample, their rounded copies and their gradients.
  * Bits     results do not depend on threads or on the CPU: definitions only.
  *
- *     QG_TRY(qg_tape_new(ctx, g, q, part, &t));
+ *     QG_TRY(qg_tape_new(ctx, g, q, &options, &t));
  *     for (each step) {
  *         QG_TRY(qg_tape_forward(t, in));            // in[t->n_in]
  *         ... out_grad[t->n_out] from qg_tape_output(t, k) ...
@@ -42,7 +42,7 @@
 #ifndef QG_ENGINE_LEARN_TAPE_H
 #define QG_ENGINE_LEARN_TAPE_H
 
-#include "engine/quant/gradient.h"
+#include "engine/learn/step_gradient.h"
 #include "engine/quant/tqc.h"
 
 /* A trainable constant. */
@@ -77,15 +77,22 @@ struct qg_tape {
     size_t n_weight, n_step;
     qg_tape_weight *weight; /* [n_weight] by value id */
     qg_tape_step *step;     /* [n_step] by TQC id */
+    qg_step_gradient gradient;
     bool rounds; /* false: forward and backward in float; set by the caller */
     struct qg_tape_state *state;
 };
 
-/* part: [nodes] 1: in it.  The graph is inferred (infer.h).  QG_EUNSUPPORTED names the
- * first node of the part whose operator has no gradient, unless the node computes
- * nothing from activations; learns false: forward only. */
+typedef struct qg_tape_options {
+    const uint8_t *part;       /* [nodes] 1: in it; borrowed for the call */
+    bool learns;               /* false: forward only */
+    qg_step_gradient gradient; /* of all steps */
+} qg_tape_options;
+
+/* The graph is inferred (infer.h).  QG_EUNSUPPORTED names the first node of the part
+ * whose operator has no gradient, unless the node computes nothing from activations or
+ * the part does not learn. */
 QG_NODISCARD qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
-                                   const uint8_t *part, bool learns, qg_tape **out);
+                                   const qg_tape_options *o, qg_tape **out);
 void qg_tape_free(qg_tape *t); /* NULL is fine */
 
 /* Weights and scales as they were when the tape was made. */

@@ -1,0 +1,140 @@
+#include "engine/learn/step_gradient.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/quant/nncf.h"
+
+static const char *const names[QG_NSTEP_GRADIENT] = {
+#define GRADIENT(id, name, summary) name,
+#include "engine/learn/step_gradient.def"
+#undef GRADIENT
+};
+
+const char *qg_step_gradient_name(qg_step_gradient g) { return names[g]; }
+
+int qg_step_gradient_named(const char *text)
+{
+    for (int g = 0; g < QG_NSTEP_GRADIENT; g++)
+        if (strcmp(names[g], text) == 0)
+            return g;
+    return -1;
+}
+
+static bool is_power(const qg_tqc *root)
+{
+    return (root->scheme.policy & QG_POWER_OF_2) != 0;
+}
+
+bool qg_step_gradient_fits(qg_step_gradient g, const qg_tqc *root)
+{
+    if (g == QG_STEP_GRADIENT_STE)
+        return false;
+    if (is_power(root))
+        return (g == QG_STEP_GRADIENT_USUAL || g == QG_STEP_GRADIENT_TQT) &&
+               !qg_tqc_param(root).offset;
+    return g != QG_STEP_GRADIENT_TQT;
+}
+
+/* What is computed for this endpoint. */
+static qg_step_gradient effective(const qg_step_rounding *r)
+{
+    const qg_tqc *root = qg_tqc_root(r->tqc);
+    const bool fits = qg_step_gradient_fits(r->gradient, root);
+    if (!fits || r->gradient == QG_STEP_GRADIENT_USUAL)
+        return fits && is_power(root) ? QG_STEP_GRADIENT_TQT : QG_STEP_GRADIENT_LSQ;
+    return r->gradient;
+}
+
+/* The codes of a channel, counted from its zero point. */
+static void limits(const qg_tqc *t, size_t c, double *low, double *high)
+{
+    const int32_t *offset = qg_tqc_param(t).offset;
+    const double zero = offset ? (double)offset[c] : 0;
+    *low = (double)t->scheme.qmin - zero;
+    *high = (double)t->scheme.qmax - zero;
+    *high = *high > 0 ? *high : 1; /* all codes are negative */
+}
+
+/* The published parameter of a step, and what dL/dp is multiplied by for dL/ds. */
+static double parameter_of(qg_step_gradient g, double s, double low, double high,
+                           double *by)
+{
+    const double most = -low > high + 1 ? -low : high + 1;
+    *by = g == QG_STEP_GRADIENT_TQT    ? 1 / (s * log(2))
+          : g == QG_STEP_GRADIENT_PACT ? high
+                                       : 1;
+    return g == QG_STEP_GRADIENT_TQT    ? log2(s * most)
+           : g == QG_STEP_GRADIENT_PACT ? s * high
+                                        : s;
+}
+
+static qg_status learned(const qg_step_rounding *r, qg_step_gradient how, float *g,
+                         double *by_scale)
+{
+    char text[QG_ENDPOINT_TEXT];
+    const size_t n = r->layer.channels, each = r->layer.outer * r->layer.inner;
+    qg_learned_layer l = r->layer;
+    qg_learned_grid *grid = QG_NEWN(r->scratch, n, qg_learned_grid);
+    double *by = QG_NEWN(r->scratch, n, double);
+    if (!grid || !by)
+        return qg_nomem(r->ctx);
+    for (size_t c = 0; c < n; c++) {
+        double low, high;
+        limits(r->tqc, c, &low, &high);
+        grid[c] = (qg_learned_grid){
+            .method = how == QG_STEP_GRADIENT_TQT    ? QG_LEARNED_TQT
+                      : how == QG_STEP_GRADIENT_PACT ? QG_LEARNED_PACT
+                                                     : QG_LEARNED_LSQ,
+            .qmin = low,
+            .qmax = high,
+            .parameter = parameter_of(how, (double)r->scale[c], low, high, &by[c])
+        };
+    }
+    l.grid = grid;
+    const double factor =
+        how == QG_STEP_GRADIENT_LSQ ? qg_lsq_factor(each ? each : 1, grid[0].qmax) : 1;
+    const qg_learned_gradients out = { factor, g, by_scale, NULL };
+    QG_TRY(qg_learned_backward(r->ctx, qg_tqc_text(r->tqc, text), &l, r->x, g, &out));
+    for (size_t c = 0; c < n; c++)
+        by_scale[c] *= by[c];
+    return QG_OK;
+}
+
+/* One channel after the other, since each may have levels of its own. */
+static qg_status nncf(const qg_step_rounding *r, bool exact, float *g, double *by_scale)
+{
+    char text[QG_ENDPOINT_TEXT];
+    const qg_learned_layer *l = &r->layer;
+    for (size_t c = 0; c < l->channels; c++) {
+        double low, high, sum = 0;
+        limits(r->tqc, c, &low, &high);
+        const double s = (double)r->scale[c];
+        const qg_nncf_range range = { (float)(s * low), (float)(s * (high - low)) };
+        const qg_nncf q = { .levels = { (int32_t)low, (int32_t)high,
+                                        (int32_t)(high - low) + 1 },
+                            .grad = exact ? QG_NNCF_GRAD_EXACT : QG_NNCF_GRAD_PUBLISHED,
+                            .outer = 1,
+                            .channels = 1,
+                            .inner = l->inner,
+                            .range = &range };
+        for (size_t o = 0; o < l->outer; o++) {
+            const size_t at = (o * l->channels + c) * l->inner;
+            double part = 0;
+            const qg_nncf_gradients out = { .x = g + at, .range = &part };
+            QG_TRY(qg_nncf_backward(r->ctx, qg_tqc_text(r->tqc, text), &q, r->x + at,
+                                    g + at, &out));
+            sum += part;
+        }
+        by_scale[c] = sum * high;
+    }
+    return QG_OK;
+}
+
+qg_status qg_step_backward(const qg_step_rounding *r, float *g, double *by_scale)
+{
+    const qg_step_gradient how = effective(r);
+    if (how == QG_STEP_GRADIENT_NNCF || how == QG_STEP_GRADIENT_NNCF_EXACT)
+        return nncf(r, how == QG_STEP_GRADIENT_NNCF_EXACT, g, by_scale);
+    return learned(r, how, g, by_scale);
+}

@@ -1,0 +1,53 @@
+/* step_gradient.h -- the gradient of a loss through one rounding: with respect to the
+ * value, and to the step size s, whatever the parameter of the published method is.
+ *
+ *     v = x / s, n and m the lowest and highest code, counted from the zero point
+ *
+ *     name         inside, dy/ds   below, above   parameter p          dL/ds from dL/dp
+ *     ste          0               0              none
+ *     lsq          R(v) - v        n, m           s, with its factor   dL/dp
+ *     tqt          R(v) - v        n, m           log2 of s 2^k        dL/dp / (s ln 2)
+ *     pact         0               -m, m          s m                  dL/dp m
+ *     nncf         (R(v)-v)/(1-a)  n, m           s m; a = n / m       dL/dp m
+ *     nncf-exact   R(v) - v        n, m           s m                  dL/dp m
+ *
+ * Fits     tqt: steps restricted to powers of two, symmetric; all others: linear steps
+ *          without that restriction.  A step that its gradient does not fit stays, and
+ *          the gradient of the value is that of lsq
+ * Source   quant/gradient.h, quant/nncf.h: the same arithmetic */
+#ifndef QG_ENGINE_LEARN_STEP_GRADIENT_H
+#define QG_ENGINE_LEARN_STEP_GRADIENT_H
+
+#include "engine/quant/gradient.h"
+#include "engine/quant/tqc.h"
+
+typedef enum qg_step_gradient {
+#define GRADIENT(id, name, summary) QG_STEP_GRADIENT_##id,
+#include "engine/learn/step_gradient.def"
+#undef GRADIENT
+    QG_NSTEP_GRADIENT
+} qg_step_gradient;
+
+const char *qg_step_gradient_name(qg_step_gradient g);
+int qg_step_gradient_named(const char *text); /* -1 when unknown */
+
+/* Whether the step of this root can be learned with the gradient; usual: with lsq or
+ * with tqt. */
+bool qg_step_gradient_fits(qg_step_gradient g, const qg_tqc *root);
+
+/* One rounding of a forward; all borrowed. */
+typedef struct qg_step_rounding {
+    qg_ctx *ctx;
+    qg_arena *scratch;
+    qg_step_gradient gradient;
+    const qg_tqc *tqc;      /* the endpoint that rounds */
+    qg_learned_layer layer; /* of x, without grids */
+    const float *scale;     /* [layer.channels] */
+    const float *x;         /* before rounding */
+} qg_step_rounding;
+
+/* g: dL/dy, becomes dL/dx; by_scale [channels]: dL/ds. */
+QG_NODISCARD qg_status qg_step_backward(const qg_step_rounding *r, float *g,
+                                        double *by_scale);
+
+#endif
