@@ -154,16 +154,16 @@ static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
     o.steps = a->steps;
     o.seed = a->seed;
     if (a->rate)
-        (void)read_budget(a->rate, &o.rate); /* checked below */
-    char *part = checkpoint_of(a->output);
-    if (!part)
+        (void)read_budget(a->rate, &o.rate);                  /* checked below */
+    char *part = a->output ? checkpoint_of(a->output) : NULL; /* Python needs no file */
+    if (a->output && !part)
         return QG_ENOMEM;
     o.checkpoint = part;
     qg_status s = qg_model_tune(m, &o, r);
     const qg_cell *changed = s == QG_OK ? qg_report_fact(*r, "changed") : NULL;
     if (changed && changed->number != 0)
         s = cli_save(c, m);
-    if (s == QG_OK)
+    if (s == QG_OK && part)
         qg_tune_forget(c->ctx, part);
     free(part);
     return s;
