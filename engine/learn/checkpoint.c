@@ -51,7 +51,8 @@ static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
 {
     qg_hash h;
     const qg_tape *t = r->tape;
-    const uint64_t number[] = { r->steps, r->rng.state, t->n_weight, t->n_step };
+    const uint64_t number[] = { r->steps, r->rng.state, (uint64_t)t->gradient,
+                                t->n_weight, t->n_step };
     qg_hash_begin(&h);
     qg_hash_add(&h, magic, sizeof magic);
     qg_hash_add(&h, r->method->name, strlen(r->method->name) + 1);
@@ -87,7 +88,7 @@ static array array_of(const qg_tape *t, size_t i)
 }
 
 typedef struct head {
-    double before, after;
+    double before, after, curve[QG_LOSS_CURVE];
     uint64_t kept;
 } head;
 
@@ -136,6 +137,7 @@ static bool take(qg_reconstruction *r, const qg_file *f)
     r->before = h.before;
     r->after = h.after;
     r->kept = h.kept != 0;
+    memcpy(r->curve, h.curve, sizeof r->curve);
     return true;
 }
 
@@ -179,12 +181,13 @@ qg_status qg_checkpoint_save(const qg_reconstruction *r, const char *folder,
     qg_hash h;
     qg_writer w;
     char hash[QG_HASH_TEXT];
-    const head first = { r->before, r->after, r->kept };
+    head first = { .before = r->before, .after = r->after, .kept = r->kept };
     qg_arena *a = qg_arena_new(r->ctx->alloc);
     const char *path = a ? qg_path_join(a, folder, name) : NULL;
     qg_status s = path ? qg_writer_open(r->ctx, path, &w) : qg_nomem(r->ctx);
     qg_arena_free(a);
     QG_TRY(s);
+    memcpy(first.curve, r->curve, sizeof first.curve);
     qg_hash_begin(&h);
     add(w.stream, &h, magic, sizeof magic - 1);
     add(w.stream, &h, &first, sizeof first);

@@ -10,9 +10,9 @@
  * Changed samples, options or models therefore find none of the old files; nothing else
  * identifies a run.
  *
- * File     "qgtune 1\n"; before, after: float64; kept: uint64; when kept, weights and
- *          then scales of the tape: float32; SHA-256 of all that, as text.  Numbers are
- *          little-endian.  Written by rename (file.h).
+ * File     "qgtune 1\n"; before, after, curve: float64; kept: uint64; when kept,
+ *          weights and then scales of the tape: float32; SHA-256 of all that, as text.
+ *          Little-endian.  Written by rename (file.h).
  * Hostile  a file of another size, with another hash at its end, or with a scale that
  *          is not a finite number above 0 is as if it were not there
  * Cost     one SHA-256 over the activations of all samples at the ends of the block */

@@ -4,7 +4,8 @@
  *
  *     kind       parameter p       on the tape               dL/dp
  *     WEIGHT     w / unit          w = p unit                dL/dw unit
- *     STEP       ln(s / start)     s = start e^p             dL/ds s
+ *     STEP       ln(s / start)     s = start e^p, or start   dL/ds s
+ *                                  2^ceil(p / ln 2)
  *     ROUNDING   V                 w = s (floor + h(V))      dL/dw s h'(V) + penalty
  *
  * The logarithm keeps a scale positive, and makes a change relative.  Where a code is
@@ -58,6 +59,8 @@ typedef struct work {
     const qg_tensor **in, **grad; /* of the tape */
     qg_tensor *grad_at;           /* [n_out] */
     size_t *pupil, n_pupil;       /* samples that teach */
+    double loss;                  /* of the last step */
+    size_t in_tenth;              /* steps so far in the present tenth */
 } work;
 
 static double rms(const qg_tensor *t)
@@ -150,13 +153,25 @@ static qg_status add_weight(work *w, qg_tape_weight *weight)
     return QG_OK;
 }
 
+static bool is_power_of_two(const qg_tape_step *s)
+{
+    return (s->root->scheme.policy & QG_POWER_OF_2) != 0;
+}
+
+/* A power of two is the next one above e^p: p begins halfway between two of them. */
 static qg_status add_step(work *w, qg_tape_step *step)
 {
     QG_TRY(add(w, (learned){ .kind = STEP, .step = step }, step->n));
     for (size_t i = 0; i < step->n; i++)
         w->learned.at[w->learned.n - 1].adam.p[i] =
-            log((double)step->scale[i] / (double)step->start[i]);
+            is_power_of_two(step) ? -log(2) / 2 : 0;
     return QG_OK;
+}
+
+static double ratio_of(const qg_tape_step *s, double p)
+{
+    p = fmax(-3, fmin(3, p));
+    return is_power_of_two(s) ? exp2(ceil(p / log(2))) : exp(p);
 }
 
 /* A grid that a rounding refers to must stay. */
@@ -211,7 +226,7 @@ static void store(const learned *l, bool hard)
         if (l->kind == WEIGHT)
             l->weight->now.f32[i] = (float)(p * l->unit);
         else if (l->kind == STEP)
-            l->step->scale[i] = l->step->start[i] * (float)exp(fmax(-3, fmin(3, p)));
+            l->step->scale[i] = l->step->start[i] * (float)ratio_of(l->step, p);
         else
             l->weight->now.f32[i] =
                 (float)(scale_of(l, &at, i) *
@@ -312,6 +327,7 @@ static qg_status gradient_of_output(work *w, size_t k, size_t sample)
         QG_TRY(qg_tensor_alloc(w->r->ctx, w->arena, g));
     }
     powers(y, f, &noise, &signal);
+    w->loss += signal > 0 ? noise / signal : 0;
     const int64_t n = qg_tensor_count(y);
     const double channels = y->rank > 1 ? (double)y->dim[1] : 1;
     const double by = w->r->method->rounding ? channels / (double)(n ? n : 1)
@@ -323,6 +339,16 @@ static qg_status gradient_of_output(work *w, size_t k, size_t sample)
     return QG_OK;
 }
 
+/* The mean of the losses of a tenth. */
+static void note_loss(work *w, size_t t)
+{
+    qg_reconstruction *r = w->r;
+    const size_t tenth = (t - 1) * QG_LOSS_CURVE / r->steps;
+    double *mean = &r->curve[tenth];
+    w->in_tenth = isnan(*mean) ? 1 : w->in_tenth + 1;
+    *mean = isnan(*mean) ? w->loss : *mean + (w->loss - *mean) / (double)w->in_tenth;
+}
+
 static qg_status step(work *w, size_t t)
 {
     qg_reconstruction *r = w->r;
@@ -330,8 +356,10 @@ static qg_status step(work *w, size_t t)
     for (size_t i = 0; i < w->learned.n; i++)
         store(&w->learned.at[i], false);
     QG_TRY(forward(w, sample));
+    w->loss = 0;
     for (size_t k = 0; k < r->tape->n_out; k++)
         QG_TRY(gradient_of_output(w, k, sample));
+    note_loss(w, t);
     QG_TRY(qg_tape_backward(r->tape, w->grad));
     for (size_t i = 0; i < w->learned.n; i++) {
         load(&w->learned.at[i], (double)t / (double)r->steps);
@@ -365,6 +393,8 @@ static qg_status run(work *w)
     QG_TRY(judge(w, &r->before));
     r->after = r->before;
     r->kept = false;
+    for (size_t i = 0; i < QG_LOSS_CURVE; i++)
+        r->curve[i] = NAN;
     QG_TRY(choose(w));
     if (!w->learned.n)
         return QG_OK;

@@ -50,6 +50,8 @@ typedef struct qg_tune_method {
 const qg_tune_method *qg_tune_method_named(const char *name);
 extern const qg_tune_method qg_tune_methods[];
 
+enum { QG_LOSS_CURVE = 10 };
+
 /* Pointers are borrowed. */
 typedef struct qg_reconstruction {
     qg_ctx *ctx;
@@ -64,6 +66,8 @@ typedef struct qg_reconstruction {
     qg_rng rng;           /* own state per block: draws do not depend on other blocks */
     double before, after; /* out: loss on the samples held back */
     bool kept;            /* out: false: no better, the tape is as it was */
+    double curve[QG_LOSS_CURVE]; /* out: mean loss of each tenth of the steps, as the
+                                  * verdict is computed; NAN: no steps in it */
 } qg_reconstruction;
 
 /* Whether sample i judges and does not teach; with fewer than four samples all do

@@ -26,13 +26,22 @@ static bool is_power(const qg_tqc *root)
     return (root->scheme.policy & QG_POWER_OF_2) != 0;
 }
 
+static bool is_symmetric(const qg_tqc *root)
+{
+    const qg_qparam p = qg_tqc_param(root);
+    for (size_t c = 0; p.offset && c < p.n; c++)
+        if (p.offset[c] != 0)
+            return false;
+    return true;
+}
+
 bool qg_step_gradient_fits(qg_step_gradient g, const qg_tqc *root)
 {
     if (g == QG_STEP_GRADIENT_STE)
         return false;
     if (is_power(root))
         return (g == QG_STEP_GRADIENT_USUAL || g == QG_STEP_GRADIENT_TQT) &&
-               !qg_tqc_param(root).offset;
+               is_symmetric(root);
     return g != QG_STEP_GRADIENT_TQT;
 }
 
@@ -111,13 +120,14 @@ static qg_status nncf(const qg_step_rounding *r, bool exact, float *g, double *b
         limits(r->tqc, c, &low, &high);
         const double s = (double)r->scale[c];
         const qg_nncf_range range = { (float)(s * low), (float)(s * (high - low)) };
-        const qg_nncf q = { .levels = { (int32_t)low, (int32_t)high,
-                                        (int32_t)(high - low) + 1 },
-                            .grad = exact ? QG_NNCF_GRAD_EXACT : QG_NNCF_GRAD_PUBLISHED,
-                            .outer = 1,
-                            .channels = 1,
-                            .inner = l->inner,
-                            .range = &range };
+        const qg_nncf q = {
+            .levels = {(int32_t)low, (int32_t)high, (int32_t)(high - low) + 1},
+            .grad = exact ? QG_NNCF_GRAD_EXACT : QG_NNCF_GRAD_PUBLISHED,
+            .outer = 1,
+            .channels = 1,
+            .inner = l->inner,
+            .range = &range
+        };
         for (size_t o = 0; o < l->outer; o++) {
             const size_t at = (o * l->channels + c) * l->inner;
             double part = 0;

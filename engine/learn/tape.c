@@ -280,11 +280,9 @@ qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
         qg_arena_free(a);
         return qg_nomem(ctx);
     }
-    *t = (qg_tape){ .ctx = ctx,
-                    .graph = g,
-                    .gradient = o->gradient,
-                    .rounds = true,
-                    .state = s };
+    *t = (qg_tape){
+        .ctx = ctx, .graph = g, .gradient = o->gradient, .rounds = true, .state = s
+    };
     s->arena = a;
     s->pass = qg_arena_new(ctx->alloc);
     s->scratch = qg_arena_new(ctx->alloc);

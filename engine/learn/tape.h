@@ -12,9 +12,9 @@
  * Weights  float32 constants at slots with the role weight, bias or gain of nodes of
  *          the part, which no node outside reads; copies, which start as the graph's
  * Steps    parameters of roots that round inside of the part.  One may be learned when
- *          it is linear, static, per tensor or per channel, not restricted to powers of
- *          two, and every endpoint of its group that rounds lies inside.  A derived
- *          scale (of a bias) follows its lenders.
+ *          it is linear, static, per tensor or per channel, its gradient fits
+ *          (step_gradient.h), and every endpoint of its group that rounds lies inside.
+ *          A derived scale (of a bias) follows its lenders.
  *
  * Example  y = Conv(x, w, b) alone in the part, with all endpoints quantized:
  *

@@ -22,6 +22,7 @@ typedef struct tuning {
     qg_model *m;
     const qg_tune_options *o;
     const qg_tune_method *method;
+    qg_step_gradient gradient;
     qg_arena *arena;
     qg_block *block;
     size_t n_block;
@@ -104,7 +105,8 @@ static qg_status tune_block(tuning *t, size_t k)
     qg_tape *tape;
     if (!part)
         return qg_nomem(ctx);
-    QG_TRY(qg_tape_new(ctx, t->m->graph, t->m->quant, part, chosen, &tape));
+    const qg_tape_options o = { part, chosen, t->gradient };
+    QG_TRY(qg_tape_new(ctx, t->m->graph, t->m->quant, &o, &tape));
     t->tape[k] = tape;
     QG_TRY(run_float(t, k, tape));
     QG_TRY(qg_stream_run(&t->stream, k, tape, QG_LANE_BEFORE));
@@ -275,6 +277,25 @@ static qg_status report_blocks(const tuning *t, qg_report *r)
     return QG_OK;
 }
 
+/* The loss on the samples that teach, while a block learns. */
+static qg_status report_curves(const tuning *t, qg_report *r)
+{
+    const qg_metric *metric;
+    qg_table *table;
+    QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
+    QG_TRY(qg_report_table(r, "curves",
+                           "block 10% 20% 30% 40% 50% 60% 70% 80% 90% 100%", &table));
+    for (size_t k = 0; k < t->n_block; k++) {
+        if (!is_chosen(t, &t->block[k]))
+            continue;
+        QG_TRY(qg_table_cells(r, table, qg_cell_text(name_of(t, &t->block[k]))));
+        for (size_t i = 0; i < QG_LOSS_CURVE; i++)
+            QG_TRY(qg_table_cells(r, table,
+                                  qg_measure_cell(metric, t->result[k].curve[i])));
+    }
+    return QG_OK;
+}
+
 static qg_status report(const tuning *t, double before, double after, qg_report *r)
 {
     const qg_metric *metric;
@@ -283,6 +304,8 @@ static qg_status report(const tuning *t, double before, double after, qg_report 
         kept += t->result[k].kept;
     QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
     QG_TRY(qg_report_add(r, "method", qg_cell_text(t->method->name)));
+    QG_TRY(
+        qg_report_add(r, "gradient", qg_cell_text(qg_step_gradient_name(t->gradient))));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(t->stream.n)));
     QG_TRY(qg_report_addf(r, "judged_on", "%zu samples held back",
                           t->stream.n < 4 ? t->stream.n : t->stream.n / 4));
@@ -295,7 +318,8 @@ static qg_status report(const tuning *t, double before, double after, qg_report 
         QG_TRY(qg_report_add(r, "why",
                              qg_cell_text("no better on the samples held back: the "
                                           "model stays as it was")));
-    return report_blocks(t, r);
+    QG_TRY(report_blocks(t, r));
+    return report_curves(t, r);
 }
 
 /* --- all together ---------------------------------------------------------------- */
@@ -316,20 +340,41 @@ static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
     return qg_report_end(report(t, before, after, r), r, out);
 }
 
+/* The message lists the names that exist. */
+static qg_status unknown(const tuning *t, const char *what, const char *name,
+                         const char *(*nth)(size_t i))
+{
+    char all[128] = "";
+    for (size_t i = 0; nth(i); i++) {
+        (void)strncat(all, i ? ", " : "", sizeof all - strlen(all) - 1);
+        (void)strncat(all, nth(i), sizeof all - strlen(all) - 1);
+    }
+    return qg_fail(t->m->ctx, QG_ECONFIG, "tune: %s '%s': expected one of %s", what,
+                   name, all);
+}
+
+static const char *method_name(size_t i) { return qg_tune_methods[i].name; }
+
+static const char *gradient_name(size_t i)
+{
+    return i < QG_NSTEP_GRADIENT ? qg_step_gradient_name((qg_step_gradient)i) : NULL;
+}
+
 static qg_status choose_method(tuning *t)
 {
     const char *name = t->o->method ? t->o->method : qg_tune_methods[0].name;
     t->method = qg_tune_method_named(name);
-    if (t->method)
-        return QG_OK;
-    char all[128] = "";
-    for (const qg_tune_method *m = qg_tune_methods; m->name; m++) {
-        (void)strncat(all, m == qg_tune_methods ? "" : ", ",
-                      sizeof all - strlen(all) - 1);
-        (void)strncat(all, m->name, sizeof all - strlen(all) - 1);
-    }
-    return qg_fail(t->m->ctx, QG_ECONFIG, "tune: method '%s': expected one of %s", name,
-                   all);
+    return t->method ? QG_OK : unknown(t, "method", name, method_name);
+}
+
+static qg_status choose_gradient(tuning *t)
+{
+    const char *name = t->o->gradient ? t->o->gradient : gradient_name(0);
+    const int g = qg_step_gradient_named(name);
+    if (g < 0)
+        return unknown(t, "gradient", name, gradient_name);
+    t->gradient = (qg_step_gradient)g;
+    return QG_OK;
 }
 
 qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **out)
@@ -341,6 +386,7 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     QG_TRY(qg_model_expect_quantized(m, "tune"));
     tuning t = { .m = m, .o = &o };
     QG_TRY(choose_method(&t));
+    QG_TRY(choose_gradient(&t));
     t.arena = qg_arena_new(m->ctx->alloc);
     qg_status s = t.arena ? qg_feed_open(m, &o.work, &feed) : qg_nomem(m->ctx);
     if (s == QG_OK)

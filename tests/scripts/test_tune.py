@@ -105,6 +105,45 @@ def test_eight_bits(root):
         assert share < 1, (method, share)
 
 
+def scales(folder):
+    """The scales of all records, in order."""
+    found = []
+
+    def walk(part):
+        if isinstance(part, dict):
+            own = part.get("scale")
+            found.extend(own if isinstance(own, list) else [own] if own is not None else [])
+            part = part.values()
+        for value in part if not isinstance(part, (str, int, float, type(None))) else ():
+            walk(value)
+
+    walk(records(folder))
+    return [s for s in found if isinstance(s, (int, float))]
+
+
+def test_gradients(root, four):
+    """Powers of two stay so, and move with tqt alone; NNCF with its factor and without."""
+    two = root / "two"
+    qg("quantize", MODEL, "-b", "nxp-int8", "-d", CALIB, *BITS, "-o", two)
+    before = scales(two)
+    assert before and all(np.frexp(s)[0] == 0.5 for s in before)
+    for gradient, moves in (("usual", True), ("tqt", True), ("lsq", False), ("pact", False)):
+        out = root / f"two-{gradient}"
+        report = answer("tune", two, "-d", CALIB, "--gradient", gradient, "-o", out)
+        after = scales(out)
+        assert report["after"] < report["before"] and report["gradient"] == gradient
+        assert all(np.frexp(s)[0] == 0.5 for s in after), gradient
+        assert (after != before) == moves, gradient
+    for gradient in ("nncf", "nncf-exact"):
+        report = answer("tune", four, "-d", CALIB, "--gradient", gradient, "-o", root / gradient)
+        curve = [c for c in report["curves"] if c["block"] == "conv0"][0]
+        print(gradient, report["after"], curve)
+        assert report["after"] < report["before"] and curve["100%"] < curve["10%"]
+    assert hashes(root / "nncf") != hashes(root / "nncf-exact")
+    qg("tune", four, "-d", CALIB, "--gradient", "magic", "-o", root / "m",
+       fails="gradient 'magic': expected one of usual, ste, lsq")
+
+
 def test_tied(root):
     """A constant of two blocks stays; within one block it is learned."""
     h = onnx.helper
@@ -140,6 +179,7 @@ def main():
         test_files(root)
         test_nothing_gained(root, four)
         test_eight_bits(root)
+        test_gradients(root, four)
         test_tied(root)
         test_mistakes(root, four)
 

@@ -32,8 +32,9 @@ static void open_one(const char *backend)
     assert_ok(f.ctx, qg_model_quantize(f.m, &o, NULL));
     uint8_t *part = QG_NEWN(f.ctx->arena, f.m->graph->node.n, uint8_t);
     memset(part, 1, f.m->graph->node.n);
-    assert_ok(f.ctx, qg_tape_new(f.ctx, f.m->graph, f.m->quant,
-                              &(qg_tape_options){ .part = part, .learns = true }, &f.t));
+    assert_ok(f.ctx,
+              qg_tape_new(f.ctx, f.m->graph, f.m->quant,
+                          &(qg_tape_options){ .part = part, .learns = true }, &f.t));
     assert_cmp_int(f.t->n_in, ==, 1);
     assert_cmp_int(f.t->n_out, ==, 1);
     qg_rng r = { 7 };

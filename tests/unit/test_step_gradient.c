@@ -1,0 +1,108 @@
+/* The table of learn/step_gradient.h, on the weights of a convolution of the demo
+ * network: the sum over a channel of g dy/ds, and the gradient of the value. */
+#include <math.h>
+
+#include "engine/api/qg.h"
+#include "engine/core/rng.h"
+#include "engine/learn/step_gradient.h"
+#include "engine/snapshot/model.h"
+#include "tests/support/test.h"
+
+enum { CHANNELS = 3, EACH = 70, N = CHANNELS * EACH };
+
+/* As in the table, per element; inside: within the codes before rounding. */
+static double slope(qg_step_gradient how, double v, double n, double m)
+{
+    const bool inside = v >= n && v <= m;
+    const double end = v < n ? n : m, error = rint(v) - v;
+    switch (how) {
+    case QG_STEP_GRADIENT_STE:
+        return 0;
+    case QG_STEP_GRADIENT_PACT:
+        return inside ? 0 : v < n ? -m : m;
+    case QG_STEP_GRADIENT_NNCF:
+        return inside ? error / (1 - n / m) : end;
+    default:
+        return inside ? error : end;
+    }
+}
+
+/* The parameter of a convolution, quantized per channel; the others of the endpoint are
+ * not looked at. */
+static qg_tqc *weights_of(qg_model *m)
+{
+    for (size_t i = 0; i < m->quant->tqc.n; i++) {
+        qg_tqc *t = m->quant->tqc.at[i];
+        if (qg_tqc_is_constant(t) && qg_tqc_param(t).n >= CHANNELS)
+            return t;
+    }
+    fail_msg("no weights per channel");
+    return NULL;
+}
+
+static void check(qg_ctx *ctx, const qg_tqc *t, qg_step_gradient how, double factor)
+{
+    qg_rng rng = { 11 };
+    float x[N], g[N], start[N], scale[CHANNELS] = { 0.01f, 0.5f, 2 };
+    double got[CHANNELS], want[CHANNELS] = { 0 };
+    const double n = t->scheme.qmin, m = t->scheme.qmax;
+    for (int i = 0; i < N; i++) {
+        const double v = (double)qg_rng_range(&rng, -1.2f, 1.2f) * m;
+        const double s = (double)scale[i / EACH];
+        x[i] = (float)(v * s);
+        start[i] = g[i] = qg_rng_range(&rng, -1, 1);
+        want[i / EACH] += (double)g[i] * slope(how, (double)x[i] / s, n, m) * factor;
+    }
+    const qg_step_rounding r = {
+        .ctx = ctx,
+        .scratch = ctx->arena,
+        .gradient = how,
+        .tqc = t,
+        .layer = {1, CHANNELS, EACH, NULL},
+        .scale = scale,
+        .x = x
+    };
+    assert_ok(ctx, qg_step_backward(&r, g, got));
+    for (int c = 0; c < CHANNELS; c++)
+        if (!(fabs(got[c] - want[c]) <= 2e-3 * (fabs(want[c]) + 1)))
+            fail_msg("%s, channel %d: %g, expected %g", qg_step_gradient_name(how), c,
+                     got[c], want[c]);
+    for (int i = 0; i < N; i++) {
+        const double v = (double)x[i] / (double)scale[i / EACH];
+        assert_cmp_f64(g[i], ==, v >= n && v <= m ? start[i] : 0);
+    }
+}
+
+static void gradients_are_those_of_the_table(void **state)
+{
+    (void)state;
+    qg_ctx *ctx;
+    qg_model *m;
+    qg_quantize_options o;
+    qg_quantize_options_init(&o, sizeof o);
+    o.backend = "trt-int8";
+    o.work.data = "configs/data/digits_calib.npy";
+    o.work.samples = 2;
+    assert_int_equal(qg_open(NULL, &ctx), QG_OK);
+    assert_ok(ctx, qg_model_open(ctx, "configs/models/digits.onnx", NULL, &m));
+    assert_ok(ctx, qg_model_quantize(m, &o, NULL));
+    const qg_tqc *t = weights_of(m);
+    check(ctx, t, QG_STEP_GRADIENT_LSQ, qg_lsq_factor(EACH, t->scheme.qmax));
+    check(ctx, t, QG_STEP_GRADIENT_PACT, 1);
+    check(ctx, t, QG_STEP_GRADIENT_NNCF, 1);
+    check(ctx, t, QG_STEP_GRADIENT_NNCF_EXACT, 1);
+    qg_model_close(m);
+    qg_close(ctx);
+}
+
+static void names_are_found(void **state)
+{
+    (void)state;
+    for (int g = 0; g < QG_NSTEP_GRADIENT; g++)
+        assert_cmp_int(
+            qg_step_gradient_named(qg_step_gradient_name((qg_step_gradient)g)), ==, g);
+    assert_cmp_int(qg_step_gradient_named("magic"), ==, -1);
+}
+
+QG_TEST_MAIN(cmocka_unit_test(gradients_are_those_of_the_table),
+             cmocka_unit_test(names_are_found))
