@@ -38,7 +38,7 @@ PLACES = [  # files, tools that may be named there
     (r"engine/number/|ops/integer_table\.c$", "gemmlowp"),  # runtimes: configs/profiles
     (r"engine/quant/backend\.[ch]$", "trt"),  # a word of backend files: placement
     (r"engine/quant/", ARITHMETIC),           # published, and called by its author
-    (r"engine/learn/step_gradient\.c$", "nncf"),  # a published gradient
+    (r"engine/learn/step_gradient\.(c|def)$", "nncf"),  # a published gradient
     (r"passes/passes\.def$", ".*"),           # lists those of vendors
     (r"ops/(openvino\.c|families\.def)$", "openvino"),  # operators of its domain
     (r"ops/qlinear\.c$", "onnxruntime"),      # ... and those that only it computes
