@@ -208,7 +208,9 @@ static bool visible(const qg_attempt *t, const qg_value *v)
 /* Codes in records and trace. */
 static bool comparable(const qg_attempt *t, const qg_value *v)
 {
-    return visible(t, v) && t->kind[v->id] == QG_AS_CODES && qg_attempt_tqc(v);
+    const qg_tqc *x = visible(t, v) ? qg_attempt_tqc(v) : NULL;
+    return x && t->kind[v->id] == QG_AS_CODES &&
+           qg_grid_can_hold(qg_tqc_root(x), qg_attempt_seen(t, v));
 }
 
 /* One group in the records; or two with the scale that both have in the trace. */
@@ -413,8 +415,8 @@ static size_t mark_groups(const qg_attempt *t, const qg_model *m, uint8_t *given
             continue;
         const qg_tqc *root = qg_tqc_root(qg_attempt_tqc(v));
         uint8_t next = m == &t->own ? GIVEN_ROOT : GIVEN_ALL;
-        marked += qg_tqc_param(root).n == 1 && given[root->id] < next;
-        if (qg_tqc_param(root).n == 1 && given[root->id] < next)
+        marked += given[root->id] < next;
+        if (given[root->id] < next)
             given[root->id] = next;
     }
     return marked;

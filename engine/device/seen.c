@@ -162,6 +162,9 @@ static double step_of(qg_arena *a, const double *x, size_t n)
     if (!(step > 0))
         return 0;
     step = refine(x, n, step);
+    qg_param_limit limit = qg_observer_param_limit(QG_PARAM_STEP);
+    if (step < limit.least || step > limit.most)
+        return 0;
     for (size_t i = 0; i < n; i++)
         if (miss(x[i], step) > OFF)
             return 0;

@@ -167,9 +167,11 @@ static qg_status read_grid(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
     QG_TRY(qg_json_member(ctx, j, "grid", QG_JSON_OBJECT, &g));
     QG_TRY(qg_json_f64(ctx, g, "scale", &a->scale));
     QG_TRY(qg_json_int(ctx, g, "zero", &zero));
-    if (!isfinite(a->scale) || !(a->scale > 0))
-        return qg_json_fail(ctx, QG_EDATA, g, "scale is %g, expected a number above 0",
-                            a->scale);
+    qg_param_limit limit = qg_observer_param_limit(QG_PARAM_STEP);
+    if (!(a->scale >= limit.least && a->scale <= limit.most))
+        return qg_json_fail(ctx, QG_EDATA, g,
+                            "scale is %g, expected a number from %g to %g", a->scale,
+                            limit.least, limit.most);
     if (zero < INT32_MIN || zero > INT32_MAX)
         return qg_json_fail(ctx, QG_EDATA, g, "zero does not fit int32");
     a->zero = (int32_t)zero;
