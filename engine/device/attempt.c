@@ -462,8 +462,9 @@ typedef struct replay {
 
 static bool is_equal(const qg_seen *o, double most, double ours, double theirs)
 {
-    return fabs(ours - theirs) <=
-           (o->kind == QG_SEEN_CODES ? 0.5 * o->step : SAME_REAL * most);
+    return ours == theirs ||
+           fabs(ours - theirs) <=
+               (o->kind == QG_SEEN_CODES ? 0.5 * o->step : SAME_REAL * most);
 }
 
 /* Compares an output as the node stores it, and goes on with the device's. */
@@ -488,7 +489,7 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     qg_tensor_copy(value, &x);
     size_t n = (size_t)qg_tensor_count(&x);
     for (size_t i = 0; i < n; i++)
-        most = fmax(most, fabs(theirs[i]));
+        most = isfinite(theirs[i]) ? fmax(most, fabs(theirs[i])) : most;
     for (size_t i = 0; i < n; i++) {
         r->equal[o->value->id] += is_equal(o, most, (double)x.f32[i], theirs[i]);
         x.f32[i] = (float)theirs[i];

@@ -199,7 +199,7 @@ static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
     bool codes = qg_trace_holds_codes(array);
     v->levels = x->n;
     v->kind = QG_SEEN_REAL;
-    if (x->n > MANY_LEVELS)
+    if (x->n == 0 || x->n > MANY_LEVELS || isinf(x->at[0]) || isinf(x->at[x->n - 1]))
         return;
     if (array->grid && (codes || fits_given(x, array->scale)))
         v->step = array->scale;
