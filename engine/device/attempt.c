@@ -482,7 +482,7 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
         return QG_OK;
     qg_arena_reset(r->arena);
     qg_tensor_init(&x, QG_F32, value->rank, value->dim);
-    if (qg_tensor_count(&x) != qg_tensor_count(&o->value->type))
+    if (qg_tensor_count(&x) != qg_tensor_count(&o->type))
         return QG_OK;
     QG_TRY(qg_tensor_alloc(ctx, r->arena, &x));
     QG_TRY(qg_seen_read(ctx, r->t->how->seen, o, sample, r->arena, &theirs));

@@ -37,6 +37,8 @@ typedef enum qg_seen_kind {
  * every element, else the step is found in the elements. */
 typedef struct qg_seen {
     const qg_value *value;
+    qg_tensor type; /* dims of a sample, also where the network leaves them open; no
+                     * data */
     qg_seen_kind kind;
     double step;      /* CODES: > 0, in the unit of the value; 0: integers of an unknown
                        * scale */
