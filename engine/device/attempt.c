@@ -152,6 +152,28 @@ static bool inherits_grid(const qg_attempt *t, const qg_value *v, const qg_seen 
     return inputs > 0;
 }
 
+/* The node multiplies codes by a constant, so each is as many steps as before. */
+static bool is_scaled(const qg_attempt *t, const qg_value *v, const qg_seen *o)
+{
+    const qg_seen *from = NULL;
+    for (uint32_t k = 0; v->def && k < v->def->n_in; k++) {
+        const qg_value *in = v->def->in[k];
+        if (!in || in->constant)
+            continue;
+        if (from || !has_step(qg_attempt_seen(t, in)))
+            return false;
+        from = qg_attempt_seen(t, in);
+    }
+    return from && from->levels == o->levels &&
+           from->high - from->low == o->high - o->low;
+}
+
+/* The grid follows from those of the inputs, without any rounding. */
+static bool is_derived(const qg_attempt *t, const qg_value *v, const qg_seen *o)
+{
+    return inherits_grid(t, v, o, true) || is_scaled(t, v, o);
+}
+
 /* More multiples of the step than the scheme of the record has codes; without a record,
  * than 8 bits have. */
 static bool exceeds(const qg_value *v, const qg_seen *o)
@@ -192,6 +214,8 @@ bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts)
         return as != QG_AS_CODES || !exceeds(v, o);
     if (o->kind == QG_SEEN_CODES && as == QG_AS_CODES && exceeds(v, o))
         return false;
+    if (as != QG_AS_CODES && has_step(o) && is_derived(t, v, o))
+        return true;
     return (o->kind == QG_SEEN_CODES) == (as == QG_AS_CODES);
 }
 
@@ -202,7 +226,7 @@ static bool visible(const qg_attempt *t, const qg_value *v)
 {
     const qg_seen *o = v ? qg_attempt_seen(t, v) : NULL;
     return has_step(o) && t->kind[v->id] != QG_AS_ABSENT && !is_mean(t, v, o) &&
-           (t->kind[v->id] == QG_AS_CODES || !inherits_grid(t, v, o, false));
+           (t->kind[v->id] == QG_AS_CODES || !is_derived(t, v, o));
 }
 
 /* Codes in records and trace. */
