@@ -152,6 +152,28 @@ static bool inherits_grid(const qg_attempt *t, const qg_value *v, const qg_seen 
     return inputs > 0;
 }
 
+/* The node multiplies codes by a constant, so each is as many steps as before. */
+static bool is_scaled(const qg_attempt *t, const qg_value *v, const qg_seen *o)
+{
+    const qg_seen *from = NULL;
+    for (uint32_t k = 0; v->def && k < v->def->n_in; k++) {
+        const qg_value *in = v->def->in[k];
+        if (!in || in->constant)
+            continue;
+        if (from || !has_step(qg_attempt_seen(t, in)))
+            return false;
+        from = qg_attempt_seen(t, in);
+    }
+    return from && from->levels == o->levels &&
+           from->high - from->low == o->high - o->low;
+}
+
+/* The grid follows from those of the inputs, without any rounding. */
+static bool is_derived(const qg_attempt *t, const qg_value *v, const qg_seen *o)
+{
+    return inherits_grid(t, v, o, true) || is_scaled(t, v, o);
+}
+
 /* More multiples of the step than the scheme of the record has codes; without a record,
  * than 8 bits have. */
 static bool exceeds(const qg_value *v, const qg_seen *o)
@@ -192,6 +214,8 @@ bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts)
         return as != QG_AS_CODES || !exceeds(v, o);
     if (o->kind == QG_SEEN_CODES && as == QG_AS_CODES && exceeds(v, o))
         return false;
+    if (as != QG_AS_CODES && has_step(o) && is_derived(t, v, o))
+        return true;
     return (o->kind == QG_SEEN_CODES) == (as == QG_AS_CODES);
 }
 
@@ -202,13 +226,15 @@ static bool visible(const qg_attempt *t, const qg_value *v)
 {
     const qg_seen *o = v ? qg_attempt_seen(t, v) : NULL;
     return has_step(o) && t->kind[v->id] != QG_AS_ABSENT && !is_mean(t, v, o) &&
-           (t->kind[v->id] == QG_AS_CODES || !inherits_grid(t, v, o, false));
+           (t->kind[v->id] == QG_AS_CODES || !is_derived(t, v, o));
 }
 
 /* Codes in records and trace. */
 static bool comparable(const qg_attempt *t, const qg_value *v)
 {
-    return visible(t, v) && t->kind[v->id] == QG_AS_CODES && qg_attempt_tqc(v);
+    const qg_tqc *x = visible(t, v) ? qg_attempt_tqc(v) : NULL;
+    return x && t->kind[v->id] == QG_AS_CODES &&
+           qg_grid_can_hold(qg_tqc_root(x), qg_attempt_seen(t, v));
 }
 
 /* One group in the records; or two with the scale that both have in the trace. */
@@ -413,8 +439,8 @@ static size_t mark_groups(const qg_attempt *t, const qg_model *m, uint8_t *given
             continue;
         const qg_tqc *root = qg_tqc_root(qg_attempt_tqc(v));
         uint8_t next = m == &t->own ? GIVEN_ROOT : GIVEN_ALL;
-        marked += qg_tqc_param(root).n == 1 && given[root->id] < next;
-        if (qg_tqc_param(root).n == 1 && given[root->id] < next)
+        marked += given[root->id] < next;
+        if (given[root->id] < next)
             given[root->id] = next;
     }
     return marked;
@@ -460,8 +486,9 @@ typedef struct replay {
 
 static bool is_equal(const qg_seen *o, double most, double ours, double theirs)
 {
-    return fabs(ours - theirs) <=
-           (o->kind == QG_SEEN_CODES ? 0.5 * o->step : SAME_REAL * most);
+    return ours == theirs ||
+           fabs(ours - theirs) <=
+               (o->kind == QG_SEEN_CODES ? 0.5 * o->step : SAME_REAL * most);
 }
 
 /* Compares an output as the node stores it, and goes on with the device's. */
@@ -479,14 +506,14 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
         return QG_OK;
     qg_arena_reset(r->arena);
     qg_tensor_init(&x, QG_F32, value->rank, value->dim);
-    if (qg_tensor_count(&x) != qg_tensor_count(&o->value->type))
+    if (qg_tensor_count(&x) != qg_tensor_count(&o->type))
         return QG_OK;
     QG_TRY(qg_tensor_alloc(ctx, r->arena, &x));
     QG_TRY(qg_seen_read(ctx, r->t->how->seen, o, sample, r->arena, &theirs));
     qg_tensor_copy(value, &x);
     size_t n = (size_t)qg_tensor_count(&x);
     for (size_t i = 0; i < n; i++)
-        most = fmax(most, fabs(theirs[i]));
+        most = isfinite(theirs[i]) ? fmax(most, fabs(theirs[i])) : most;
     for (size_t i = 0; i < n; i++) {
         r->equal[o->value->id] += is_equal(o, most, (double)x.f32[i], theirs[i]);
         x.f32[i] = (float)theirs[i];

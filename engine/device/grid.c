@@ -122,32 +122,60 @@ static int64_t guess_zero(const qg_scheme *s, qg_qparam p, const qg_seen *o)
     return (int64_t)fmin(fmax(zero, (double)s->qmin), (double)s->qmax);
 }
 
-const char *qg_grid_setting(qg_arena *a, const qg_tqc *root, const qg_seen *o)
+/* A grid as a rule gives it. */
+typedef struct grid {
+    double scale;
+    int64_t zero, low, high; /* codes */
+    bool own_range;          /* other codes than the scheme's */
+    bool own_policy;         /* other symmetry */
+} grid;
+
+/* The observed grid, in codes of the scheme where it has the zero point. */
+static grid grid_of(const qg_tqc *root, const qg_seen *o)
 {
     const qg_scheme *s = &root->scheme;
     qg_qparam p = qg_tqc_param(root);
+    grid g = { .scale = o->step, .low = s->qmin, .high = s->qmax };
+    g.zero = o->zero_known ? zero_by(s, o) : guess_zero(s, p, o);
+    if (s->policy & QG_FLOATING)
+        g.scale = nearest_float(s, (double)p.scale[0], o);
+    else if (other_sign(s, o) ||
+             (s->policy & QG_SYMMETRIC && o->zero_known && g.zero != 0)) {
+        int64_t half = (int64_t)1 << (s->bits - 1); /* all codes, as in the trace */
+        int64_t low = o->sign > 0 || (o->sign == 0 && s->qmin >= 0) ? 0 : -half;
+        g = (grid){ g.scale, o->zero, low, low + 2 * half - 1, true, true };
+    } else if (s->policy & QG_SYMMETRIC && !o->zero_known && o->low >= 0 &&
+               o->high > (double)s->qmax && o->high <= (double)(s->qmax - s->qmin))
+        g = (grid){ g.scale, 0, 0, s->qmax - s->qmin, true, false };
+    return g;
+}
+
+bool qg_grid_can_hold(const qg_tqc *root, const qg_seen *o)
+{
+    if (qg_tqc_param(root).n != 1)
+        return false;
+    grid g = grid_of(root, o);
+    qg_param_limit step = qg_observer_param_limit(QG_PARAM_STEP);
+    qg_param_limit zero = qg_observer_param_limit(QG_PARAM_ZERO);
+    return g.scale >= step.least && g.scale <= step.most && g.zero >= g.low &&
+           g.zero <= g.high && (double)(g.zero - g.low + 1) <= zero.most;
+}
+
+const char *qg_grid_setting(qg_arena *a, const qg_tqc *root, const qg_seen *o)
+{
+    grid g = grid_of(root, o);
     char step[QG_NUM_TEXT];
     const char *more = "";
-    int64_t low = s->qmin, zero = o->zero_known ? zero_by(s, o) : guess_zero(s, p, o);
-    double scale = o->step;
-    if (s->policy & QG_FLOATING)
-        scale = nearest_float(s, (double)p.scale[0], o);
-    else if (other_sign(s, o) ||
-             (s->policy & QG_SYMMETRIC && o->zero_known && zero != 0)) {
-        int64_t half = (int64_t)1 << (s->bits - 1); /* all codes, as in the trace */
-        low = o->sign > 0 || (o->sign == 0 && s->qmin >= 0) ? 0 : -half;
-        zero = o->zero;
-        more = qg_arena_printf(
-            a, ", range: [%lld, %lld], policy: [per-tensor, linear, %s]",
-            (long long)low, (long long)(low + 2 * half - 1),
-            zero ? "asymmetric" : "symmetric");
-    } else if (s->policy & QG_SYMMETRIC && !o->zero_known && o->low >= 0 &&
-               o->high > (double)s->qmax && o->high <= (double)(s->qmax - s->qmin)) {
-        more = qg_arena_printf(a, ", range: [0, %lld]", (long long)(s->qmax - s->qmin));
-        low = zero = 0;
-    }
-    qg_num_f32(step, (float)scale);
+    if (g.own_range)
+        more = qg_arena_printf(a, ", range: [%lld, %lld]%s%s%s", (long long)g.low,
+                               (long long)g.high,
+                               g.own_policy ? ", policy: [per-tensor, linear, " : "",
+                               !g.own_policy ? ""
+                               : g.zero      ? "asymmetric"
+                                             : "symmetric",
+                               g.own_policy ? "]" : "");
+    qg_num_f32(step, (float)g.scale);
     return more ? qg_arena_printf(a, "{observer: fixed, step: %s, zero: %lld%s}", step,
-                                  (long long)(zero - low + 1), more)
+                                  (long long)(g.zero - g.low + 1), more)
                 : NULL;
 }

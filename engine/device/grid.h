@@ -32,8 +32,12 @@ bool qg_grid_matches(const qg_tqc *t, const qg_seen *o);
 /* Whether the bounds of a float format's scale meet.  s: FLOATING; o: with a step. */
 bool qg_grid_decides_float(const qg_scheme *s, const qg_seen *o);
 
+/* Whether a rule can give the group of a dominator the observed grid: not one whose
+ * zero point is no code, or whose scale is out of range.  root: with one scale. */
+bool qg_grid_can_hold(const qg_tqc *root, const qg_seen *o);
+
 /* "{observer: fixed, step: S, zero: Z}" with what else a rule needs to give the group
- * of a dominator the observed grid; in a.  NULL: no memory. */
+ * of a dominator the observed grid, which it can hold; in a.  NULL: no memory. */
 const char *qg_grid_setting(qg_arena *a, const qg_tqc *root, const qg_seen *o);
 
 #endif

@@ -447,6 +447,7 @@ static qg_status run(inference *f, const char *dump, const char *yaml, qg_report
     f->quick.observer = "minmax";
     QG_TRY(qg_feed_open(f->m, &f->o->work, &f->feed));
     QG_TRY(qg_trace_open(ctx, dump, &f->trace));
+    f->trace->infinite = true;
     QG_TRY(qg_see_values(f->m, &f->feed.feed, f->trace, f->arena, &f->seen));
     QG_TRY(find_base(f));
     QG_TRY(find_rivals(f));

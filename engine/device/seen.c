@@ -162,6 +162,9 @@ static double step_of(qg_arena *a, const double *x, size_t n)
     if (!(step > 0))
         return 0;
     step = refine(x, n, step);
+    qg_param_limit limit = qg_observer_param_limit(QG_PARAM_STEP);
+    if (step < limit.least || step > limit.most)
+        return 0;
     for (size_t i = 0; i < n; i++)
         if (miss(x[i], step) > OFF)
             return 0;
@@ -196,7 +199,7 @@ static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
     bool codes = qg_trace_holds_codes(array);
     v->levels = x->n;
     v->kind = QG_SEEN_REAL;
-    if (x->n > MANY_LEVELS)
+    if (x->n == 0 || x->n > MANY_LEVELS || isinf(x->at[0]) || isinf(x->at[x->n - 1]))
         return;
     if (array->grid && (codes || fits_given(x, array->scale)))
         v->step = array->scale;
@@ -257,16 +260,16 @@ static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, qg_arena *a,
     qg_pair p = { .confidence = 1, .array = array };
     const qg_value *v = qg_pair_named(o->graph, array, &p.how);
     char text[2][QG_SHAPE_TEXT];
-    if (!v || v->type.dtype != QG_F32 || !qg_tensor_known(&v->type) ||
-        o->pair[v->id].array)
+    const qg_tensor *type = v ? &o->at[v->id].type : NULL;
+    if (!v || v->type.dtype != QG_F32 || !qg_tensor_known(type) || o->pair[v->id].array)
         return qg_vec_push(ctx, a, &o->unpaired, array);
-    if (!qg_pair_fits(array, &v->type, &p))
+    if (!qg_pair_fits(array, type, &p))
         return qg_fail(ctx, QG_EDATA,
                        "read %.200s: array '%.100s' is %s, expected the dims of %s "
                        "behind an axis of samples",
                        o->trace->path, array->value,
                        qg_tensor_text(&array->type, text[0]),
-                       qg_tensor_text(&v->type, text[1]));
+                       qg_tensor_text(type, text[1]));
     o->pair[v->id] = p;
     return QG_OK;
 }
@@ -358,13 +361,35 @@ static qg_status pair_the_rest(qg_ctx *ctx, qg_seen_values *o, const qg_correlat
     return QG_OK;
 }
 
-static qg_status pair_by_values(qg_ctx *ctx, qg_seen_values *o, const qg_feed *feed,
-                                qg_arena *a)
+/* Dims as the first sample has them: of what the network computes, and of its inputs
+ * where it leaves them open. */
+static void find_types(qg_seen_values *o, const qg_correlation *c, const qg_feed *feed)
+{
+    const qg_graph *g = o->graph;
+    for (size_t i = 0; i < g->value.n; i++) {
+        o->at[i].value = g->value.at[i];
+        o->at[i].type = g->value.at[i]->type;
+    }
+    for (size_t i = 0; feed->shape && i < g->input.n; i++)
+        o->at[g->input.at[i]->id].type = feed->shape[i];
+    for (size_t i = 0; i < c->n; i++)
+        o->at[c->value[i]->id].type = *qg_run_kept(c->run, i);
+    for (size_t i = 0; i < g->value.n; i++)
+        o->at[i].type.data = NULL;
+}
+
+/* By name, then by values. */
+static qg_status pair_all(qg_ctx *ctx, qg_seen_values *o, const qg_feed *feed,
+                          qg_arena *a)
 {
     qg_correlation c = { .graph = o->graph, .feed = feed, .pair = o->pair };
     qg_status s = candidates(ctx, o, a, &c);
     if (s == QG_OK)
         s = qg_correlation_open(ctx, a, &c);
+    if (s == QG_OK)
+        find_types(o, &c, feed);
+    for (size_t i = 0; i < o->trace->n && s == QG_OK; i++)
+        s = pair_by_name(ctx, o, a, &o->trace->array[i]);
     if (s == QG_OK)
         s = follow_readers(ctx, o, &c);
     if (s == QG_OK)
@@ -385,19 +410,15 @@ qg_status qg_see_values(qg_model *m, const qg_feed *feed, const qg_trace *t,
                              .at = QG_NEWN(a, g->value.n, qg_seen) };
     if (!out->pair || !out->at)
         return qg_nomem(m->ctx);
-    for (size_t i = 0; i < t->n; i++)
-        QG_TRY(pair_by_name(m->ctx, out, a, &t->array[i]));
-    QG_TRY(pair_by_values(m->ctx, out, feed, a));
+    QG_TRY(pair_all(m->ctx, out, feed, a));
     if (t->samples < feed->n)
         return qg_fail(
             m->ctx, QG_EDATA,
             "read %.200s: %zu samples, expected %zu as in the data (or fewer "
             "with --samples)",
             t->path, t->samples, feed->n);
-    for (size_t i = 0; i < g->value.n; i++) {
-        out->at[i].value = g->value.at[i];
+    for (size_t i = 0; i < g->value.n; i++)
         QG_TRY(look_at(m->ctx, out, feed->n, &out->at[i]));
-    }
     for (size_t i = 0; i < g->value.n; i++)
         if (!is_of_product(out, g->value.at[i], 0))
             out->at[i].near = 0;

@@ -37,6 +37,8 @@ typedef enum qg_seen_kind {
  * every element, else the step is found in the elements. */
 typedef struct qg_seen {
     const qg_value *value;
+    qg_tensor type; /* dims of a sample, also where the network leaves them open; no
+                     * data */
     qg_seen_kind kind;
     double step;      /* CODES: > 0, in the unit of the value; 0: integers of an unknown
                        * scale */
@@ -64,7 +66,7 @@ typedef struct qg_seen_values {
 
 /* Only float32 values have pairs.  Arrays without a known name are paired by
  * correlation with the float network on the first sample of the feed.  QG_EDATA: an
- * array that does not fit, an element that is not finite, no array of a value, fewer
+ * array that does not fit, an element that is NaN, no array of a value, fewer
  * samples than the feed has. */
 QG_NODISCARD qg_status qg_see_values(qg_model *m, const qg_feed *feed,
                                      const qg_trace *t, qg_arena *a,

@@ -114,7 +114,10 @@ static qg_status open_array(qg_ctx *ctx, const qg_trace *t, const qg_trace_array
 qg_status qg_trace_load(qg_ctx *ctx, const qg_trace *t, const qg_trace_array *a,
                         qg_trace_data *out)
 {
-    qg_trace_data d = { .array = a, .npy.fd = -1, .arena = qg_arena_new(ctx->alloc) };
+    qg_trace_data d = { .array = a,
+                        .infinite = t->infinite,
+                        .npy.fd = -1,
+                        .arena = qg_arena_new(ctx->alloc) };
     qg_status s = d.arena ? open_array(ctx, t, a, d.arena, &d.npy) : qg_nomem(ctx);
     if (s == QG_OK && (d.npy.head.type.dtype != a->type.dtype ||
                        !qg_same_dims(&d.npy.head.type, &a->type)))
@@ -146,7 +149,7 @@ qg_status qg_trace_sample(qg_ctx *ctx, const qg_trace_data *d, size_t sample,
         s = qg_npy_read(ctx, &d->npy, sample * a->count, a->count, x.data);
     for (size_t i = 0; s == QG_OK && i < a->count; i++) {
         out[i] = qg_tensor_f64(&x, (int64_t)i);
-        if (!isfinite(out[i]))
+        if (isnan(out[i]) || (isinf(out[i]) && !d->infinite))
             s = qg_fail(ctx, QG_EDATA,
                         "read array '%.120s': element %zu of sample %zu is %g, "
                         "expected a finite number",
@@ -167,9 +170,11 @@ static qg_status read_grid(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
     QG_TRY(qg_json_member(ctx, j, "grid", QG_JSON_OBJECT, &g));
     QG_TRY(qg_json_f64(ctx, g, "scale", &a->scale));
     QG_TRY(qg_json_int(ctx, g, "zero", &zero));
-    if (!isfinite(a->scale) || !(a->scale > 0))
-        return qg_json_fail(ctx, QG_EDATA, g, "scale is %g, expected a number above 0",
-                            a->scale);
+    qg_param_limit limit = qg_observer_param_limit(QG_PARAM_STEP);
+    if (!(a->scale >= limit.least && a->scale <= limit.most))
+        return qg_json_fail(ctx, QG_EDATA, g,
+                            "scale is %g, expected a number from %g to %g", a->scale,
+                            limit.least, limit.most);
     if (zero < INT32_MIN || zero > INT32_MAX)
         return qg_json_fail(ctx, QG_EDATA, g, "zero does not fit int32");
     a->zero = (int32_t)zero;

@@ -31,7 +31,7 @@ typedef struct qg_trace_array {
     size_t count;         /* elements of a sample */
     bool raw;             /* a .bin file: no header */
     bool grid;            /* the next two are given */
-    double scale;         /* finite, > 0 */
+    double scale;         /* within the limits of QG_PARAM_STEP */
     int32_t zero;
     bool channels_last;        /* layout nhwc */
     int32_t n_axis;            /* of permutation; 0: none was given */
@@ -48,6 +48,7 @@ typedef struct qg_trace {
     qg_trace_array *array; /* [n] in order of the file */
     size_t n;
     size_t samples; /* the least of all arrays */
+    bool infinite;  /* the caller takes infinite floats, as in a masked attention */
 } qg_trace;
 
 /* QG_EIO, QG_EPARSE (no archive, no JSON), QG_EDATA. */
@@ -57,6 +58,7 @@ void qg_trace_close(qg_trace *t); /* NULL is fine */
 /* The elements of one array, ready to be read. */
 typedef struct qg_trace_data {
     const qg_trace_array *array;
+    bool infinite; /* of the trace */
     qg_npy npy;
     qg_arena *arena; /* of a deflated array */
 } qg_trace_data;
@@ -67,7 +69,7 @@ QG_NODISCARD qg_status qg_trace_load(qg_ctx *ctx, const qg_trace *t,
 void qg_trace_unload(qg_trace_data *d);
 
 /* One sample as numbers in the order of the array, [array->count].  QG_EDATA names the
- * first element that is not finite. */
+ * first element that is NaN, or infinite where the caller does not take that. */
 QG_NODISCARD qg_status qg_trace_sample(qg_ctx *ctx, const qg_trace_data *d,
                                        size_t sample, double *out);
 

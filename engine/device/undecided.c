@@ -79,8 +79,6 @@ static const char *about_rounding(const evidence *e, const qg_tqc *t, const char
     *what = "rounding";
     if (!s)
         return "the value is not one of the float network";
-    if (!qg_tensor_known(&s->value->type))
-        return "its dims are known only at run time";
     if (s->kind == QG_SEEN_UNSURE)
         return "too few different elements";
     if (s->kind == QG_SEEN_CODES && !(s->step > 0))

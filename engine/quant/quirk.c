@@ -40,15 +40,15 @@ static bool names(const char *text, const char *name)
 qg_status qg_quirk_named(qg_ctx *ctx, const char *text, uint64_t *mask)
 {
     uint64_t found = 0;
-    qg_suggest near = qg_suggest_for(text);
-    for (unsigned i = 0; i < QG_NQUIRK; i++) {
+    for (unsigned i = 0; i < QG_NQUIRK; i++)
         if (strcmp(text, quirk_name[i]) == 0 ||
             (!strchr(text, '-') && names(text, quirk_name[i])))
             found |= UINT64_C(1) << i;
-        qg_suggest_try(&near, quirk_name[i]);
-    }
     if (!found) {
         char hint[QG_SUGGEST_TEXT];
+        qg_suggest near = qg_suggest_for(text);
+        for (unsigned i = 0; i < QG_NQUIRK; i++)
+            qg_suggest_try(&near, quirk_name[i]);
         qg_suggest_try(&near, "ppq");
         return qg_fail(ctx, QG_ECONFIG,
                        "quirks: unknown quirk '%s'%s, expected one of `qg list quirks`",

@@ -283,6 +283,24 @@ def trace():
     write("nan", {"x": np.full((1, 1, 2, 3, 4), np.nan, "f4")}, grid=None)
 
 
+def infer():
+    """Records of fuzz_infer.c: value, type, form, mantissa, exponent and zero of the grid,
+    ten bytes of elements."""
+    folder = CORPUS / "infer"
+    folder.mkdir(parents=True, exist_ok=True)
+    spread = bytes([3, 9, 250, 12, 17, 0, 99, 4, 240, 30])
+
+    def write(name, base, *records):
+        data = b"".join(bytes(r) + spread for r in records)
+        (folder / f"{name}.bin").write_bytes(bytes([base]) + data)
+
+    write("codes", 0, *((v, v == 2, 1 | 4, 7, 250, 0) for v in (0, 2, 4, 5, 6, 7)))
+    write("floats", 3, *((v, 2, 4, 0, 0, 0) for v in (0, 2, 3)), (4, 5, 8, 0, 0, 0),
+          (5, 2, 16, 0, 0, 0), (8, 3, 4, 0, 0, 0))
+    write("grids", 6, (0, 0, 5, 255, 90, 127), (2, 1, 37, 128, 200, 128), (4, 0, 1, 0, 0, 90),
+          (7, 4, 250, 0, 0, 0))
+
+
 # --- tables of scales for the network of table.h ---
 
 def tables():
@@ -332,6 +350,7 @@ def tables():
 qdq()
 tables()
 trace()
+infer()
 openvino()
 mqbench()
 qonnx()

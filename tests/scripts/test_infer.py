@@ -150,6 +150,13 @@ class Infer(unittest.TestCase):
         self.assertIn("integers of an unknown scale",
                       {u["why"] for u in r["undecided"] if u["endpoint"] == "relu5.out0"})
 
+    def test_infinite_floats_lie_on_no_grid(self):
+        info, arrays = plants.read(self.device("finite", "trt-int8", "floats"))
+        arrays["relu5_out"][0].flat[0] = -np.inf  # as a mask of attention has
+        plants.write(self.work / "masked", info, arrays)
+        r = self.infer(self.work / "masked", "--from", "trt-int8")
+        self.assertEqual({v["value"]: v["seen"] for v in r["values"]}["relu5_out"], "real")
+
     # --- real runtimes ---
     def dump(self, name, *args):
         done = subprocess.run([sys.executable, f"tools/dump/{name}.py", *map(str, args)],
