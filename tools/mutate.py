@@ -29,15 +29,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import check_source
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LISTED = ROOT / "tests/survivors.json"
-COUNT, SEED, SECONDS = 60, 20, 100  # mutants, and for the suites or scripts of one
+COUNT, SEED, SECONDS = 60, 20, 60  # mutants, and of a processor for the tests of one
+AT_ONCE = 4  # tests that are built together
 MEMORY = ":hard_rss_limit_mb=6000"  # a mutant may allocate without end
-BUILD = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQG_TESTS=ON"]
+# Without sanitizers both copies of an object are alike, and linking is quick.
+BUILD = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQG_TESTS=ON", "-DQG_SAN_FLAGS="]
 EDITS = [  # what, found in code, replacement
     ("boundary", r" < ", " <= "), ("boundary", r" <= ", " < "),
     ("boundary", r" > ", " >= "), ("boundary", r" >= ", " > "),
@@ -121,7 +122,8 @@ def executed(build, name, paths):
     """path -> lines that a test has executed, of these files, in any of their copies:
     plain, sanitized, of the library of arrays."""
     kept = build / "counts" / name
-    counted = [g for p in paths for g in kept.rglob(f"{p}.gcda")]
+    endings = tuple(f"/{p}.gcda" for p in paths)
+    counted = [g for g in kept.rglob("*.gcda") if str(g).endswith(endings)]
     for gcda in counted:
         notes = gcda.with_suffix(".gcno")
         if not notes.exists():
@@ -167,6 +169,8 @@ def copy_tree(to):
         if not (to / name).exists() or not filecmp.cmp(ROOT / name, to / name, False):
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, to / name, follow_symlinks=False)
+    for file in to / "CMakeLists.txt", to / "tests/CMakeLists.txt":  # checked here, not by ninja
+        file.write_text(file.read_text().replace(" CONFIGURE_DEPENDS", ""))
     if (ROOT / ".venv").exists() and not (to / ".venv").exists():
         (to / ".venv").symlink_to((ROOT / ".venv").resolve())
     quick = ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld",
@@ -183,8 +187,9 @@ def target_of(command):
 
 def moved(test, build, tree):
     """A test of the coverage build as it is in the copy of the tree."""
-    def move(text):
-        return text.replace(str(build), str(tree / "build")).replace(str(ROOT), str(tree))
+    def move(text):  # the build lies in the checkout, and so does the copy
+        return re.sub(f"{re.escape(str(build))}|{re.escape(str(ROOT))}",
+                      lambda m: str(tree / "build" if m[0] == str(build) else tree), text)
 
     seconds, command, folder, env = test
     env = {k: move(v) for k, v in env.items()}
@@ -229,16 +234,14 @@ def is_real(tree, m):
     return after is not None and after != before
 
 
-def fails(tree, test):
-    """Builds and runs a test in the copy: why it fails, or None."""
+def fails(test):
+    """Runs a test of the copy: why it fails, or None."""
     seconds, command, folder, env = test
-    if ninja(tree, target_of(command)).returncode:
-        return "it does not compile"
     run = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, start_new_session=True,
                            env={**os.environ, **env})
     try:
-        status = run.wait(10 * seconds + 10)
+        status = run.wait(10 * seconds + 30)
     except subprocess.TimeoutExpired:
         os.killpg(run.pid, signal.SIGKILL)
         run.wait()
@@ -246,28 +249,46 @@ def fails(tree, test):
     return None if status in (0, 77) else f"status {status}"
 
 
+def used():
+    """Seconds of a processor that builds and tests have taken."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def killer_of(tree, tests):
+    """(name, why) of the first of the tests that fails; they are built together."""
+    for test in tests.values():
+        program = tree / "build" / target_of(test[1])
+        program.unlink(missing_ok=True)  # a link that fails leaves nothing to run
+    if ninja(tree, *{target_of(t[1]) for t in tests.values()}).returncode:
+        return next(iter(tests)), "it does not link"
+    for name, test in tests.items():
+        why = fails(test)
+        if why:
+            return name, why
+    return None, None
+
+
 def judge(tree, m, known, seconds):
     """The test that kills it, or None: all of its tests pass, or time is up.  A test that
     fails without the mutant, too, is no test: it is dropped from `known`."""
-    end = time.monotonic() + seconds
-    for name in m.tests:
-        if name not in known:
-            continue
-        if time.monotonic() > end:
-            m.cut = True
-            return None
-        m.tried += 1
+    end = used() + seconds
+    left = [n for n in m.tests if n in known]
+    while left and used() < end:
+        batch = {n: known[n] for n in left[:AT_ONCE]}
         write_line(tree, m, m.new)
-        why = fails(tree, known[name])
+        name, why = killer_of(tree, batch)
         write_line(tree, m, m.old)
-        if why and name not in sound:
-            if fails(tree, known[name]):
-                print(f"{name} fails without a mutant, too: {why}", flush=True)
-                del known[name]
-                continue
+        if not why:
+            left, m.tried = left[AT_ONCE:], m.tried + len(batch)
+        elif name in sound or killer_of(tree, {name: known[name]}) == (None, None):
             sound.add(name)
-        if why:
             return f"{name} ({why})"
+        else:
+            print(f"{name} fails without a mutant, too: {why}", flush=True)
+            del known[name]
+            left.remove(name)
+    m.cut = bool(left)
     return None
 
 
@@ -277,23 +298,31 @@ def round_of(tree, left, tests, build, seconds):
     known = {name: moved(t, build, tree) for name, t in tests.items()}
     alive = []
     for m in left:
-        start = time.monotonic()
+        start = used()
         killer = judge(tree, m, known, seconds)
         ending = (f"killed by {killer}" if killer else
                   f"left by {m.tried} tests" + (", time is up" if m.cut else ""))
-        print(f"{m}\n  {ending}, {time.monotonic() - start:.0f} s", flush=True)
+        print(f"{m}\n  {ending}, {used() - start:.0f} s", flush=True)
         if not killer:
             alive.append(m)
     return alive
 
 
 def sample(tree, seed, count):
-    """The first mutants of the seed that compile to other code."""
+    """The first mutants of the seed that compile to other code.  What was found out about
+    a mutant is kept for as long as its file is the same."""
+    file = tree.with_suffix(".json")
+    known = json.loads(file.read_text()) if file.exists() else {}
     taken = []
     for m in drawn(seed):
         if len(taken) == count:
             break
-        if is_real(tree, m):
+        text = (tree / m.path).read_text()
+        key = hashlib.sha256(f"{m.line} {m.new}\n{text}".encode()).hexdigest()
+        if key not in known:
+            known[key] = is_real(tree, m)
+            file.write_text(json.dumps(known))
+        if known[key]:
             m.number = len(taken) + 1
             taken.append(m)
     return taken
