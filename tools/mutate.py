@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""mutate.py [--count N] [--seed N] [--only TEXT] [--tests TEXT] COVERAGE -- plants small
-defects into engine and passes, one at a time, and counts those that a test notices.
+"""mutate.py [--count N] [--seed N] [--only TEXT] [--tests TEXT] [--jobs N] COVERAGE --
+plants small defects into engine and passes, one at a time, and counts those that a test
+notices.
 
 COVERAGE is a build of tools/coverage.sh, which keeps what each test has executed and how
 long it took.  The sample is drawn before any test is chosen: places are ordered by a
 digest of the seed and of their text, so that edits elsewhere leave the sample as it is.
 The tests of a mutant are those that execute its line, first the suites in C, then, for the
 mutants that these leave, the scripts; suites named as the file come first, then the
-quickest.  Mutants are built in COVERAGE/mutants, a copy of the tree that is kept: a
-mutant costs one object, the programs of the tests that it is tried on and their runs.
+quickest, until they have taken --seconds together.
+
+A mutant costs one object and the programs that are linked with it, in front of the library
+of build-mutants, a build of this checkout that is made and kept; so mutants do not disturb
+each other, and --jobs of them are tried at once.
 
 A mutant is killed when a test fails or runs too long; one that does not compile, or
 compiles to the same code, is replaced by the next place.  tests/survivors.json lists the
@@ -18,9 +22,10 @@ tried.  Other survivors are printed as a patch of one line.
 --only judges the mutants of the sample whose path:line or text contains TEXT."""
 import argparse
 import collections
-import filecmp
+import concurrent.futures
 import functools
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -29,16 +34,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 import check_source
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LISTED = ROOT / "tests/survivors.json"
-COUNT, SEED, SECONDS = 60, 20, 60  # mutants, and of a processor for the tests of one
-AT_ONCE = 4  # tests that are built together
+BUILD = ROOT / "build-mutants"
+COUNT, SEED, SECONDS = 60, 20, 100  # mutants, and for the suites or scripts of one
 MEMORY = ":hard_rss_limit_mb=6000"  # a mutant may allocate without end
 # Without sanitizers both copies of an object are alike, and linking is quick.
-BUILD = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQG_TESTS=ON", "-DQG_SAN_FLAGS="]
+OPTIONS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQG_TESTS=ON", "-DQG_SAN_FLAGS="]
 EDITS = [  # what, found in code, replacement
     ("boundary", r" < ", " <= "), ("boundary", r" <= ", " < "),
     ("boundary", r" > ", " >= "), ("boundary", r" >= ", " > "),
@@ -54,13 +60,14 @@ EDITS = [  # what, found in code, replacement
 ]
 
 
-sound = set()  # tests that were seen to pass without a mutant
+building = threading.Lock()  # one ninja at a time
+sound = {}  # test -> it was seen to pass without a mutant
 
 
 class Mutant:
     def __init__(self, path, line, what, old, new):
         self.path, self.line, self.what, self.old, self.new = path, line, what, old, new
-        self.tests, self.tried, self.cut, self.number = [], 0, False, 0
+        self.tests, self.tried, self.cut, self.number, self.object = [], 0, False, 0, None
 
     def __str__(self):
         return (f"{self.number}. {self.path}:{self.line}: {self.what}\n"
@@ -140,7 +147,7 @@ def executed(build, name, paths):
     return lines
 
 
-def choose(build, tests, mutants):
+def choose(build, tests, mutants, most):
     """mutant.tests: the names of the tests that execute its line, in order."""
     paths = sorted({m.path for m in mutants})
     for m in mutants:
@@ -153,30 +160,66 @@ def choose(build, tests, mutants):
     for m in mutants:
         stem = pathlib.Path(m.path).stem
         m.tests.sort(key=lambda n, stem=stem: (stem not in n, tests[n][0]))
+        sums = itertools.accumulate(tests[n][0] for n in m.tests)
+        able = [n for n, s in zip(m.tests, sums) if s <= most] or m.tests[:1]
+        m.cut = m.cut or len(able) < len(m.tests)
+        m.tests = able
 
 
-def copy_tree(to):
-    """Makes `to` a copy of the checkout; files that are alike stay untouched."""
-    names = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT,
-                           capture_output=True, text=True, check=True).stdout.split("\0")
-    names = {n for n in names if n and (ROOT / n).is_file()}
-    to.mkdir(exist_ok=True)
-    for file in [f for f in to.rglob("*") if f.is_file() and not f.is_symlink()]:
-        name = file.relative_to(to)
-        if name.parts[0] != "build" and str(name) not in names:
-            file.unlink()
-    for name in names:
-        if not (to / name).exists() or not filecmp.cmp(ROOT / name, to / name, False):
-            (to / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, to / name, follow_symlinks=False)
-    for file in to / "CMakeLists.txt", to / "tests/CMakeLists.txt":  # checked here, not by ninja
-        file.write_text(file.read_text().replace(" CONFIGURE_DEPENDS", ""))
-    if (ROOT / ".venv").exists() and not (to / ".venv").exists():
-        (to / ".venv").symlink_to((ROOT / ".venv").resolve())
-    quick = ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld",
-             "-DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld"] if shutil.which("ld.lld") else []
-    subprocess.run(["cmake", "-S", str(to), "-B", str(to / "build"), *BUILD, *quick],
+# --- building ---
+
+def make_build():
+    quick = ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld"] if shutil.which("ld.lld") else []
+    subprocess.run(["cmake", "-S", str(ROOT), "-B", str(BUILD), *OPTIONS, *quick],
                    stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(["ninja", "-C", str(BUILD), "qg", "qg_san"], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def ninja(*words):
+    with building:
+        return subprocess.run(["ninja", "-C", str(BUILD), *words], capture_output=True,
+                              text=True, check=False)
+
+
+@functools.cache
+def command_of(target):
+    """The last command that makes a target, for a shell in BUILD."""
+    return ninja("-t", "commands", target).stdout.strip().splitlines()[-1]
+
+
+@functools.cache
+def objects():
+    """path -> the object of the library of the suites."""
+    found = re.findall(r"^(CMakeFiles/\w+_san\.dir/(\S+)\.o):",
+                       ninja("-t", "targets", "all").stdout, re.M)
+    return {path: target for target, path in found}
+
+
+def shell(command):
+    return subprocess.run(command, shell=True, cwd=BUILD, capture_output=True,
+                          check=False).returncode == 0
+
+
+def compiled(m):
+    """The object of a mutant, below BUILD/mutants; None: it does not compile, or to the
+    code of the original."""
+    text = (ROOT / m.path).read_text()
+    lines = text.splitlines(keepends=True)
+    lines[m.line - 1] = m.new + "\n"
+    digest = hashlib.sha256(f"{m.line} {m.new}\n{text}".encode()).hexdigest()[:16]
+    folder = BUILD / "mutants" / digest
+    source, made = folder / pathlib.Path(m.path).name, folder / "made.o"
+    if not (folder / "verdict").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        source.write_text("".join(lines))
+        target = objects()[m.path]
+        command = command_of(target).replace(f" -c {ROOT / m.path}", f" -c {source}")
+        command = command.replace(f" -o {target} ", f" -o {made} ")
+        command = command.replace(f" -MF {target}.d", f" -MF {made}.d")
+        able = shell(command) and made.read_bytes() != (BUILD / target).read_bytes()
+        (folder / "verdict").write_text("real" if able else "none")
+    return made if (folder / "verdict").read_text() == "real" else None
 
 
 def target_of(command):
@@ -185,63 +228,30 @@ def target_of(command):
     return "qg" if name in ("python.sh", "bash") else f"tests/{name}"
 
 
-def moved(test, build, tree):
-    """A test of the coverage build as it is in the copy of the tree."""
-    def move(text):  # the build lies in the checkout, and so does the copy
-        return re.sub(f"{re.escape(str(build))}|{re.escape(str(ROOT))}",
-                      lambda m: str(tree / "build" if m[0] == str(build) else tree), text)
+def linked(target, made):
+    """The program of a target with this object in front of the library."""
+    program = made.parent / pathlib.Path(target).name
+    if not (BUILD / target).exists():
+        ninja(target)
+    command = command_of(target).replace(f" -o {target} ", f" -o {program} ")
+    command = re.sub(r" (\S*libqg(?:_san)?\.a)", rf" {made} \1", command, count=1)
+    return program if program.exists() or shell(command) else None
 
+
+# --- judging ---
+
+def fails(test, build, program):
+    """Runs a test with another program: why it fails, or None."""
     seconds, command, folder, env = test
-    env = {k: move(v) for k, v in env.items()}
+    own = str(build / target_of(command))
+    env = {k: v.replace(own, str(program)).replace(str(build), str(BUILD))
+           for k, v in env.items()}
     env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + MEMORY
-    return seconds, [move(w) for w in command], move(folder), env
-
-
-def ninja(tree, *words):
-    return subprocess.run(["ninja", "-C", str(tree / "build"), *words],
-                          capture_output=True, text=True)
-
-
-def code_of(tree, path):
-    """A digest of the code of the plain copies of a file; None: it does not compile."""
-    suffix = f"/{path}.o"
-    objects = [o for o in plain_objects(tree) if o.endswith(suffix)]
-    if ninja(tree, *objects).returncode:
-        return None
-    return hashlib.sha256(b"".join((tree / "build" / o).read_bytes()
-                                   for o in objects)).digest()
-
-
-@functools.cache
-def plain_objects(tree):
-    return re.findall(r"^(\S+(?<!_san)\.dir/\S+\.o):",
-                      ninja(tree, "-t", "targets", "all").stdout, re.M)
-
-
-def write_line(tree, m, line):
-    file = tree / m.path
-    lines = file.read_text().splitlines(keepends=True)
-    lines[m.line - 1] = line + "\n"
-    file.write_text("".join(lines))
-
-
-def is_real(tree, m):
-    """Compiles, and to other code than the original."""
-    before = code_of(tree, m.path)
-    write_line(tree, m, m.new)
-    after = code_of(tree, m.path)
-    write_line(tree, m, m.old)
-    return after is not None and after != before
-
-
-def fails(test):
-    """Runs a test of the copy: why it fails, or None."""
-    seconds, command, folder, env = test
-    run = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, start_new_session=True,
-                           env={**os.environ, **env})
+    run = subprocess.Popen([str(program) if w == own else w for w in command], cwd=folder,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                           start_new_session=True, env={**os.environ, **env})
     try:
-        status = run.wait(10 * seconds + 30)
+        status = run.wait(10 * seconds + 60)
     except subprocess.TimeoutExpired:
         os.killpg(run.pid, signal.SIGKILL)
         run.wait()
@@ -249,82 +259,55 @@ def fails(test):
     return None if status in (0, 77) else f"status {status}"
 
 
-def used():
-    """Seconds of a processor that builds and tests have taken."""
-    times = os.times()
-    return times.children_user + times.children_system
-
-
-def killer_of(tree, tests):
-    """(name, why) of the first of the tests that fails; they are built together."""
-    for test in tests.values():
-        program = tree / "build" / target_of(test[1])
-        program.unlink(missing_ok=True)  # a link that fails leaves nothing to run
-    if ninja(tree, *{target_of(t[1]) for t in tests.values()}).returncode:
-        return next(iter(tests)), "it does not link"
-    for name, test in tests.items():
-        why = fails(test)
-        if why:
-            return name, why
-    return None, None
-
-
-def judge(tree, m, known, seconds):
-    """The test that kills it, or None: all of its tests pass, or time is up.  A test that
-    fails without the mutant, too, is no test: it is dropped from `known`."""
-    end = used() + seconds
-    left = [n for n in m.tests if n in known]
-    while left and used() < end:
-        batch = {n: known[n] for n in left[:AT_ONCE]}
-        write_line(tree, m, m.new)
-        name, why = killer_of(tree, batch)
-        write_line(tree, m, m.old)
-        if not why:
-            left, m.tried = left[AT_ONCE:], m.tried + len(batch)
-        elif name in sound or killer_of(tree, {name: known[name]}) == (None, None):
-            sound.add(name)
+def judge(m, tests, build):
+    """The test that kills it, or None.  A test that fails without a mutant, too, is none."""
+    for name in m.tests:
+        if sound.get(name) is False:
+            continue
+        target = target_of(tests[name][1])
+        program = linked(target, m.object)
+        why = fails(tests[name], build, program) if program else "it does not link"
+        if target != "qg" and program:
+            program.unlink()
+        if why and name not in sound:
+            ninja(target)
+            sound[name] = not fails(tests[name], build, BUILD / target)
+        if why and sound[name]:
             return f"{name} ({why})"
-        else:
-            print(f"{name} fails without a mutant, too: {why}", flush=True)
-            del known[name]
-            left.remove(name)
-    m.cut = bool(left)
+        m.tried += 1
     return None
 
 
-def round_of(tree, left, tests, build, seconds):
+def round_of(left, tests, build, seconds, jobs):
     """The mutants that these tests leave alive."""
-    choose(build, tests, left)
-    known = {name: moved(t, build, tree) for name, t in tests.items()}
+    choose(build, tests, left, seconds)
+    ninja("-j", str(jobs), *{target_of(tests[n][1]) for m in left for n in m.tests})
     alive = []
-    for m in left:
-        start = used()
-        killer = judge(tree, m, known, seconds)
-        ending = (f"killed by {killer}" if killer else
-                  f"left by {m.tried} tests" + (", time is up" if m.cut else ""))
-        print(f"{m}\n  {ending}, {used() - start:.0f} s", flush=True)
+
+    def one(m):
+        killer = judge(m, tests, build)
         if not killer:
             alive.append(m)
-    return alive
+        print(f"{m}\n  {f'killed by {killer}' if killer else f'left by {m.tried} tests'}",
+              flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, left))
+    return sorted(alive, key=lambda m: m.number)
 
 
-def sample(tree, seed, count):
-    """The first mutants of the seed that compile to other code.  What was found out about
-    a mutant is kept for as long as its file is the same."""
-    file = tree.with_suffix(".json")
-    known = json.loads(file.read_text()) if file.exists() else {}
-    taken = []
-    for m in drawn(seed):
-        if len(taken) == count:
-            break
-        text = (tree / m.path).read_text()
-        key = hashlib.sha256(f"{m.line} {m.new}\n{text}".encode()).hexdigest()
-        if key not in known:
-            known[key] = is_real(tree, m)
-            file.write_text(json.dumps(known))
-        if known[key]:
-            m.number = len(taken) + 1
-            taken.append(m)
+def sample(seed, count, jobs):
+    """The first mutants of the seed that compile to other code."""
+    places_left, taken = iter(drawn(seed)), []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        while len(taken) < count:
+            more = list(itertools.islice(places_left, count - len(taken)))
+            for m, made in zip(more, pool.map(compiled, more)):
+                if made:
+                    m.object, m.number = made, len(taken) + 1
+                    taken.append(m)
+            if not more:
+                break
     return taken
 
 
@@ -335,20 +318,20 @@ def main():
     parser.add_argument("--only", default="", help="mutants with this text only")
     parser.add_argument("--tests", default="", help="regular expression of their names")
     parser.add_argument("--seconds", type=int, default=SECONDS)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("coverage", type=pathlib.Path)
     o = parser.parse_args()
     build = o.coverage.resolve()
     tests = {n: t for n, t in tests_of(build).items() if re.search(o.tests, n)}
     scripts = {n: t for n, t in tests.items() if n.startswith("scripts/")}
     suites = {n: t for n, t in tests.items() if n not in scripts}
-    tree = build / "mutants"
-    copy_tree(tree)
+    make_build()
     listed = {(r["path"], r["old"], r["new"]): r["reason"]
               for r in json.loads(LISTED.read_text())}
-    taken = [m for m in sample(tree, o.seed, o.count) if o.only in str(m)]
+    taken = [m for m in sample(o.seed, o.count, o.jobs) if o.only in str(m)]
     alive = [m for m in taken if m.key() not in listed]
-    alive = round_of(tree, alive, suites, build, o.seconds)
-    alive = round_of(tree, alive, scripts, build, o.seconds)
+    alive = round_of(alive, suites, build, o.seconds, o.jobs)
+    alive = round_of(alive, scripts, build, o.seconds, o.jobs)
     reasons = [m for m in taken if m.key() in listed]
     killed, able = len(taken) - len(alive) - len(reasons), len(taken) - len(reasons)
     print(f"\nseed {o.seed}: {len(taken)} mutants, {killed} killed; {len(reasons)} survive "
