@@ -19,7 +19,8 @@ compiles to the same code, is replaced by the next place.  tests/survivors.json 
 mutants that no test can notice, each with the reason; they are drawn and counted, but not
 tried.  Other survivors are printed as a patch of one line.
 
---only judges the mutants of the sample whose path:line or text contains TEXT."""
+--only judges the mutants of the sample whose "number. path:line" or text has a match of TEXT,
+a regular expression."""
 import argparse
 import collections
 import concurrent.futures
@@ -315,7 +316,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--only", default="", help="mutants with this text only")
+    parser.add_argument("--only", default="", help="mutants with a match of this only")
     parser.add_argument("--tests", default="", help="regular expression of their names")
     parser.add_argument("--seconds", type=int, default=SECONDS)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -328,7 +329,7 @@ def main():
     make_build()
     listed = {(r["path"], r["old"], r["new"]): r["reason"]
               for r in json.loads(LISTED.read_text())}
-    taken = [m for m in sample(o.seed, o.count, o.jobs) if o.only in str(m)]
+    taken = [m for m in sample(o.seed, o.count, o.jobs) if re.search(o.only, str(m))]
     alive = [m for m in taken if m.key() not in listed]
     alive = round_of(alive, suites, build, o.seconds, o.jobs)
     alive = round_of(alive, scripts, build, o.seconds, o.jobs)
