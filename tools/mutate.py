@@ -1,26 +1,32 @@
 #!/usr/bin/env python3
-"""mutate.py [--count N] [--seed N] [--only TEXT] [--tests TEXT] COVERAGE -- plants small
-defects into engine and passes, one at a time, and counts those that a test notices.
+"""mutate.py [--count N] [--seed N] [--only TEXT] [--tests TEXT] [--jobs N] COVERAGE --
+plants small defects into engine and passes, one at a time, and counts those that a test
+notices.
 
 COVERAGE is a build of tools/coverage.sh, which keeps what each test has executed and how
 long it took.  The sample is drawn before any test is chosen: places are ordered by a
 digest of the seed and of their text, so that edits elsewhere leave the sample as it is.
 The tests of a mutant are those that execute its line, first the suites in C, then, for the
 mutants that these leave, the scripts; suites named as the file come first, then the
-quickest.  Mutants are built in COVERAGE/mutants, a copy of the tree that is kept: a
-mutant costs one object, the programs of the tests that it is tried on and their runs.
+quickest, until they have taken --seconds together.
+
+A mutant costs one object and the programs that are linked with it, in front of the library
+of build-mutants, a build of this checkout that is made and kept; so mutants do not disturb
+each other, and --jobs of them are tried at once.
 
 A mutant is killed when a test fails or runs too long; one that does not compile, or
 compiles to the same code, is replaced by the next place.  tests/survivors.json lists the
 mutants that no test can notice, each with the reason; they are drawn and counted, but not
 tried.  Other survivors are printed as a patch of one line.
 
---only judges the mutants of the sample whose path:line or text contains TEXT."""
+--only judges the mutants of the sample whose "number. path:line" or text has a match of TEXT,
+a regular expression."""
 import argparse
 import collections
-import filecmp
+import concurrent.futures
 import functools
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -29,15 +35,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+import threading
 
 import check_source
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LISTED = ROOT / "tests/survivors.json"
+BUILD = ROOT / "build-mutants"
 COUNT, SEED, SECONDS = 60, 20, 100  # mutants, and for the suites or scripts of one
 MEMORY = ":hard_rss_limit_mb=6000"  # a mutant may allocate without end
-BUILD = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQG_TESTS=ON"]
+# Without sanitizers both copies of an object are alike, and linking is quick.
+OPTIONS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQG_TESTS=ON", "-DQG_SAN_FLAGS="]
 EDITS = [  # what, found in code, replacement
     ("boundary", r" < ", " <= "), ("boundary", r" <= ", " < "),
     ("boundary", r" > ", " >= "), ("boundary", r" >= ", " > "),
@@ -53,13 +61,14 @@ EDITS = [  # what, found in code, replacement
 ]
 
 
-sound = set()  # tests that were seen to pass without a mutant
+building = threading.Lock()  # one ninja at a time
+sound = {}  # test -> it was seen to pass without a mutant
 
 
 class Mutant:
     def __init__(self, path, line, what, old, new):
         self.path, self.line, self.what, self.old, self.new = path, line, what, old, new
-        self.tests, self.tried, self.cut, self.number = [], 0, False, 0
+        self.tests, self.tried, self.cut, self.number, self.object = [], 0, False, 0, None
 
     def __str__(self):
         return (f"{self.number}. {self.path}:{self.line}: {self.what}\n"
@@ -121,7 +130,8 @@ def executed(build, name, paths):
     """path -> lines that a test has executed, of these files, in any of their copies:
     plain, sanitized, of the library of arrays."""
     kept = build / "counts" / name
-    counted = [g for p in paths for g in kept.rglob(f"{p}.gcda")]
+    endings = tuple(f"/{p}.gcda" for p in paths)
+    counted = [g for g in kept.rglob("*.gcda") if str(g).endswith(endings)]
     for gcda in counted:
         notes = gcda.with_suffix(".gcno")
         if not notes.exists():
@@ -138,7 +148,7 @@ def executed(build, name, paths):
     return lines
 
 
-def choose(build, tests, mutants):
+def choose(build, tests, mutants, most):
     """mutant.tests: the names of the tests that execute its line, in order."""
     paths = sorted({m.path for m in mutants})
     for m in mutants:
@@ -151,28 +161,66 @@ def choose(build, tests, mutants):
     for m in mutants:
         stem = pathlib.Path(m.path).stem
         m.tests.sort(key=lambda n, stem=stem: (stem not in n, tests[n][0]))
+        sums = itertools.accumulate(tests[n][0] for n in m.tests)
+        able = [n for n, s in zip(m.tests, sums) if s <= most] or m.tests[:1]
+        m.cut = m.cut or len(able) < len(m.tests)
+        m.tests = able
 
 
-def copy_tree(to):
-    """Makes `to` a copy of the checkout; files that are alike stay untouched."""
-    names = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT,
-                           capture_output=True, text=True, check=True).stdout.split("\0")
-    names = {n for n in names if n and (ROOT / n).is_file()}
-    to.mkdir(exist_ok=True)
-    for file in [f for f in to.rglob("*") if f.is_file() and not f.is_symlink()]:
-        name = file.relative_to(to)
-        if name.parts[0] != "build" and str(name) not in names:
-            file.unlink()
-    for name in names:
-        if not (to / name).exists() or not filecmp.cmp(ROOT / name, to / name, False):
-            (to / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, to / name, follow_symlinks=False)
-    if (ROOT / ".venv").exists() and not (to / ".venv").exists():
-        (to / ".venv").symlink_to((ROOT / ".venv").resolve())
-    quick = ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld",
-             "-DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld"] if shutil.which("ld.lld") else []
-    subprocess.run(["cmake", "-S", str(to), "-B", str(to / "build"), *BUILD, *quick],
+# --- building ---
+
+def make_build():
+    quick = ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld"] if shutil.which("ld.lld") else []
+    subprocess.run(["cmake", "-S", str(ROOT), "-B", str(BUILD), *OPTIONS, *quick],
                    stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(["ninja", "-C", str(BUILD), "qg", "qg_san"], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def ninja(*words):
+    with building:
+        return subprocess.run(["ninja", "-C", str(BUILD), *words], capture_output=True,
+                              text=True, check=False)
+
+
+@functools.cache
+def command_of(target):
+    """The last command that makes a target, for a shell in BUILD."""
+    return ninja("-t", "commands", target).stdout.strip().splitlines()[-1]
+
+
+@functools.cache
+def objects():
+    """path -> the object of the library of the suites."""
+    found = re.findall(r"^(CMakeFiles/\w+_san\.dir/(\S+)\.o):",
+                       ninja("-t", "targets", "all").stdout, re.M)
+    return {path: target for target, path in found}
+
+
+def shell(command):
+    return subprocess.run(command, shell=True, cwd=BUILD, capture_output=True,
+                          check=False).returncode == 0
+
+
+def compiled(m):
+    """The object of a mutant, below BUILD/mutants; None: it does not compile, or to the
+    code of the original."""
+    text = (ROOT / m.path).read_text()
+    lines = text.splitlines(keepends=True)
+    lines[m.line - 1] = m.new + "\n"
+    digest = hashlib.sha256(f"{m.line} {m.new}\n{text}".encode()).hexdigest()[:16]
+    folder = BUILD / "mutants" / digest
+    source, made = folder / pathlib.Path(m.path).name, folder / "made.o"
+    if not (folder / "verdict").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        source.write_text("".join(lines))
+        target = objects()[m.path]
+        command = command_of(target).replace(f" -c {ROOT / m.path}", f" -c {source}")
+        command = command.replace(f" -o {target} ", f" -o {made} ")
+        command = command.replace(f" -MF {target}.d", f" -MF {made}.d")
+        able = shell(command) and made.read_bytes() != (BUILD / target).read_bytes()
+        (folder / "verdict").write_text("real" if able else "none")
+    return made if (folder / "verdict").read_text() == "real" else None
 
 
 def target_of(command):
@@ -181,64 +229,30 @@ def target_of(command):
     return "qg" if name in ("python.sh", "bash") else f"tests/{name}"
 
 
-def moved(test, build, tree):
-    """A test of the coverage build as it is in the copy of the tree."""
-    def move(text):
-        return text.replace(str(build), str(tree / "build")).replace(str(ROOT), str(tree))
+def linked(target, made):
+    """The program of a target with this object in front of the library."""
+    program = made.parent / pathlib.Path(target).name
+    if not (BUILD / target).exists():
+        ninja(target)
+    command = command_of(target).replace(f" -o {target} ", f" -o {program} ")
+    command = re.sub(r" (\S*libqg(?:_san)?\.a)", rf" {made} \1", command, count=1)
+    return program if program.exists() or shell(command) else None
 
+
+# --- judging ---
+
+def fails(test, build, program):
+    """Runs a test with another program: why it fails, or None."""
     seconds, command, folder, env = test
-    env = {k: move(v) for k, v in env.items()}
+    own = str(build / target_of(command))
+    env = {k: v.replace(own, str(program)).replace(str(build), str(BUILD))
+           for k, v in env.items()}
     env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + MEMORY
-    return seconds, [move(w) for w in command], move(folder), env
-
-
-def ninja(tree, *words):
-    return subprocess.run(["ninja", "-C", str(tree / "build"), *words],
-                          capture_output=True, text=True)
-
-
-def code_of(tree, path):
-    """A digest of the code of the plain copies of a file; None: it does not compile."""
-    suffix = f"/{path}.o"
-    objects = [o for o in plain_objects(tree) if o.endswith(suffix)]
-    if ninja(tree, *objects).returncode:
-        return None
-    return hashlib.sha256(b"".join((tree / "build" / o).read_bytes()
-                                   for o in objects)).digest()
-
-
-@functools.cache
-def plain_objects(tree):
-    return re.findall(r"^(\S+(?<!_san)\.dir/\S+\.o):",
-                      ninja(tree, "-t", "targets", "all").stdout, re.M)
-
-
-def write_line(tree, m, line):
-    file = tree / m.path
-    lines = file.read_text().splitlines(keepends=True)
-    lines[m.line - 1] = line + "\n"
-    file.write_text("".join(lines))
-
-
-def is_real(tree, m):
-    """Compiles, and to other code than the original."""
-    before = code_of(tree, m.path)
-    write_line(tree, m, m.new)
-    after = code_of(tree, m.path)
-    write_line(tree, m, m.old)
-    return after is not None and after != before
-
-
-def fails(tree, test):
-    """Builds and runs a test in the copy: why it fails, or None."""
-    seconds, command, folder, env = test
-    if ninja(tree, target_of(command)).returncode:
-        return "it does not compile"
-    run = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, start_new_session=True,
-                           env={**os.environ, **env})
+    run = subprocess.Popen([str(program) if w == own else w for w in command], cwd=folder,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                           start_new_session=True, env={**os.environ, **env})
     try:
-        status = run.wait(10 * seconds + 10)
+        status = run.wait(10 * seconds + 60)
     except subprocess.TimeoutExpired:
         os.killpg(run.pid, signal.SIGKILL)
         run.wait()
@@ -246,56 +260,55 @@ def fails(tree, test):
     return None if status in (0, 77) else f"status {status}"
 
 
-def judge(tree, m, known, seconds):
-    """The test that kills it, or None: all of its tests pass, or time is up.  A test that
-    fails without the mutant, too, is no test: it is dropped from `known`."""
-    end = time.monotonic() + seconds
+def judge(m, tests, build):
+    """The test that kills it, or None.  A test that fails without a mutant, too, is none."""
     for name in m.tests:
-        if name not in known:
+        if sound.get(name) is False:
             continue
-        if time.monotonic() > end:
-            m.cut = True
-            return None
-        m.tried += 1
-        write_line(tree, m, m.new)
-        why = fails(tree, known[name])
-        write_line(tree, m, m.old)
+        target = target_of(tests[name][1])
+        program = linked(target, m.object)
+        why = fails(tests[name], build, program) if program else "it does not link"
+        if target != "qg" and program:
+            program.unlink()
         if why and name not in sound:
-            if fails(tree, known[name]):
-                print(f"{name} fails without a mutant, too: {why}", flush=True)
-                del known[name]
-                continue
-            sound.add(name)
-        if why:
+            ninja(target)
+            sound[name] = not fails(tests[name], build, BUILD / target)
+        if why and sound[name]:
             return f"{name} ({why})"
+        m.tried += 1
     return None
 
 
-def round_of(tree, left, tests, build, seconds):
+def round_of(left, tests, build, seconds, jobs):
     """The mutants that these tests leave alive."""
-    choose(build, tests, left)
-    known = {name: moved(t, build, tree) for name, t in tests.items()}
+    choose(build, tests, left, seconds)
+    ninja("-j", str(jobs), *{target_of(tests[n][1]) for m in left for n in m.tests})
     alive = []
-    for m in left:
-        start = time.monotonic()
-        killer = judge(tree, m, known, seconds)
-        ending = (f"killed by {killer}" if killer else
-                  f"left by {m.tried} tests" + (", time is up" if m.cut else ""))
-        print(f"{m}\n  {ending}, {time.monotonic() - start:.0f} s", flush=True)
+
+    def one(m):
+        killer = judge(m, tests, build)
         if not killer:
             alive.append(m)
-    return alive
+        print(f"{m}\n  {f'killed by {killer}' if killer else f'left by {m.tried} tests'}",
+              flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, left))
+    return sorted(alive, key=lambda m: m.number)
 
 
-def sample(tree, seed, count):
+def sample(seed, count, jobs):
     """The first mutants of the seed that compile to other code."""
-    taken = []
-    for m in drawn(seed):
-        if len(taken) == count:
-            break
-        if is_real(tree, m):
-            m.number = len(taken) + 1
-            taken.append(m)
+    places_left, taken = iter(drawn(seed)), []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        while len(taken) < count:
+            more = list(itertools.islice(places_left, count - len(taken)))
+            for m, made in zip(more, pool.map(compiled, more)):
+                if made:
+                    m.object, m.number = made, len(taken) + 1
+                    taken.append(m)
+            if not more:
+                break
     return taken
 
 
@@ -303,23 +316,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--only", default="", help="mutants with this text only")
+    parser.add_argument("--only", default="", help="mutants with a match of this only")
     parser.add_argument("--tests", default="", help="regular expression of their names")
     parser.add_argument("--seconds", type=int, default=SECONDS)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("coverage", type=pathlib.Path)
     o = parser.parse_args()
     build = o.coverage.resolve()
     tests = {n: t for n, t in tests_of(build).items() if re.search(o.tests, n)}
     scripts = {n: t for n, t in tests.items() if n.startswith("scripts/")}
     suites = {n: t for n, t in tests.items() if n not in scripts}
-    tree = build / "mutants"
-    copy_tree(tree)
+    make_build()
     listed = {(r["path"], r["old"], r["new"]): r["reason"]
               for r in json.loads(LISTED.read_text())}
-    taken = [m for m in sample(tree, o.seed, o.count) if o.only in str(m)]
+    taken = [m for m in sample(o.seed, o.count, o.jobs) if re.search(o.only, str(m))]
     alive = [m for m in taken if m.key() not in listed]
-    alive = round_of(tree, alive, suites, build, o.seconds)
-    alive = round_of(tree, alive, scripts, build, o.seconds)
+    alive = round_of(alive, suites, build, o.seconds, o.jobs)
+    alive = round_of(alive, scripts, build, o.seconds, o.jobs)
     reasons = [m for m in taken if m.key() in listed]
     killed, able = len(taken) - len(alive) - len(reasons), len(taken) - len(reasons)
     print(f"\nseed {o.seed}: {len(taken)} mutants, {killed} killed; {len(reasons)} survive "

@@ -162,7 +162,7 @@ qg_status qg_check_ratio(qg_ctx *ctx, const char *doing, const char *path,
                          uint64_t bytes, size_t size)
 {
     size_t ratio = ctx->limits.ratio;
-    if (bytes <= QG_ALWAYS_UNPACKED || (size && bytes / size < ratio))
+    if (bytes <= QG_ALWAYS_UNPACKED || (size && (bytes - 1) / size < ratio))
         return QG_OK;
     return qg_fail(ctx, QG_EMEMORY,
                    "%s %.200s: %.1f MB from a file of %zu bytes, expected at most "

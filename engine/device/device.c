@@ -275,7 +275,7 @@ static qg_status add_other(const qg_device *d, const qg_profile *p, qg_others *o
     if (s == QG_OK)
         return qg_vec_push(d->ctx, d->arena, &out->device, other);
     qg_device_by_close(other);
-    return s == QG_ENOMEM ? s : QG_OK; /* it cannot hold the network */
+    return qg_step_refusal(s); /* it cannot hold the network */
 }
 
 qg_status qg_others_open(const qg_device *d, qg_others *out)

@@ -141,17 +141,19 @@ static double share(uint64_t part, uint64_t of)
     return of ? (double)part / (double)of : 0;
 }
 
-/* One sentence for the best hypothesis; NULL: the step was not judged. */
-static const char *verdict(const qg_finding *f, qg_arena *a)
+/* One sentence for the best hypothesis; *out NULL: the step was not judged. */
+static qg_status verdict(qg_report *r, const qg_finding *f, const char **out)
 {
     const qg_suspect *best = f->suspect.n ? &f->suspect.at[0] : NULL;
     bool ties =
         f->differ_at_ties && f->differ_at_ties == f->tally.differ && f->tally.most <= 1;
+    *out = f->judged ? "no hypothesis explains more" : NULL;
     if (!best)
-        return f->judged ? "no hypothesis explains more" : NULL;
-    return qg_arena_printf(
-        a, "%s%s: fits %llu of %llu", ties ? "off by one on ties: " : "", best->verdict,
-        (unsigned long long)best->fits, (unsigned long long)best->of);
+        return QG_OK;
+    *out = qg_arena_printf(
+        r->arena, "%s%s: fits %llu of %llu", ties ? "off by one on ties: " : "",
+        best->verdict, (unsigned long long)best->fits, (unsigned long long)best->of);
+    return *out ? QG_OK : qg_nomem(r->ctx);
 }
 
 static qg_status report_nodes(const comparison *c, qg_report *r)
@@ -163,7 +165,8 @@ static qg_status report_nodes(const comparison *c, qg_report *r)
         const qg_finding *f = &c->finding[i];
         if (!f->tally.differ)
             continue;
-        const char *text = verdict(f, r->arena);
+        const char *text;
+        QG_TRY(verdict(r, f, &text));
         QG_TRY(qg_table_cells(
             r, t, qg_cell_text(node_of(f->step)), qg_cell_text(f->step->value->name),
             qg_cell_count((size_t)f->tally.differ), qg_cell_count((size_t)f->tally.of),

@@ -122,8 +122,7 @@ static qg_status see_other(void *ud, qg_ctx *ctx, size_t sample, const double *r
 }
 
 /* *done is false when there are no real values: no operator for the types, or the
- * run fails.  Only QG_ENOMEM is an error: without real values other hypotheses are
- * left. */
+ * run is refused (qg_step_refusal): without real values other hypotheses are left. */
 static qg_status run_real(study *y, const qg_device_step *s, bool fused,
                           qg_status (*see)(void *, qg_ctx *, size_t, const double *,
                                            const double *),
@@ -139,7 +138,7 @@ static qg_status run_real(study *y, const qg_device_step *s, bool fused,
         qg_step_try(y->d, y->d->ctx, s, &cut, &(qg_step_see){ see, y, 0 }, &tally);
     qg_graph_free(cut.graph);
     *done = status == QG_OK;
-    return status == QG_ENOMEM ? status : QG_OK;
+    return qg_step_refusal(status);
 }
 
 /* --- hypotheses --- */
@@ -411,7 +410,7 @@ static qg_status study_sums(study *y)
     qg_status status = qg_step_try(y->d, y->d->ctx, &s, &real,
                                    &(qg_step_see){ see_sum, &u, 0 }, &tally);
     qg_graph_free(real.graph);
-    return status == QG_ENOMEM ? status : QG_OK;
+    return qg_step_refusal(status);
 }
 
 /* --- all --- */
@@ -494,5 +493,5 @@ qg_status qg_exact_ties(const qg_device *d, const qg_device_step *s, uint64_t *o
         qg_step_try(d, d->ctx, s, &cut, &(qg_step_see){ see_ties, &y, 0 }, &tally);
     qg_graph_free(cut.graph);
     *out = y.seen;
-    return status == QG_ENOMEM ? status : QG_OK;
+    return qg_step_refusal(status);
 }

@@ -52,6 +52,38 @@ static qg_status read_aimet(qg_ctx *ctx)
                              in_folder("made.yaml"), NULL);
 }
 
+static qg_status read_encodings(qg_ctx *ctx)
+{
+    qg_model *m = NULL;
+    qg_status s = qg_model_import(ctx, in_folder("made.encodings"), "aimet",
+                                  in_folder("made.onnx"), &m, NULL);
+    qg_model_close(m);
+    return s;
+}
+
+static qg_status read_ranges(qg_ctx *ctx)
+{
+    qg_model *m = NULL;
+    qg_status s = qg_model_import(ctx, in_folder("ranges.json"), "tensorrt-json",
+                                  in_folder("ranges.onnx"), &m, NULL);
+    qg_model_close(m);
+    return s;
+}
+
+static qg_status read_target(qg_ctx *ctx)
+{
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_lint_options o;
+    qg_lint_options_init(&o, sizeof o);
+    o.target = in_folder("target.yaml");
+    QG_TRY(qg_model_open(ctx, in_folder("whole"), NULL, &m));
+    qg_status s = qg_model_lint(m, &o, &r);
+    qg_report_free(r);
+    qg_model_close(m);
+    return s;
+}
+
 static qg_status read_trace(qg_ctx *ctx)
 {
     qg_model *m = NULL;
@@ -244,6 +276,10 @@ static void every_field(void **state)
         { "tests/data/aimet/htp.json", "aimet.json", read_aimet, 500 },
         { NULL, "trace/trace.json", read_trace, 150 },
         { "configs/backends/tflite-int8.yaml", "backend.yaml", read_backend, 500 },
+        { "configs/backends/ncnn-int8.yaml", "backend.yaml", read_backend, 100 },
+        { NULL, "made.encodings", read_encodings, 100 },
+        { NULL, "ranges.json", read_ranges, 5 },
+        { "configs/lint/xnnpack.yaml", "target.yaml", read_target, 100 },
         { "configs/profiles/tflite-xnnpack.yaml", "profile.yaml", read_profile, 500 },
         { "tests/arrays/images.yaml", "images.yaml", read_images, 30 },
     };
@@ -280,6 +316,10 @@ static void quantize_and_save(qg_ctx *ctx)
     qg_format_options_init(&f, sizeof f);
     f.format = "ppq-json";
     assert_ok(ctx, qg_model_export(m, &f, in_folder("ppq.json"), NULL));
+    f.format = "aimet";
+    assert_ok(ctx, qg_model_export(m, &f, in_folder("made.encodings"), NULL));
+    f.format = "tensorrt-json";
+    assert_ok(ctx, qg_model_export(m, &f, in_folder("ranges.json"), NULL));
     qg_trace_options_init(&t, sizeof t);
     t.work = o.work;
     assert_ok(ctx, qg_model_trace(m, &t, in_folder("trace"), NULL));

@@ -3,6 +3,7 @@
  * without; it leaks nothing and has a message. */
 #include <sys/stat.h>
 
+#include "engine/core/file.h"
 #include "engine/snapshot/model.h"
 #include "tests/support/places.h"
 #include "tests/support/scratch.h"
@@ -83,6 +84,30 @@ STEP(run)
     return qg_model_run(*m, &o, at("@new"), report);
 }
 
+/* The target with the extension that a format wants. */
+static const char *file_of(const char *format)
+{
+    static const char *const file[][2] = {
+        {"openvino-ir",     "@new.xml"             },
+        { "json",           "@new.json"            },
+        { "model-explorer", "@new.json"            },
+        { "qnn-encodings",  "@new.json"            },
+        { "csv",            "@new.csv"             },
+        { "tensorrt-cache", "@new.cache"           },
+        { "ncnn-table",     "@new.table"           },
+        { "tengine-scale",  "@new.scale"           },
+        { "ascend-record",  "@new.txt"             },
+        { "rknn-cfg",       "@new.quantization.cfg"},
+        { "tflite",         "@new.tflite"          },
+        { "aimet",          "@new.encodings"       },
+        { "",               "@new.onnx"            },
+    };
+    size_t i = 0;
+    while (!strstr(format, file[i][0]))
+        i++;
+    return file[i][1];
+}
+
 /* a: format, b: snapshot, c: placement. */
 STEP(export)
 {
@@ -92,10 +117,7 @@ STEP(export)
     o.placement = r->c;
     o.report = at("@losses.json");
     QG_TRY(qg_model_open(ctx, at(r->b), NULL, m));
-    const char *file = strstr(r->a, "-ir")    ? "@new.xml"
-                       : strstr(r->a, "json") ? "@new.json"
-                                              : "@new.onnx";
-    return qg_model_export(*m, &o, at(file), report);
+    return qg_model_export(*m, &o, at(file_of(r->a)), report);
 }
 
 /* a: format, b: file, c: model. */
@@ -279,6 +301,44 @@ STEP(probe)
     return qg_model_probe(*m, &o, at("@new.npy"), report);
 }
 
+/* a: dump, b: the backend to begin with. */
+STEP(infer)
+{
+    qg_infer_options o;
+    qg_infer_options_init(&o, sizeof o);
+    o.work = work(2);
+    o.from = r->b;
+    QG_TRY(qg_model_open(ctx, VERB_MODEL, NULL, m));
+    return qg_model_infer_backend(*m, &o, at(r->a), at("@new.yaml"), report);
+}
+
+/* --- learning and linting --- */
+
+/* a: method, b: snapshot. */
+STEP(tune)
+{
+    qg_tune_options o;
+    qg_tune_options_init(&o, sizeof o);
+    o.work = work(4);
+    o.method = r->a;
+    o.steps = 2;
+    QG_TRY(qg_model_open(ctx, at(r->b), NULL, m));
+    QG_TRY(qg_model_tune(*m, &o, report));
+    return qg_model_save(*m, at("@new"));
+}
+
+/* a: target, b: snapshot. */
+STEP(lint)
+{
+    qg_lint_options o;
+    qg_lint_options_init(&o, sizeof o);
+    o.target = r->a;
+    o.sarif = at("@new.sarif");
+    o.patch = at("@new.yaml");
+    QG_TRY(qg_model_open(ctx, at(r->b), NULL, m));
+    return qg_model_lint(*m, &o, report);
+}
+
 /* --- sessions --- */
 
 STEP(session)
@@ -308,7 +368,7 @@ STEP(session)
 /* --- all of them --- */
 
 static const char SNAP[] = "@snap", OTHER[] = "@other", TRACE[] = "@trace.npz";
-static const char MNIST[] = "tests/models/mnist-8.onnx", LAYERS[] = "@layers.onnx";
+static const char MNIST[] = "tests/models/mnist-8.onnx", LAYERS[] = "@normal.onnx";
 
 /* In this order: what fails first in one is no longer new in another. */
 /* clang-format off */
@@ -360,16 +420,49 @@ static const row rows[] = {
     { "trace", trace, "@new.npz", "tflite-reference", 0 },
     { "trace folder", trace, "@new", "tflite-xnnpack", 0 },
     { "diverge", diverge, TRACE, 0, 0 },
+    { "diverge other", diverge, "@other.npz", 0, 0 },
     { "fit", fit, TRACE, 0, 0 },
+    { "fit other", fit, "@other.npz", 0, 0 },
+    { "infer", infer, TRACE, "tflite-int8", 0 },
+    { "infer from another", infer, TRACE, "trt-int8", 0 },
+    { "tune lsq", tune, "lsq", SNAP, 0 },
+    { "tune adaround", tune, "adaround", OTHER, 0 },
+    { "tune brecq", tune, "brecq", SNAP, 0 },
+    { "tune bias", tune, "bias", SNAP, 0 },
+    { "lint", lint, "trt", OTHER, 0 },
+    { "lint xnnpack", lint, "xnnpack", SNAP, 0 },
     { "compare traces", trace_diff, TRACE, "@other.npz", 0 },
     { "probe", probe, 0, 0, 0 },
     { "export onnx-qdq", export, "onnx-qdq", SNAP, NULL },
     { "export onnx-qdq trt", export, "onnx-qdq", OTHER, "trt" },
     { "export openvino-fq", export, "openvino-fq", SNAP, NULL },
     { "export openvino-ir", export, "openvino-ir", "@layers", NULL },
+    { "export onnx-qoperator", export, "onnx-qoperator", SNAP, NULL },
+    { "export qonnx", export, "qonnx", SNAP, NULL },
+    { "export tflite", export, "tflite", SNAP, NULL },
+    { "export tflite bytes", export, "tflite", "@eight", NULL },
+    { "export aimet", export, "aimet", SNAP, NULL },
+    { "export csv", export, "csv", SNAP, NULL },
+    { "export tensorrt-cache", export, "tensorrt-cache", OTHER, NULL },
+    { "export qnn-encodings", export, "qnn-encodings", SNAP, NULL },
+    { "export model-explorer", export, "model-explorer", SNAP, NULL },
+    { "export snpe-json", export, "snpe-json", SNAP, NULL },
+    { "export mnn-json", export, "mnn-json", SNAP, NULL },
+    { "export ppl-json", export, "ppl-json", SNAP, NULL },
+    { "export tensorrt-json", export, "tensorrt-json", SNAP, NULL },
+    { "export ascend-record", export, "ascend-record", SNAP, NULL },
+    { "export rknn-cfg", export, "rknn-cfg", SNAP, NULL },
+    { "export tengine-scale", export, "tengine-scale", SNAP, NULL },
+    { "export ncnn-table", export, "ncnn-table", SNAP, NULL },
+    { "export openvino-ir moves", export, "openvino-ir", "@moved", NULL },
     { "export ppq-json", export, "ppq-json", SNAP, NULL },
     { "import onnx-qdq", import, "onnx-qdq", "@qdq.onnx", NULL },
     { "import openvino-fq", import, "openvino-fq", "@fq.onnx", NULL },
+    { "import onnx-qoperator", import, "onnx-qoperator", "@qop.onnx", NULL },
+    { "import qonnx", import, "qonnx", "@qonnx.onnx", NULL },
+    { "import aimet", import, "aimet", "@aimet.encodings", "@aimet.onnx" },
+    { "import csv", import, "csv", "@csv.csv", "@csv.onnx" },
+    { "import tensorrt-cache", import, "tensorrt-cache", "@cache.cache", "@cache.onnx" },
     { "import ppq-json", import, "ppq-json", "@ppq.json", "@ppq.onnx" },
     { "import tflite", import, "tflite", "tests/data/tflite/kws_int8.tflite", NULL },
     { "session float", session, MNIST, "float", 0 },
@@ -377,31 +470,23 @@ static const row rows[] = {
 };
 /* clang-format on */
 
-/* Layers with an own form in openvino-ir. */
-static const char layers[] =
-    "graph \"layers\" {\n"
-    "  opset 23\n"
-    "  x = input f32[1,4,6,6]\n"
-    "  w = const f32[4,4,3,3] seed(1)\n"
-    "  b = const f32[4] seed(2)\n"
-    "  g = const f32[4] seed(3)\n"
-    "  k = const f32[6] seed(4)\n"
-    "  c = Conv(x, w, b) pads=[1, 1, 1, 1]\n"
-    "  r = Relu(c)\n"
-    "  d = ConvTranspose(r, w) pads=[1, 1, 1, 1]\n"
-    "  p = MaxPool(d) kernel_shape=[3, 3] pads=[1, 1, 1, 1]\n"
-    "  a = AveragePool(p) kernel_shape=[3, 3] pads=[1, 1, 1, 1]\n"
-    "  n = InstanceNormalization(a, g, b)\n"
-    "  o = GroupNormalization(n, g, b) num_groups=2\n"
-    "  l = LayerNormalization(o, k, k)\n"
-    "  m = RMSNormalization(l, k)\n"
-    "  t = Attention(m, o, l)\n"
-    "  h = HardSigmoid(t)\n"
-    "  e = LeakyRelu(h)\n"
-    "  y = Softmax(e)\n"
-    "  z = ReduceL2(y)\n"
-    "  output y, z\n"
-    "}\n";
+/* A graph of tests/data/layers as "@NAME.onnx". */
+static void make_model(qg_ctx *ctx, const char *name)
+{
+    enum { LIMIT = 1 << 16 };
+    char file[64];
+    char *text;
+    size_t size;
+    qg_model *m = NULL;
+    (void)snprintf(file, sizeof file, "tests/data/layers/%s.txt", name);
+    assert_ok(ctx,
+              qg_file_text(ctx, ctx->arena, (qg_file_request){ "test", file, LIMIT },
+                           &text, &size));
+    assert_ok(ctx, qg_model_open_text(ctx, text, size, &m));
+    (void)snprintf(file, sizeof file, "@%s.onnx", name);
+    assert_ok(ctx, qg_model_export_onnx(m, at(file)));
+    qg_model_close(m);
+}
 
 /* Models, snapshots, statistics and traces that the flows read. */
 static void make_files(qg_ctx *ctx)
@@ -411,22 +496,28 @@ static void make_files(qg_ctx *ctx)
         { "snap", quantize, "tflite-int8", VERB_MODEL, NULL },
         { "other", quantize, "trt-int8", VERB_MODEL, NULL },
         { "layers", quantize, "openvino-int8", LAYERS, NULL },
+        { "moved", quantize, "openvino-int8", "@moves.onnx", NULL },
+        { "eight", quantize, "tflite-int8", "@bytes.onnx", NULL },
         { "qdq", export, "onnx-qdq", SNAP, NULL },
         { "fq", export, "openvino-fq", SNAP, NULL },
         { "ppq", export, "ppq-json", SNAP, NULL },
+        { "qop", export, "onnx-qoperator", SNAP, NULL },
+        { "qonnx", export, "qonnx", SNAP, NULL },
+        { "aimet", export, "aimet", SNAP, NULL },
+        { "csv", export, "csv", SNAP, NULL },
+        { "cache", export, "tensorrt-cache", OTHER, NULL },
         { "trace", trace, "@new.npz", NULL, NULL },
         { "other", trace, "@new.npz", "tflite-xnnpack", NULL },
         { "first", collect, NULL, NULL, NULL },
         { "rest", collect, "rest", NULL, NULL },
     };
     /* clang-format on */
-    qg_model *m = NULL;
-    assert_ok(ctx, qg_model_open_text(ctx, layers, sizeof layers - 1, &m));
-    assert_ok(ctx, qg_model_export_onnx(m, at(LAYERS)));
-    qg_model_close(m);
+    make_model(ctx, "normal");
+    make_model(ctx, "moves");
+    make_model(ctx, "bytes");
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         qg_report *report = NULL;
-        m = NULL;
+        qg_model *m = NULL;
         target = made[i].name;
         assert_ok(ctx, made[i].step(ctx, &made[i], &m, &report));
         qg_report_free(report);

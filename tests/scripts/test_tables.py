@@ -95,6 +95,7 @@ REFUSED = [  # format, document, words of the message
     ("ncnn-table", "c 1.0\nc 2.0\n", "has two entries"),
     ("ncnn-table", "c inf\n", "line 1: 'inf', expected a finite multiplier"),
     ("ncnn-table", "c_param_0\n", "line 1: expected multipliers"),
+    ("ncnn-table", "c_param_0 1 2 3\n", "c.in1: 3 scales do not fit"),
     ("csv", "endpoint,state\n", "has no column 'policy'"),
     ("csv", 'endpoint,state,policy,bits,qmin,qmax,scale\n"c.in0,ACTIVATED\n',
      "does not end"),

@@ -51,6 +51,23 @@ static void signed_growth_of_the_specification(void **state)
     assert_int_equal(qg_histogram_total(&g.h), 14);
 }
 
+/* Zeros wait for the first bins; a wider batch adds bins of the first width. */
+static void torch_growth_keeps_what_it_counted(void **state)
+{
+    const fixture *f = *state;
+    static const float zeros[] = { 0, 0 }, first[] = { 1, -4 }, wider[] = { 6, 2.5f };
+    qg_histogram_growth g = { .bins = 4 };
+    assert_ok(f->ctx, qg_histogram_add_torch(f->ctx, f->arena, &g, zeros, 2));
+    assert_cmp_int(g.h.bins, ==, 0);
+    assert_ok(f->ctx, qg_histogram_add_torch(f->ctx, f->arena, &g, first, 2));
+    same_counts(&g.h, 4, (int64_t[]){ 2, 1, 0, 1 });
+    assert_ok(f->ctx, qg_histogram_add_torch(f->ctx, f->arena, &g, wider, 2));
+    same_counts(&g.h, 6, (int64_t[]){ 2, 1, 1, 1, 0, 1 });
+    assert_cmp_f64(g.h.edge[6], ==, 6);
+    assert_cmp_f64(g.threshold, ==, 6);
+    assert_cmp_f64(g.max, ==, 6);
+}
+
 /* Equal samples: numpy moves the ends apart; the width is not 0 then. */
 static void degenerate_batches(void **state)
 {
@@ -202,7 +219,8 @@ static void scales_and_zero_points(void **state)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 QG_TEST_MAIN(TEST(absolute_growth_of_the_specification),
-             TEST(signed_growth_of_the_specification), TEST(degenerate_batches),
+             TEST(signed_growth_of_the_specification),
+             TEST(torch_growth_keeps_what_it_counted), TEST(degenerate_batches),
              TEST(growth_refuses_what_it_cannot_count), TEST(quantiles_are_left_edges),
              TEST(default_entropy_never_clips),
              TEST(too_many_empty_bins_cannot_be_smoothed),

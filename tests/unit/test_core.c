@@ -112,8 +112,38 @@ static void writer_leaves_nothing_behind(void **state)
     qg_ctx_free(ctx);
 }
 
+/* What a file takes in memory: at most a multiple of its size, unless it is little. */
+static void contents_are_bounded_by_the_file(void **state)
+{
+    (void)state;
+    const uint64_t little = QG_ALWAYS_UNPACKED, large = UINT64_C(100) << 20;
+    const struct {
+        uint64_t bytes;
+        size_t size;
+        bool allowed;
+    } row[] = {
+        {little,      0,        true },
+        { little + 1, 0,        false},
+        { large,      1 << 20,  true }, /* 100 times */
+        { large + 1,  1 << 20,  false},
+        { UINT64_MAX, SIZE_MAX, true },
+    };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    ctx->limits.ratio = 100;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        qg_status s = qg_check_ratio(ctx, "test", "a.npz", row[i].bytes, row[i].size);
+        assert_cmp_int(s, ==, row[i].allowed ? QG_OK : QG_EMEMORY);
+    }
+    assert_non_null(
+        strstr(qg_ctx_message(ctx),
+               "test a.npz: 104.9 MB from a file of 1048576 bytes, expected "
+               "at most 100 x its size (--max-ratio)"));
+    qg_ctx_free(ctx);
+}
+
 QG_TEST_MAIN(cmocka_unit_test(float_text_reads_back),
              cmocka_unit_test(names_are_dense_and_found),
              cmocka_unit_test(vectors_grow),
              cmocka_unit_test(reset_arena_allocates_nothing),
-             cmocka_unit_test(writer_leaves_nothing_behind))
+             cmocka_unit_test(writer_leaves_nothing_behind),
+             cmocka_unit_test(contents_are_bounded_by_the_file))

@@ -193,6 +193,8 @@ static void faults_have_a_place(void **state)
         { "graph { r = Relu(x) a=ints [1.5] }", QG_EPARSE, "ints only" },
         { "graph { r = Relu(x) on moon }", QG_EPARSE, "quantized, fp32 or soi" },
         { "graph { \"x = input f32[1] }", QG_EPARSE, "a string that ends on its line" },
+        { "graph { a, \"b = Split(x) }", QG_EPARSE,
+          "1:12: found '\"', expected a string that ends on its line" },
         { "graph { \"\\q\" = input f32[1] }", QG_EPARSE, "1:9: found '" },
         { "graph { \"\" = input f32[1] }", QG_EPARSE, "expected a name" },
         { "graph { output y, y }", QG_EMODEL,

@@ -415,6 +415,22 @@ static void layouts_of_one_channel_are_one(void **state)
         }
 }
 
+/* The size that a file may ask for is that of the arrays it leads to. */
+static void the_size_of_a_value_is_known_before(void **state)
+{
+    (void)state;
+    const uint64_t parts = QG_STATS_PARTS * sizeof(qg_stats_part);
+    const uint64_t channel = sizeof(qg_stats_channel);
+    uint64_t none = qg_stats_value_bytes(0, 0);
+    assert_cmp_int(none, >=, parts + sizeof(qg_stats_value));
+    assert_cmp_int(none, <, 2 * parts + 2 * sizeof(qg_stats_value));
+    assert_cmp_int(qg_stats_value_bytes(5, 0) - none, ==, 5 * channel);
+    assert_cmp_int(qg_stats_value_bytes(0, QG_STATS_HISTOGRAM) - none, >=,
+                   (QG_STATS_BINS + QG_STATS_PARTS * QG_STATS_PART_BINS) * 8);
+    assert_cmp_int(qg_stats_value_bytes(5, QG_STATS_BY_CHANNEL) - none, ==,
+                   5 * (channel + QG_STATS_CHANNEL_BINS * 8));
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, open_context, close_context)
 
 QG_TEST_MAIN(T(every_kernel_gives_the_same_bits), T(a_tensor_is_counted_in_any_layout),
@@ -423,4 +439,4 @@ QG_TEST_MAIN(T(every_kernel_gives_the_same_bits), T(a_tensor_is_counted_in_any_l
              T(any_split_and_order_gives_the_same_bytes),
              T(what_does_not_belong_together_is_not_merged),
              T(samples_are_a_set_of_ranges), T(samples_of_parts_are_counted),
-             T(layouts_of_one_channel_are_one))
+             T(layouts_of_one_channel_are_one), T(the_size_of_a_value_is_known_before))

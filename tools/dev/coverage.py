@@ -4,9 +4,8 @@ tools/coverage.sh, BUILD/counts/TEST: a table by folder, files below the goals, 
 verdict.  --lines: the lines of a file that no test executes, and "line:branches" of those
 whose branches no test takes all."""
 import collections
-import functools
 import json
-import multiprocessing
+import multiprocessing.pool
 import os
 import pathlib
 import re
@@ -40,10 +39,23 @@ def counts(gcda):
     return made
 
 
+def add(pair):
+    """Sums two folders of counts into a third; those that are sums themselves go."""
+    first, second, into = pair
+    subprocess.run(["gcov-tool", "merge", "-o", str(into), str(first), str(second)],
+                   check=True, capture_output=True)
+    for folder in first, second:
+        if folder.parent == into.parent:
+            shutil.rmtree(folder)
+    return into
+
+
 def merge(build):
     """Puts the sum over the tests beside the notes of the compiler.  Counts of an object
     that was compiled again since then are dropped."""
     inner = build.relative_to("/")
+    shutil.rmtree(build / "counts.sum", ignore_errors=True)
+    (build / "counts.sum").mkdir()
     tests = [d / inner for d in sorted((build / "counts").glob("*/*")) if
              (d / inner).is_dir()]
     for test in tests:
@@ -52,18 +64,17 @@ def merge(build):
             if not notes.exists() or notes.stat().st_mtime > gcda.stat().st_mtime:
                 gcda.unlink()
 
-    def pair(a, b):
-        number, last = a
-        into = build / f"counts.{number % 2}"
-        shutil.rmtree(into, ignore_errors=True)
-        subprocess.run(["gcov-tool", "merge", "-o", str(into), str(last), str(b)],
-                       check=True, capture_output=True)
-        return number + 1, into
-
+    sums, number = tests, 0
+    with multiprocessing.pool.ThreadPool() as pool:  # pairs, pairs of pairs, ...
+        while len(sums) > 1:
+            pairs = [(a, b, build / f"counts.sum/{number + i}") for i, (a, b) in
+                     enumerate(zip(sums[::2], sums[1::2]))]
+            number += len(pairs)
+            sums = pool.map(add, pairs) + sums[len(pairs) * 2:]
     for last in counted(build):
         last.unlink()
-    shutil.copytree(functools.reduce(pair, tests[1:], (0, tests[0]))[1], build,
-                    dirs_exist_ok=True)
+    shutil.copytree(sums[0], build, dirs_exist_ok=True)
+    shutil.rmtree(build / "counts.sum", ignore_errors=True)
 
 
 def counted(build):

@@ -80,7 +80,8 @@ qg_status qg_tflite_put_ints(qg_tflite_writer *w, const char *name, uint32_t ran
     if (!copy || !own)
         return qg_nomem(w->ctx);
     memcpy(copy, x, n * sizeof *x);
-    memcpy(copy + n, dim, rank * sizeof *dim);
+    for (uint32_t i = 0; i < rank; i++) /* of a scalar, dim may be NULL */
+        copy[n + i] = dim[i];
     return add_tensor(w,
                       &(qg_tflite_tensor){ .name = own,
                                            .type = INT32,
