@@ -55,8 +55,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(FATE, "fate", WORDS, "the kernel rows make it one of: integer, moves, fused, "   \
       "blocked (float: a row for its operator does not fit), none (float: no row)")    \
     X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
-    X(AFTER_FATE, "after-fate", WORDS, "input 0 is made by a node of one of these "    \
-      "fates")                                                                         \
+    X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
+      "operators, or by a fused node")                                                 \
     X(INPUT_CODES, "input-codes", NONE, "every data input is on a grid")               \
     X(SOME_CODES, "some-codes", NONE, "a data input is on a grid")                     \
     X(WEIGHT_CODES, "weight-codes", NONE, "the weight is on a grid")                   \
@@ -78,6 +78,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "adds a constant of one axis to it")                                             \
     X(READ_BY, "read-by", WORDS, "the first reader of output 0 is one of these "      \
       "operators")                                                                     \
+    X(READER_CODES, "reader-codes", NONE, "every data input of that reader is on a "   \
+      "grid")                                                                          \
     X(RESIDUAL_FLOAT, "residual-float", NONE, "one operand is a product without a "    \
       "quantizer, another one no product, and in float")                               \
     X(READ_ONCE, "read-once", NONE, "output 0 has one reader and is no output of the " \
@@ -104,6 +106,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(ROUNDS, "rounds", NONE, "the quantizer is active")                               \
     X(CONSTANT, "constant", NONE, "the value is a constant")                           \
     X(PER_CHANNEL, "per-channel", NONE, "it has more than one scale")                  \
+    X(ONE_SCALE, "one-scale", NONE, "it is a weight of several output channels, with " \
+      "one scale")                                                                     \
     X(ZERO_POINT, "zero-point", NONE, "a zero point is not 0")                         \
     X(BITS_ABOVE, "bits-above", NUMBER, "codes have more bits")                        \
     X(CODES_BELOW, "codes-below", NUMBER, "the lowest code is below")                  \

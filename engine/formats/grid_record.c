@@ -18,6 +18,21 @@ qg_status qg_import_quant(qg_graph *g, const char *name, const char *profile,
     return QG_OK;
 }
 
+/* The verifier's rule about offsets, with the place that the file gives for it. */
+static qg_status check_offsets(qg_ctx *ctx, const char *what,
+                               const qg_grid_record *grid)
+{
+    const qg_scheme *s = &grid->scheme;
+    bool symmetric = (s->policy & QG_SYMMETRIC) != 0;
+    for (size_t i = 0; grid->param.offset && i < grid->param.n; i++) {
+        int32_t o = grid->param.offset[i];
+        if (symmetric ? o != 0 : o < s->qmin || o > s->qmax)
+            return qg_fail(ctx, QG_EMODEL, "%s: offset %zu is %d, expected %s", what, i,
+                           o, symmetric ? "0: symmetric" : "a code of the range");
+    }
+    return QG_OK;
+}
+
 qg_status qg_import_record(qg_quant *q, qg_node *n, bool is_output, uint32_t slot,
                            const qg_grid_record *grid)
 {
@@ -33,6 +48,7 @@ qg_status qg_import_record(qg_quant *q, qg_node *n, bool is_output, uint32_t slo
         qg_scheme_param_count(&grid->scheme, &v->type) != (int64_t)grid->param.n)
         return qg_fail(q->ctx, QG_EMODEL, "%s: %zu scales do not fit %s", what,
                        grid->param.n, qg_tensor_text(&v->type, (char[208]){ 0 }));
+    QG_TRY(check_offsets(q->ctx, what, grid));
     QG_TRY(qg_quant_add(q, n, is_output, slot, &grid->scheme, &t));
     QG_TRY(
         qg_tqc_set_param(q, t, grid->param.n, grid->param.scale, grid->param.offset));

@@ -9,10 +9,9 @@
  *          first such row gives the reason: files have the usual kernel first
  * Float    neither; also nodes that the backend does not quantize
  *
- * A condition `after-fate` reads the fate of the producer.  In a row of one kind, fates
- * of the kinds before it are final for all nodes, those of its own kind for the nodes
- * before this one; the rest are not known yet.  A blocked node is still open: a row of
- * a later kind can fit it.
+ * A condition `behind` reads fates of producers.  In a row that fuses they are known
+ * for the nodes before this one, so that a chain of fused nodes grows from its first
+ * one. A blocked node is still open: a row of a later kind can fit it.
  *
  * Cost     nodes x rows, three times; conditions that read weights dominate
  *

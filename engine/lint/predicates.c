@@ -52,11 +52,19 @@ static bool after(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
            qg_op_is_named(from->op, c->word, c->n_word);
 }
 
-/* In a kernel row: only fates of rows before it are known (fates.c). */
-static bool after_fate(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+/* The chain of nodes that one kernel computes, whatever slot it arrives at: x *
+ * sigmoid(x) behind a convolution, a sum with a residual that is on a grid.  In a
+ * kernel row only fates of rows before it are known (fates.c). */
+static bool behind(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_node *from = producer(s->node);
-    return from && has_word(c, qg_fate_name(l->node[from->id].fate));
+    for (uint32_t k = 0; k < s->node->n_in; k++) {
+        const qg_node *from = qg_lint_is_data(s->node, k) ? s->node->in[k]->def : NULL;
+        if (from && !qg_lint_input_grid(l, s->node, k) &&
+            (l->node[from->id].fate == QG_FATE_FUSED ||
+             qg_op_is_named(from->op, c->word, c->n_word)))
+            return true;
+    }
+    return false;
 }
 
 /* Constants count as well: an operand in float makes a product one of floats. */
@@ -297,6 +305,15 @@ static bool read_by(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return v && v->use.n && qg_op_is_named(v->use.at[0].node->op, c->word, c->n_word);
 }
 
+/* A sum of a product and a residual reads both in codes where a quantizer stands
+ * between the product and the sum. */
+static bool reader_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    qg_lint_site reader = { .node = v && v->use.n ? v->use.at[0].node : NULL };
+    return reader.node && input_codes(l, &reader, c);
+}
+
 /* TensorRT fuses Conv + Add only where the other operand of the sum is quantized:
  * source in configs/lint/trt.yaml.  A product without a quantizer is the operand that
  * the fusion takes; a second one is no residual. */
@@ -426,6 +443,22 @@ static bool per_channel(const qg_lint *l, qg_lint_site *s, const qg_condition *c
     (void)l, (void)c;
     (void)snprintf(s->detail, sizeof s->detail, "%zu scales", p.n);
     return p.n > 1;
+}
+
+/* Of the constants at a slot 'w': a single channel has one scale either way. */
+static bool one_scale(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = qg_tqc_value(s->at);
+    const qg_op *op = s->node->op;
+    (void)l, (void)c;
+    if (s->at->is_output || qg_op_in_role(op, s->at->slot) != 'w' || !op->weight_axis ||
+        !v->constant)
+        return false;
+    int axis = op->weight_axis(s->node);
+    int64_t channels =
+        axis >= 0 && axis < v->constant->rank ? v->constant->dim[axis] : 1;
+    (void)snprintf(s->detail, sizeof s->detail, "%lld channels", (long long)channels);
+    return channels > 1 && qg_tqc_param(s->at).n == 1;
 }
 
 /* The first zero point other than 0 is the detail. */
@@ -567,7 +600,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_QUANTIZED] = quantized,
     [QG_PREDICATE_FATE] = fate,
     [QG_PREDICATE_AFTER] = after,
-    [QG_PREDICATE_AFTER_FATE] = after_fate,
+    [QG_PREDICATE_BEHIND] = behind,
     [QG_PREDICATE_INPUT_CODES] = input_codes,
     [QG_PREDICATE_SOME_CODES] = some_codes,
     [QG_PREDICATE_WEIGHT_CODES] = weight_codes,
@@ -582,6 +615,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_SIGNED_INPUT] = signed_input,
     [QG_PREDICATE_BECOMES_GEMM] = becomes_gemm,
     [QG_PREDICATE_READ_BY] = read_by,
+    [QG_PREDICATE_READER_CODES] = reader_codes,
     [QG_PREDICATE_RESIDUAL_FLOAT] = residual_float,
     [QG_PREDICATE_READ_ONCE] = read_once,
     [QG_PREDICATE_CLAMP] = clamp,
@@ -600,6 +634,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_ROUNDS] = rounds,
     [QG_PREDICATE_CONSTANT] = constant,
     [QG_PREDICATE_PER_CHANNEL] = per_channel,
+    [QG_PREDICATE_ONE_SCALE] = one_scale,
     [QG_PREDICATE_ZERO_POINT] = zero_point,
     [QG_PREDICATE_BITS_ABOVE] = bits_above,
     [QG_PREDICATE_CODES_BELOW] = codes_below,

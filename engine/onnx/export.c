@@ -32,6 +32,7 @@ struct exporter {
     const char *location; /* its name, relative to the model */
     size_t offset;        /* bytes written to it */
     unsigned nesting;
+    bool list_unread;      /* of the options */
     const char **name;     /* names of the values of the current graph, by id */
     const qg_tensor *open; /* [values of the root] types without assumed extents; NULL:
                               there are none */
@@ -371,7 +372,9 @@ static qg_status add_constant(struct exporter *e, const qg_value *v, graph_proto
     QG_TRY(
         make_tensor(e, e->name[v->id], v->constant, &m->initializer[m->n_initializer]));
     m->n_initializer++;
-    bool listed = e->nesting == 0 && e->root->ir_version > 0 && e->root->ir_version < 4;
+    bool old = e->root->ir_version > 0 && e->root->ir_version < 4;
+    bool unread = e->list_unread && v->use.n == 0;
+    bool listed = e->nesting == 0 && (old || unread);
     return listed ? make_info(e, v, &m->input[m->n_input++]) : QG_OK;
 }
 
@@ -595,7 +598,10 @@ static qg_status begin(qg_ctx *ctx, const qg_graph *g, const qg_export_options *
     assert(!g->outer); /* a body is written with its outer graph */
     QG_TRY(constant_bytes(g, &bytes));
     *outside = bytes > limit;
-    *e = (struct exporter){ .ctx = ctx, .root = g, .arena = qg_arena_new(ctx->alloc) };
+    *e = (struct exporter){ .ctx = ctx,
+                            .root = g,
+                            .arena = qg_arena_new(ctx->alloc),
+                            .list_unread = options && options->list_unread };
     return e->arena ? QG_OK : qg_nomem(ctx);
 }
 

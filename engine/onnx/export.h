@@ -48,6 +48,9 @@ typedef struct qg_export_options {
     /* Bytes of constants above which they go to "<file>.data" next to the model, which
      * must stay below the 2 GiB of protobuf; 0: 1.5 GiB. */
     size_t external_above;
+    /* Constants that no node reads are inputs too, with their values as defaults, as
+     * tools list facts about a model. */
+    bool list_unread;
     /* Another file, whose contents are written: it is put in place after the model, and
      * none of them when one fails.  NULL: none. */
     qg_writer *beside;

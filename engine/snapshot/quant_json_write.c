@@ -224,10 +224,11 @@ static void put_param(qg_json_writer *w, qg_qparam p)
     qg_json_put_end(w);
 }
 
-/* How a scale of its own came from others; absent for most. */
+/* How a scale of its own came from others; absent for most, and for a bias that a
+ * policy has made float before it was derived. */
 static void put_derivation(qg_json_writer *w, const qg_tqc *t)
 {
-    if (t->derive == QG_DERIVE_NONE)
+    if (t->derive == QG_DERIVE_NONE || !t->lender[0])
         return;
     qg_json_put_array(w, "derived_from");
     for (int i = 0; i < 2; i++)

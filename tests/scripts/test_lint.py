@@ -223,6 +223,10 @@ CASES = {
                              (residual, TENSORRT)),
     "guide-quantizable-output": ("trt", (pooled, TENSORRT, "op=AveragePool slot=output state=fp32",
                                          "op=y slot=input state=fp32"), (pooled, TENSORRT)),
+    "guide-residual-product": ("trt", (residual, TENSORRT), (residual, "trt-qdq-int8")),
+    "guide-weight-per-channel": ("trt", (conv, TENSORRT, "op=Conv slot=weight "
+                                         "policy=per-tensor,linear,symmetric"), (conv, TENSORRT)),
+    "guide-bias": ("trt", DEFAULT, (conv, TENSORRT)),
     "guide-symmetric": ("trt", DEFAULT, (conv, TENSORRT)),
     "guide-signed-codes": ("trt", (conv, TENSORRT, ASYMMETRIC.format("input")), (conv, TENSORRT)),
     "guide-widths": ("trt", (conv, TENSORRT, WIDE.format("input")), (conv, TENSORRT)),

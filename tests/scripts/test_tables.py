@@ -12,6 +12,7 @@ import tempfile
 try:
     import numpy as np
     import onnx
+    import onnxruntime as ort
     import yaml
     from onnx import TensorProto, helper, numpy_helper
 except ImportError as missing:
@@ -194,6 +195,32 @@ def check_ascend(folder):
     return None if all(close) and len(words) == len(want.split()) else text
 
 
+def check_nxp(folder):
+    """Limits of activations are scalars with defaults, and the file is a model that ONNX
+    Runtime runs; a name that is taken is refused."""
+    out = pathlib.Path(folder, "nxp.onnx")
+    words = [QG, "export", f"{folder}/s", "--format", "nxp-onnx", "-o", out]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    graph = onnx.load(out).graph
+    listed = {i.name for i in graph.input}
+    got = {i.name: float(numpy_helper.to_array(i)) for i in graph.initializer
+           if i.name in listed}
+    x = np.ones((1, 2, 4, 4), np.float32)
+    ours, plain = (ort.InferenceSession(str(m)).run(["a"], {"x": x})[0]
+                   for m in (out, f"{folder}/m.onnx"))
+    model = onnx.load(f"{folder}/s/model.onnx")
+    model.graph.node[0].output[0] = model.graph.node[1].input[0] = "x_min"
+    del model.graph.value_info[:]
+    onnx.save(model, f"{folder}/n.onnx")
+    subprocess.run([QG, "import", CORPUS / "csv/sheet.csv", "--format", "csv", "--model",
+                    f"{folder}/n.onnx", "-o", f"{folder}/s2"], capture_output=True, check=True)
+    words[2] = f"{folder}/s2"
+    refused = subprocess.run(words, capture_output=True, text=True, check=False).stderr
+    fine = np.allclose([got["x_min"], got["x_max"]], [-12.8, 12.7]) and \
+        np.array_equal(ours, plain) and "'x_min': its name is that of the limit" in refused
+    return None if fine else f"{got} {refused}"
+
+
 def main():
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -203,7 +230,7 @@ def main():
             if wrong:
                 print(f"FAILED {seed}: {wrong}")
                 bad += 1
-        for check in check_cache, check_rknn, check_ascend:
+        for check in check_cache, check_rknn, check_ascend, check_nxp:
             wrong = check(folder)
             if wrong:
                 print(f"FAILED {check.__name__}: {wrong}")

@@ -329,6 +329,14 @@ static qg_status read_policy(reader *r, const qg_json *o, qg_scheme *s)
     return QG_OK;
 }
 
+/* PPQ's biases of 30 bits have limits up to +-2^30 (quirk ppq-bias-range-inclusive). */
+static bool is_wide_bias(const qg_scheme *s)
+{
+    const int64_t half = INT64_C(1) << 29;
+    return s->bits == 30 && !(s->policy & QG_FLOATING) && s->qmin >= -2 * half &&
+           s->qmax <= 2 * half && (s->qmin < -half || s->qmax >= half);
+}
+
 static qg_status read_scheme(reader *r, const qg_json *o, qg_scheme *s)
 {
     int64_t bits;
@@ -339,7 +347,10 @@ static qg_status read_scheme(reader *r, const qg_json *o, qg_scheme *s)
     s->bits = (uint8_t)bits;
     QG_TRY(read_policy(r, o, s));
     QG_TRY(qg_json_int(r->ctx, o, "quant_min", &s->qmin));
-    return qg_json_int(r->ctx, o, "quant_max", &s->qmax);
+    QG_TRY(qg_json_int(r->ctx, o, "quant_max", &s->qmax));
+    if (is_wide_bias(s))
+        s->variant |= QG_RANGE_WIDE;
+    return QG_OK;
 }
 
 /* States unknown to this version are refused, not guessed. */

@@ -56,11 +56,10 @@ static qg_status row_of(qg_tflite_writer *w, uint64_t *uses)
 
 /* --- convolutions --- */
 
-/* int32 bias in steps of input x weight. */
-static qg_status bias(qg_tflite_writer *w, int32_t *out)
+/* Steps of input x weight. */
+static qg_status bias_grid(qg_tflite_writer *w, qg_stored *out)
 {
     const qg_stored *x = &w->recipe->in[0], *k = &w->recipe->in[1];
-    const qg_value *v = w->node->in[2];
     qg_stored grid = { .codes = true, .dtype = QG_I32, .n = k->n, .axis = 0 };
     float *scale = QG_NEWN(w->arena, k->n, float);
     grid.zero = QG_NEWN(w->arena, k->n, int32_t);
@@ -69,11 +68,35 @@ static qg_status bias(qg_tflite_writer *w, int32_t *out)
     for (uint32_t i = 0; i < k->n; i++)
         scale[i] = x->scale[0] * k->scale[i];
     grid.scale = scale;
+    *out = grid;
+    return QG_OK;
+}
+
+static qg_status bias(qg_tflite_writer *w, int32_t *out)
+{
+    const qg_value *v = w->node->in[2];
     if (!v->constant || v->constant->dtype != QG_I32 || v->constant->rank != 1)
         return qg_tflite_refuse(w, "a bias that is no vector of int32");
-    w->grid[v->id] = grid;
+    QG_TRY(bias_grid(w, &w->grid[v->id]));
     w->form[QG_TFLITE_AS_IS][v->id] = -1; /* a shared one has other steps elsewhere */
     return qg_tflite_want(w, v, QG_TFLITE_AS_IS, NULL, out);
+}
+
+/* Zeros: upstream's convolutions refuse int8 codes without a bias. */
+static qg_status no_bias(qg_tflite_writer *w, int64_t outputs, int32_t *out)
+{
+    qg_stored grid;
+    const int32_t dim = (int32_t)outputs;
+    int32_t *none = QG_NEWN(w->arena, (size_t)outputs + 1, int32_t);
+    if (!none)
+        return qg_nomem(w->ctx);
+    QG_TRY(bias_grid(w, &grid));
+    QG_TRY(qg_tflite_put_ints(w, "bias", 1, &dim, none, out));
+    qg_tflite_tensor *t = &w->tensor.at[*out];
+    t->zero = (const unsigned char *)QG_NEWN(w->arena, grid.n, int64_t);
+    t->scale = grid.scale;
+    t->n_scale = t->n_zero = grid.n;
+    return t->zero ? QG_OK : qg_nomem(w->ctx);
 }
 
 /* Depthwise weights O,1,H,W as 1,H,W,O. */
@@ -105,7 +128,6 @@ static qg_status conv(qg_tflite_writer *w)
     const qg_tensor *k = n->in[1]->constant;
     int64_t group, kernel[2], pad[4];
     int32_t in[3];
-    uint32_t n_in = n->n_in > 2 && n->in[2] ? 3 : 2;
     qg_tflite_options o = { .kind = QG_TFLITE_OPTIONS_CONV };
     if (!k || k->rank != 4 || qg_dtype_bits(k->dtype) != 8)
         return qg_tflite_refuse(w, "expected constant 8-bit weights of 4 axes");
@@ -118,15 +140,14 @@ static qg_status conv(qg_tflite_writer *w)
     bool depthwise = group > 1 && k->dim[1] == 1;
     QG_TRY(depthwise ? depthwise_weight(w, &in[1])
                      : input(w, 1, QG_TFLITE_NHWC, &in[1]));
-    if (n_in == 3)
-        QG_TRY(bias(w, &in[2]));
+    QG_TRY(n->n_in > 2 && n->in[2] ? bias(w, &in[2]) : no_bias(w, k->dim[0], &in[2]));
     if (depthwise) {
         o.kind = QG_TFLITE_OPTIONS_DEPTHWISE;
         o.multiplier = (int32_t)(k->dim[0] / group);
     }
     return qg_tflite_put_kernel(w, depthwise ? DEPTHWISE_CONV_2D : CONV_2D,
-                                (qg_tflite_slots){ in, NULL, n_in, 0 }, QG_TFLITE_NHWC,
-                                &o, true);
+                                (qg_tflite_slots){ in, NULL, 3, 0 }, QG_TFLITE_NHWC, &o,
+                                true);
 }
 
 /* Weights I,O,H,W as O,H,W,I. */

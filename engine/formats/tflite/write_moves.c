@@ -71,6 +71,20 @@ static qg_status constant(qg_tflite_writer *w, uint32_t k, int64_t *out, size_t 
     return QG_OK;
 }
 
+/* The same, of an attribute in older opsets. */
+static qg_status list(qg_tflite_writer *w, uint32_t k, const char *name, int64_t *out,
+                      size_t *n)
+{
+    const int64_t *x;
+    QG_TRY(qg_attr_ints(w->ctx, w->node, name, &x, n));
+    if (*n > QG_MAX_RANK)
+        return qg_tflite_refuse(w, "%zu %s, expected one per axis", *n, name);
+    if (!*n)
+        return constant(w, k, out, n);
+    memcpy(out, x, *n * sizeof *x);
+    return QG_OK;
+}
+
 /* --- moves --- */
 
 static qg_status reshape(qg_tflite_writer *w)
@@ -134,8 +148,8 @@ static qg_status slice(qg_tflite_writer *w)
     int64_t start[QG_MAX_RANK], axis[QG_MAX_RANK], step[QG_MAX_RANK];
     int32_t at[3][QG_MAX_RANK], in[4];
     size_t count, axes, steps;
-    QG_TRY(constant(w, 1, start, &count));
-    QG_TRY(constant(w, 3, axis, &axes));
+    QG_TRY(list(w, 1, "starts", start, &count));
+    QG_TRY(list(w, 3, "axes", axis, &axes));
     QG_TRY(constant(w, 4, step, &steps));
     for (int32_t i = 0; i < x->rank; i++) {
         int32_t k = qg_tflite_axis_in(form, x->rank, i);
@@ -307,15 +321,6 @@ static const struct {
     { "Resize",    nearest,   false},
 };
 
-/* With the reason why the node of the float graph has no integer kernel. */
-static qg_status refuse_island(qg_tflite_writer *w)
-{
-    const qg_value *v = w->node->n_out ? w->from[w->node->out[0]->id] : NULL;
-    const char *why = v && v->def ? w->program->node[v->def->id].why : "";
-    return qg_tflite_refuse(w, "%s%sexpected an integer kernel of TensorFlow Lite", why,
-                            *why ? ", " : "");
-}
-
 qg_status qg_tflite_write_move(qg_tflite_writer *w)
 {
     const qg_node *n = w->node;
@@ -327,5 +332,5 @@ qg_status qg_tflite_write_move(qg_tflite_writer *w)
         w->grid[n->out[0]->id] = w->grid[n->in[0]->id];
         return rows[i].write(w);
     }
-    return refuse_island(w);
+    return qg_tflite_write_float(w);
 }

@@ -92,6 +92,22 @@ qg_status qg_tflite_put_ints(qg_tflite_writer *w, const char *name, uint32_t ran
                       out);
 }
 
+qg_status qg_tflite_put_number(qg_tflite_writer *w, const char *name, float x,
+                               int32_t *out)
+{
+    float *copy = QG_NEW(w->arena, float);
+    const char *own = qg_arena_printf(w->arena, "%s/%s", w->node->name, name);
+    if (!copy || !own)
+        return qg_nomem(w->ctx);
+    *copy = x;
+    return add_tensor(w,
+                      &(qg_tflite_tensor){ .name = own,
+                                           .type = FLOAT32,
+                                           .data = (const unsigned char *)copy,
+                                           .size = sizeof *copy },
+                      out);
+}
+
 qg_status qg_tflite_like(qg_tflite_writer *w, int32_t like, const char *suffix,
                          const int32_t *dim, int32_t *out)
 {

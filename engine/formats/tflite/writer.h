@@ -2,7 +2,8 @@
  * the operators that several kernels need.
  *
  * Every node of the program (lower/program.h) becomes one operator of TensorFlow Lite
- * that computes the same codes, or the build fails and names the node.
+ * that computes the same codes, or in an island of floats the same floats; otherwise
+ * the build fails and names the node.
  *
  * Layout    Pictures of a program are N,C,H,W, those of a file N,H,W,C.  A value of
  *           rank 4 has up to two forms; the second is made by TRANSPOSE when something
@@ -59,6 +60,10 @@ QG_NODISCARD qg_status qg_tflite_put_ints(qg_tflite_writer *w, const char *name,
                                           uint32_t rank, const int32_t *dim,
                                           const int32_t *x, int32_t *out);
 
+/* A constant of one float32, of rank 0. */
+QG_NODISCARD qg_status qg_tflite_put_number(qg_tflite_writer *w, const char *name,
+                                            float x, int32_t *out);
+
 /* The tensor of v in this form.  grid: that of a constant, or of an input whose grid is
  * not known yet; NULL: none.  v is a constant or has been made in one of the forms,
  * else QG_EUNSUPPORTED; NHWC requires rank 4 (asserted). */
@@ -111,6 +116,10 @@ int32_t qg_tflite_axis_in(enum qg_tflite_form form, int32_t rank, int64_t k);
  * quantgraph; move: operators of ai.onnx on codes, which move or select them. */
 QG_NODISCARD qg_status qg_tflite_write_kernel(qg_tflite_writer *w);
 QG_NODISCARD qg_status qg_tflite_write_move(qg_tflite_writer *w);
+
+/* write_floats.c.  A node of ai.onnx that computes on floats; one that TensorFlow Lite
+ * lacks is QG_EUNSUPPORTED.  write_move hands it what moves nothing. */
+QG_NODISCARD qg_status qg_tflite_write_float(qg_tflite_writer *w);
 
 /* write_window.c.  The window of w->node over pictures: options of a convolution or
  * pool, and pads (top, left, bottom, right) that SAME does not have, else zeros. */

@@ -17,7 +17,7 @@ import onnx
 import torch
 from ppq import TargetPlatform as P
 from ppq.api import quantize_onnx_model, QuantizationSettingFactory
-from ppq.parser import (AscendExporter, MNNExporter, NCNNExporter, OnnxExporter,
+from ppq.parser import (AscendExporter, MNNExporter, NCNNExporter, NxpExporter, OnnxExporter,
                         PPLBackendExporter, QNNDSPExporter, SNPECaffeExporter,
                         TengineExporter, TensorRTExporter_JSON)
 
@@ -34,14 +34,24 @@ EXPORTERS = {  # our format: platform, exporter, its method, suffix
     "mnn-json": (P.MNN_INT8, MNNExporter, "json"),
     "ascend-record": (P.ASC_INT8, AscendExporter, "txt"),
     "tengine-scale": (P.TENGINE_INT8, TengineExporter, "scale"),
+    "nxp-onnx": (P.NXP_INT8, NxpExporter, "json"),
 }
 
 
 def plain(text):
     """Hashes are made from the time: numbers in order of appearance instead."""
     names = {}
-    return re.sub(r"(?<![\d.e-])\d{10,}(?![\d.e])",
+    return re.sub(r"(?<![\d.e-])(?!1073741824\b)\d{10,}(?![\d.e])",  # but limits of a bias
                   lambda m: str(names.setdefault(m[0], len(names) + 1)), text)
+
+
+def limits(path):
+    """What the file has beyond the model: the limits, of which each is an initializer and
+    an input."""
+    graph = onnx.load(path).graph
+    listed = {i.name for i in graph.input}
+    return json.dumps({i.name: float(onnx.numpy_helper.to_array(i))
+                       for i in graph.initializer if i.name in listed}, indent=1)
 
 
 def quantize(path, platform):
@@ -71,6 +81,9 @@ def main():
                     it = exporter()
                     if form == "tengine-scale":
                         it.export_quantization_scale(str(file), ir)
+                    elif form == "nxp-onnx":
+                        it.export(f"{folder}/n.onnx", ir)
+                        file.write_text(limits(f"{folder}/n.onnx"))
                     elif form == "mnn-json":
                         it.export_onnx_quantization_config(str(file), ir)
                     else:
