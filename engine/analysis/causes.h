@@ -8,8 +8,8 @@
  *                 bias         constants in the slot of the bias
  *     mechanism   rounding     off: a grid 4096 times as fine with the same ends
  *                 clipping     off: the same steps without ends
- *                 sharing      off: the parts of groups with the scales that calibration
- *                              gave them (parts.h)
+ *                 sharing      off: the parts of groups with the scales that
+ *                              calibration gave them (parts.h)
  *
  * Measure   E(T) is the error with the causes of T switched off, f(T) = E(none) - E(T)
  *           what that removes.  A row of a single cause is f of it; a row of several is
@@ -22,8 +22,8 @@
  * Dynamic quantizers, and quantization functions of a host, have no fixed ends: they
  * count as rounding as a whole.  Floating-point grids without ends have 8 bits of
  * exponent, so that underflow counts as clipping.
- * Source    the rows are the Harsanyi dividends of f (Harsanyi, "A simplified bargaining
- *           model for the n-person cooperative game", 1963) */
+ * Source    rows are the dividends of f (Harsanyi, "A simplified bargaining model for
+ *           the n-person cooperative game", 1963) */
 #ifndef QG_ENGINE_ANALYSIS_CAUSES_H
 #define QG_ENGINE_ANALYSIS_CAUSES_H
 
