@@ -578,6 +578,7 @@ function choose(node, away, endpoint) {
   if (i === undefined) return;
   if (away) document.getElementById("graph").scrollIntoView({ block: "start" });
   chooseBox(i, endpoint);
+  if (view.scale < 0.5) bring(i);
 }
 /* still: the view stays where it is. */
 function chooseBox(i, endpoint, still) {
@@ -638,7 +639,7 @@ function record(e, open) {
     ["observer", e.scale ? e.observer : null], ["rule", e.rule], ["decided by", e.decided_by],
     ["calibrated", shared ? `${shared.calibrated}, joint ${list(shared.joint)}` : null],
     ["clipped", seen ? percent(seen.clipped) : null],
-    ["scale ±", seen && seen.error !== null ? `${percent(seen.error)}, within 1 % after ${number(seen.settled_after)} samples` : null]),
+    ["scale ±", seen && seen.error !== null ? `${percent(seen.error)}, within 1 % after ${number(seen.settled_after)} of ${number(report.samples)} samples` : null]),
     histogram(e.value, seen || observedOf(e)),
     group.length > 1 ? [el("h4", null, `Group of ${group.length}`),
       table([["Member", (g) => show(nodeOf(g.member), g.member)], ["State", (g) => g.state], ["By", (g) => g.joined_by || "–"]], group, { few: 6 })] : null,
