@@ -477,12 +477,15 @@ QG_NODISCARD QG_API qg_status qg_model_infer_backend(qg_model *m,
 /* For qg_model_tune. */
 typedef struct qg_tune_options {
     size_t size;
-    qg_workload work;   /* data: required; labels are not needed */
-    const char *method; /* lsq, adaquant, adaround, brecq, bias; NULL: lsq */
-    const char *block;  /* only the block of this name; NULL: all */
-    size_t steps;       /* of every block; 0: that of the method */
-    double rate;        /* learning rate; 0: that of the method */
-    uint64_t seed;      /* 0: 1 */
+    qg_workload work;       /* data: required; labels are not needed */
+    const char *method;     /* lsq, adaquant, adaround, brecq, bias; NULL: lsq */
+    const char *block;      /* only the block of this name; NULL: all */
+    size_t steps;           /* of every block; 0: that of the method */
+    double rate;            /* learning rate; 0: that of the method */
+    uint64_t seed;          /* 0: 1 */
+    const char *checkpoint; /* a folder, made when it is missing: blocks that are done
+                             * are written to it, and read when the same tuning begins
+                             * again; NULL: none */
 } qg_tune_options;
 QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
 
@@ -495,6 +498,9 @@ QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
  * options alone. */
 QG_NODISCARD QG_API qg_status qg_model_tune(qg_model *m, const qg_tune_options *o,
                                             qg_report **report);
+/* Removes what qg_model_tune wrote to the folder, and the folder when it is empty then;
+ * to be called once the result is saved. */
+QG_API void qg_tune_forget(qg_ctx *ctx, const char *checkpoint);
 
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
  * float_top1, and when quantized simulated_top1, difference, agreement.

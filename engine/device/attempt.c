@@ -21,10 +21,6 @@
 #include "engine/config/text.h"
 #include "engine/core/num.h"
 
-/* Scales nearer than this are one scale that was found in float32 elements. */
-#define SAME_SCALE 2e-6
-/* ... that the trace gives. */
-#define SAME_GIVEN 2e-7
 /* Of the greatest element: floats that differ by less are equal. */
 #define SAME_REAL 1e-4
 /* Samples on which the nodes are simulated: each costs a run per attempt. */
@@ -133,8 +129,6 @@ static bool has_step(const qg_seen *o)
     return o && o->kind == QG_SEEN_CODES && o->step > 0;
 }
 
-static bool same_step(double x, double y) { return fabs(x - y) <= SAME_SCALE * x; }
-
 /* The steps of all inputs of the node are those of its output, or multiples of
  * them: a sum, a maximum, a copy (and with multiples a mean) of codes lies on a grid
  * without being rounded to it, so the grid tells nothing. */
@@ -151,7 +145,7 @@ static bool inherits_grid(const qg_attempt *t, const qg_value *v, const qg_seen 
         if (!has_step(s) || !(o->step > 0))
             return false;
         double ratio = multiples ? nearbyint(s->step / o->step) : 1;
-        if (ratio < 1 || !same_step(s->step, ratio * o->step))
+        if (ratio < 1 || !qg_grid_same_step(s->step, ratio * o->step))
             return false;
         inputs++;
     }
@@ -203,44 +197,6 @@ bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts)
 
 /* --- grids --- */
 
-/* The trace has codes of the other sign: its own type is evidence, too. */
-static bool other_sign(const qg_scheme *s, const qg_seen *o)
-{
-    return o->zero_known &&
-           ((o->sign > 0 && s->qmin < 0) || (o->sign < 0 && s->qmin >= 0));
-}
-
-/* The observed zero point as a code of the scheme's type. */
-static int64_t zero_by(const qg_scheme *s, const qg_seen *o)
-{
-    int64_t half = (int64_t)1 << (s->bits - 1);
-    if (o->sign > 0 && s->qmin < 0)
-        return o->zero - half;
-    return o->sign < 0 && s->qmin >= 0 ? o->zero + half : o->zero;
-}
-
-bool qg_attempt_has_grid(const qg_tqc *t, const qg_seen *o)
-{
-    const qg_scheme *s = &qg_tqc_root(t)->scheme;
-    qg_qparam p = qg_tqc_param(t);
-    if (p.n != 1)
-        return false;
-    double ratio = o->step / (double)p.scale[0];
-    if (other_sign(s, o) || (o->zero_known && s->policy & QG_FLOATING))
-        return false;
-    if (s->policy & QG_FLOATING)
-        return fabs(log2(ratio) - nearbyint(log2(ratio))) < SAME_SCALE;
-    double same = o->zero_known ? SAME_GIVEN : SAME_SCALE;
-    bool coarser = !o->zero_known && o->levels < 64 && ratio > 1.5;
-    if (fabs(ratio - (coarser ? nearbyint(ratio) : 1)) > same * ratio)
-        return false;
-    int64_t zero = p.offset ? p.offset[0] : 0;
-    if (o->zero_known)
-        return zero_by(s, o) == zero;
-    return o->low * nearbyint(ratio) + (double)zero >= (double)s->qmin &&
-           o->high * nearbyint(ratio) + (double)zero <= (double)s->qmax;
-}
-
 /* Codes in the trace: an inner value that a sum of codes puts on their grid is none. */
 static bool visible(const qg_attempt *t, const qg_value *v)
 {
@@ -255,23 +211,34 @@ static bool comparable(const qg_attempt *t, const qg_value *v)
     return visible(t, v) && t->kind[v->id] == QG_AS_CODES && qg_attempt_tqc(v);
 }
 
-static qg_link link_of(const qg_attempt *t, const qg_node *n, const qg_value *a,
-                       const qg_value *b)
+/* One group in the records; or two with the scale that both have in the trace. */
+static bool is_shared(const qg_tqc *p, const qg_tqc *q, bool equal)
+{
+    qg_qparam s = qg_tqc_param(p), u = qg_tqc_param(q);
+    return qg_tqc_root(p) == qg_tqc_root(q) ||
+           (equal && s.n == 1 && u.n == 1 && s.scale[0] == u.scale[0]);
+}
+
+/* Steps of float formats are those of the scales only where these are decided. */
+static bool has_scale(const qg_tqc *t, const qg_seen *o)
+{
+    const qg_scheme *s = &qg_tqc_root(t)->scheme;
+    return !(s->policy & QG_FLOATING) || qg_grid_decides_float(s, o);
+}
+
+/* Appends the link of two values unless it tells nothing. */
+static void add_link(const qg_attempt *t, const qg_value *a, const qg_value *b,
+                     qg_link *l, size_t *n)
 {
     const qg_seen *x = qg_attempt_seen(t, a), *y = qg_attempt_seen(t, b);
     const qg_tqc *p = qg_attempt_tqc(a), *q = qg_attempt_tqc(b);
-    qg_link l = { .node = n, .a = a, .b = b, .output = b->def == n };
-    l.known = comparable(t, a) && comparable(t, b);
-    qg_qparam s = { 0 }, u = { 0 };
-    if (l.known) {
-        s = qg_tqc_param(p);
-        u = qg_tqc_param(q);
-    }
-    l.shared = l.known && (qg_tqc_root(p) == qg_tqc_root(q) ||
-                           (s.n == 1 && u.n == 1 && s.scale[0] == u.scale[0]));
-    l.equal = same_step(x->step, y->step) &&
-              (!x->zero_known || !y->zero_known || x->zero == y->zero);
-    return l;
+    *l = (qg_link){ .a = a, .b = b };
+    l->known = comparable(t, a) && comparable(t, b);
+    l->equal = qg_grid_same_step(x->step, y->step) &&
+               (!x->zero_known || !y->zero_known || x->zero == y->zero);
+    l->shared = l->known && is_shared(p, q, l->equal);
+    bool by_chance = l->equal && !l->shared && qg_grid_is_common_step(x->step);
+    *n += !by_chance && (!l->known || (has_scale(p, x) && has_scale(q, y)));
 }
 
 size_t qg_attempt_links(const qg_attempt *t, const qg_node *n, qg_link out[QG_LINKS])
@@ -282,10 +249,14 @@ size_t qg_attempt_links(const qg_attempt *t, const qg_node *n, qg_link out[QG_LI
             continue;
         for (uint32_t k = i + 1; k < n->n_in && found < QG_LINKS; k++)
             if (visible(t, n->in[k]) && n->in[k] != n->in[i])
-                out[found++] = link_of(t, n, n->in[i], n->in[k]);
+                add_link(t, n->in[i], n->in[k], &out[found], &found);
         for (uint32_t k = 0; k < n->n_out && found < QG_LINKS; k++)
             if (visible(t, n->out[k]))
-                out[found++] = link_of(t, n, n->in[i], n->out[k]);
+                add_link(t, n->in[i], n->out[k], &out[found], &found);
+    }
+    for (size_t i = 0; i < found; i++) {
+        out[i].node = n;
+        out[i].output = out[i].b->def == n;
     }
     return found;
 }
@@ -308,7 +279,7 @@ static void count_all(qg_attempt *t)
         if (visible(t, v))
             count(&t->grids,
                   comparable(t, v) &&
-                      qg_attempt_has_grid(qg_attempt_tqc(v), qg_attempt_seen(t, v)));
+                      qg_grid_matches(qg_attempt_tqc(v), qg_attempt_seen(t, v)));
     }
     for (size_t i = 0; i < g->node.n; i++) {
         size_t n = qg_attempt_links(t, g->node.at[i], link);
@@ -329,47 +300,6 @@ static bool whole_in(const qg_value *v, const qg_tqc *root)
         whole &= !t || qg_tqc_root(t) == root;
     }
     return whole;
-}
-
-/* Zero point of a scheme without a known one: the real range stays where the backend
- * has it, as far as the observed elements fit. */
-static int64_t guess_zero(const qg_scheme *s, qg_qparam p, const qg_seen *o)
-{
-    double low = (double)p.scale[0] * (double)(s->qmin - (p.offset ? p.offset[0] : 0));
-    double zero = nearbyint((double)s->qmin - low / o->step);
-    zero = fmin(fmax(zero, (double)s->qmin - o->low), (double)s->qmax - o->high);
-    return (int64_t)fmin(fmax(zero, (double)s->qmin), (double)s->qmax);
-}
-
-/* "{observer: fixed, step: S, zero: Z}", with what else the grid needs; in a. */
-static const char *setting(qg_arena *a, const qg_tqc *root, const qg_seen *o)
-{
-    const qg_scheme *s = &root->scheme;
-    qg_qparam p = qg_tqc_param(root);
-    char step[QG_NUM_TEXT];
-    const char *more = "";
-    int64_t low = s->qmin, zero = o->zero_known ? zero_by(s, o) : guess_zero(s, p, o);
-    double scale = o->step;
-    if (s->policy & QG_FLOATING) /* of all powers of two the nearest */
-        scale *= exp2(nearbyint(log2((double)p.scale[0] / o->step)));
-    else if (other_sign(s, o) ||
-             (s->policy & QG_SYMMETRIC && o->zero_known && zero != 0)) {
-        int64_t half = (int64_t)1 << (s->bits - 1); /* all codes, as in the trace */
-        low = o->sign > 0 || (o->sign == 0 && s->qmin >= 0) ? 0 : -half;
-        zero = o->zero;
-        more = qg_arena_printf(
-            a, ", range: [%lld, %lld], policy: [per-tensor, linear, %s]",
-            (long long)low, (long long)(low + 2 * half - 1),
-            zero ? "asymmetric" : "symmetric");
-    } else if (s->policy & QG_SYMMETRIC && !o->zero_known && o->low >= 0 &&
-               o->high > (double)s->qmax && o->high <= (double)(s->qmax - s->qmin)) {
-        more = qg_arena_printf(a, ", range: [0, %lld]", (long long)(s->qmax - s->qmin));
-        low = zero = 0;
-    }
-    qg_num_f32(step, (float)scale);
-    return more ? qg_arena_printf(a, "{observer: fixed, step: %s, zero: %lld%s}", step,
-                                  (long long)(zero - low + 1), more)
-                : NULL;
 }
 
 static qg_status add_rule(qg_attempt *t, const char *match, const char *set,
@@ -417,7 +347,7 @@ static qg_status give_to(qg_attempt *t, const qg_tqc *x, const char *set,
 static qg_status give_grid(qg_attempt *t, const qg_tqc *root, const qg_seen *o,
                            bool all)
 {
-    const char *set = setting(t->how->arena, root, o);
+    const char *set = qg_grid_setting(t->how->arena, root, o);
     if (!all)
         return give_to(t, root, set, o);
     for (const qg_tqc *x = root; x; x = qg_group_next(x, root)) {
@@ -431,6 +361,22 @@ static qg_status give_grid(qg_attempt *t, const qg_tqc *root, const qg_seen *o,
 
 /* The groups of own.graph whose scale the draft gives, by id of the dominator. */
 enum { GIVEN_NOT, GIVEN_ROOT, GIVEN_ALL };
+
+/* What shows the grid of the group of v: v, or in a float format, where small elements
+ * bound the scale, the value with the smallest step. */
+static const qg_seen *finest(const qg_attempt *t, const qg_value *v, const qg_tqc *root)
+{
+    const qg_graph *g = t->own.graph;
+    const qg_seen *best = qg_attempt_seen(t, v);
+    for (size_t i = 0; root->scheme.policy & QG_FLOATING && i < g->value.n; i++) {
+        const qg_value *w = g->value.at[i];
+        const qg_seen *o = qg_attempt_seen(t, w);
+        if (comparable(t, w) && qg_tqc_root(qg_attempt_tqc(w)) == root &&
+            o->step < best->step)
+            best = o;
+    }
+    return best;
+}
 
 /* The rules of the groups marked in `given`, behind the first `before` changes. */
 static qg_status write_rules(qg_attempt *t, size_t before, const uint8_t *given)
@@ -446,8 +392,8 @@ static qg_status write_rules(qg_attempt *t, size_t before, const uint8_t *given)
             continue;
         const qg_tqc *root = qg_tqc_root(qg_attempt_tqc(v));
         if (given[root->id] != GIVEN_NOT && !done[root->id])
-            QG_TRY(give_grid(t, root, qg_attempt_seen(t, v),
-                             given[root->id] == GIVEN_ALL));
+            QG_TRY(
+                give_grid(t, root, finest(t, v, root), given[root->id] == GIVEN_ALL));
         done[root->id] = 1;
     }
     return QG_OK;
@@ -463,7 +409,7 @@ static size_t mark_groups(const qg_attempt *t, const qg_model *m, uint8_t *given
         const qg_value *v = g->value.at[i];
         const qg_value *now = qg_graph_value(m->graph, v->name);
         const qg_tqc *x = comparable(t, v) && now ? qg_attempt_tqc(now) : NULL;
-        if (!x || qg_attempt_has_grid(x, qg_attempt_seen(t, v)))
+        if (!x || qg_grid_matches(x, qg_attempt_seen(t, v)))
             continue;
         const qg_tqc *root = qg_tqc_root(qg_attempt_tqc(v));
         uint8_t next = m == &t->own ? GIVEN_ROOT : GIVEN_ALL;

@@ -31,7 +31,7 @@
 #define QG_ENGINE_DEVICE_ATTEMPT_H
 
 #include "engine/device/draft.h"
-#include "engine/device/seen.h"
+#include "engine/device/grid.h"
 #include "engine/session/session.h"
 
 /* What all attempts share; everything is borrowed. */
@@ -107,19 +107,15 @@ const qg_tqc *qg_attempt_tqc(const qg_value *v);
  * it as codes. */
 bool qg_attempt_by_readers(const qg_value *v);
 
-/* Whether the scale of a record is the observed one, and its zero point where it is
- * known.  A coarser step that was found in few codes is the same grid; so
- * is any power of two for a float format. */
-bool qg_attempt_has_grid(const qg_tqc *t, const qg_seen *o);
-
 /* Two values at a node, both codes in the trace: two that it reads, or one that
- * it reads and one that it computes. */
+ * it reads and one that it computes.  Pairs that tell nothing are left out: float
+ * formats whose scale is undecided, equal powers of two in two groups. */
 typedef struct qg_link {
     const qg_node *node;
     const qg_value *a, *b;
     bool output; /* b is computed by the node */
     bool known;  /* both are codes in the records, too */
-    bool shared; /* one group in the records, or the same grid in two */
+    bool shared; /* one group in the records, or two with the trace's one grid */
     bool equal;  /* one grid in the trace */
 } qg_link;
 enum { QG_LINKS = 64 };

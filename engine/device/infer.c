@@ -53,7 +53,8 @@ typedef struct inference {
     qg_attempts how, quick; /* quick: without the backend's observers */
     qg_attempt best;        /* how NULL: none so far */
     QG_VEC(candidate) candidate;
-    size_t changes; /* kept */
+    qg_rivals rivals; /* of the base */
+    size_t changes;   /* kept */
     qg_meter meter;
 } inference;
 
@@ -122,6 +123,16 @@ static candidate *next_candidate(inference *f)
     return NULL;
 }
 
+/* Whether the trace tells no backend apart from this one as a better one. */
+static bool is_nearest(const inference *f, const candidate *c)
+{
+    double best = 0;
+    for (size_t i = 0; i < f->candidate.n; i++)
+        if (f->candidate.at[i].whole)
+            best = fmax(best, f->candidate.at[i].score);
+    return c->whole && !c->refusal && c->score >= best - SAME_SCORE;
+}
+
 static qg_status list_candidates(inference *f)
 {
     qg_ctx *ctx = f->m->ctx;
@@ -153,6 +164,27 @@ static qg_status find_base(inference *f)
         return qg_fail(f->m->ctx, QG_ECONFIG,
                        "infer-backend: no backend can quantize the network: %.400s",
                        f->candidate.n ? f->candidate.at[0].refusal : "none is there");
+    return s;
+}
+
+/* Where the backends that are not told apart from the base decide otherwise, before any
+ * change of it. */
+static qg_status find_rivals(inference *f)
+{
+    qg_attempt base = { 0 };
+    qg_draft d = { .name = f->how.name, .base = f->best.draft.base };
+    qg_status s = qg_attempt_begin(&f->quick, &d, &base);
+    for (size_t i = 0; i < f->candidate.n && s == QG_OK; i++) {
+        qg_attempt other = { 0 };
+        d.base = f->candidate.at[i].name;
+        if (!is_nearest(f, &f->candidate.at[i]))
+            continue;
+        s = qg_attempt_begin(&f->quick, &d, &other);
+        if (s == QG_OK && !other.refusal && !base.refusal)
+            s = qg_rivals_add(&base, &other, f->arena, &f->rivals);
+        qg_attempt_free(&other);
+    }
+    qg_attempt_free(&base);
     return s;
 }
 
@@ -290,14 +322,10 @@ static qg_status report_candidates(const inference *f, qg_report *r)
 static qg_status report_equals(const inference *f, qg_report *r)
 {
     const char *names = "";
-    double best = 0;
     size_t n = 0;
-    for (size_t i = 0; i < f->candidate.n; i++)
-        if (f->candidate.at[i].whole && f->candidate.at[i].score > best)
-            best = f->candidate.at[i].score;
     for (size_t i = 0; i < f->candidate.n && names; i++) {
         const candidate *c = &f->candidate.at[i];
-        if (!c->whole || c->refusal || c->score < best - SAME_SCORE)
+        if (!is_nearest(f, c))
             continue;
         names = qg_arena_printf(r->arena, "%s%s%s", names, *names ? ", " : "", c->name);
         n++;
@@ -399,7 +427,7 @@ static qg_status fill(inference *f, const char *yaml, qg_report *r)
     QG_TRY(report_changes(f, r));
     QG_TRY(report_values(f, r));
     QG_TRY(report_unpaired(f, r));
-    QG_TRY(qg_report_undecided(b, r));
+    QG_TRY(qg_report_undecided(b, &f->rivals, r));
     return yaml ? write(f, yaml, r) : QG_OK;
 }
 
@@ -421,6 +449,7 @@ static qg_status run(inference *f, const char *dump, const char *yaml, qg_report
     QG_TRY(qg_trace_open(ctx, dump, &f->trace));
     QG_TRY(qg_see_values(f->m, &f->feed.feed, f->trace, f->arena, &f->seen));
     QG_TRY(find_base(f));
+    QG_TRY(find_rivals(f));
     QG_TRY(find_changes(f));
     QG_TRY(qg_report_new(ctx, "infer-backend", &r));
     return qg_report_end(fill(f, yaml, r), r, out);

@@ -23,6 +23,8 @@ enum { MANY_LEVELS = 1 << 16 };
  * up to 2^16 (2^20: a float format has steps of many sizes) codes: a random number lies
  * within OFF of a code with probability 2 OFF. */
 enum { FEW_LEVELS = 4, SOME_LEVELS = 8, FLOAT_LEVELS = 16 };
+/* Nodes that may lie between a product and a value. */
+enum { FAR = 8 };
 /* Steps by which an element may miss its code. */
 #define OFF 0.02
 /* Of the largest element: rounding errors of float32 in a difference of two. */
@@ -175,6 +177,18 @@ static bool fits_given(const numbers *x, double step)
     return x->n > 0;
 }
 
+/* qg_seen.near, from the different elements. */
+static uint32_t near_zero(const numbers *x, double step)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        double k = nearbyint(x->at[i] / step);
+        if (fabs(k) >= 1 && fabs(k) <= 15)
+            bits |= 1u << ((int)fabs(k) - 1 + (k < 0 ? 16 : 0));
+    }
+    return bits;
+}
+
 /* Kind, step and limits from the different elements. */
 static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
                   qg_seen *v)
@@ -194,9 +208,26 @@ static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
         v->kind = QG_SEEN_CODES;
     v->zero_known = array->grid && v->kind == QG_SEEN_CODES;
     v->zero = array->zero;
+    v->near = v->step > 0 ? near_zero(x, v->step) : 0;
     double unit = v->step > 0 ? v->step : 1;
     v->low = nearbyint(x->at[0] / unit);
     v->high = nearbyint(x->at[x->n - 1] / unit);
+}
+
+/* The value is a product, or elementwise of one that no array shows on a grid: its
+ * elements can be any number. */
+static bool is_of_product(const qg_seen_values *o, const qg_value *v, int depth)
+{
+    const qg_node *n = v->def;
+    if (!n || qg_node_has(n, QG_OP_COMPUTE))
+        return n != NULL;
+    for (uint32_t k = 0; k < n->n_in && depth < FAR; k++) {
+        const qg_value *in = n->in[k];
+        if (in && in->def && o->at[in->id].kind != QG_SEEN_CODES &&
+            is_of_product(o, in, depth + 1))
+            return true;
+    }
+    return false;
 }
 
 static qg_status look_at(qg_ctx *ctx, qg_seen_values *o, size_t samples, qg_seen *v)
@@ -367,6 +398,9 @@ qg_status qg_see_values(qg_model *m, const qg_feed *feed, const qg_trace *t,
         out->at[i].value = g->value.at[i];
         QG_TRY(look_at(m->ctx, out, feed->n, &out->at[i]));
     }
+    for (size_t i = 0; i < g->value.n; i++)
+        if (!is_of_product(out, g->value.at[i], 0))
+            out->at[i].near = 0;
     if (!out->seen)
         return qg_fail(m->ctx, QG_EDATA,
                        "read %.200s: no array is a value of the network, expected "

@@ -45,6 +45,9 @@ typedef struct qg_seen {
     int sign;         /* of the trace's type: 1 unsigned, -1 signed, 0 floats */
     double low, high; /* least and greatest element: in steps, or codes for step 0 */
     size_t levels;    /* different elements; 0 when they were not counted to the end */
+    uint32_t near;    /* bit k - 1: an element is k steps, bit k + 15: -k steps; k = 1
+                       * .. 15.  0 without a step, and of values that are not computed
+                       * by a product: a sum or a copy of coarse elements is coarse */
 } qg_seen;
 
 /* Arrays are in the arena of qg_see_values; graph and trace must outlive the struct.

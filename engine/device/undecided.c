@@ -12,7 +12,8 @@ typedef struct evidence {
     const qg_attempt *t;
     const qg_model *m;      /* the attempt's */
     const qg_seen **anchor; /* [TQCs] of a root: a visible value with its grid */
-    uint8_t *given;         /* [TQCs] of a root: the scale is by a rule of the draft */
+    const qg_rivals *rivals;
+    uint8_t *given; /* [TQCs] of a root: the scale is by a rule of the draft */
 } evidence;
 
 /* The least share of equal elements among the next visible results of a node; -1: none
@@ -39,6 +40,14 @@ static bool is_confirmed(const evidence *e, const qg_node *n)
     return confirmation(e, n, 0) >= CONFIRMED;
 }
 
+/* Whether an anchor shows the scale of its group; in a float format it can be one of
+ * several. */
+static bool decides(const qg_tqc *root, const qg_seen *anchor)
+{
+    return !(root->scheme.policy & QG_FLOATING) ||
+           qg_grid_decides_float(&root->scheme, anchor);
+}
+
 /* --- why --- */
 
 /* What a constant, or a scale derived from one, lacks; NULL: nothing. */
@@ -52,8 +61,8 @@ static const char *about_constant(const evidence *e, const qg_tqc *t, const char
             return "its scale is derived from one that is not visible";
     }
     const qg_tqc *root = qg_tqc_root(t);
-    if (!qg_tqc_is_constant(root) &&
-        (!e->anchor[root->id] || root->scheme.policy & QG_FLOATING))
+    const qg_seen *anchor = e->anchor[root->id];
+    if (!qg_tqc_is_constant(root) && (!anchor || !decides(root, anchor)))
         return "it has the scale of a value that is not visible";
     return is_confirmed(e, t->node) ? NULL
                                     : "no result confirms how the constant is rounded";
@@ -108,7 +117,7 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
     *what = "grid";
     if (!anchor)
         return "no value of its group is visible on a grid";
-    if (root->scheme.policy & QG_FLOATING)
+    if (!decides(root, anchor))
         return "elements of a float format show its scale up to a power of two";
     *what = "zero point";
     return !anchor->zero_known && e->given[root->id] &&
@@ -137,9 +146,9 @@ static void anchor(evidence *e, const qg_tqc *t, const qg_seen *s)
 {
     const qg_tqc *root = qg_tqc_root(t);
     const qg_seen **at = &e->anchor[root->id];
-    if (!qg_attempt_has_grid(root, s))
+    if (!qg_grid_matches(root, s))
         return;
-    if (!*at || s->zero_known)
+    if (!*at || s->zero_known || !decides(root, *at))
         *at = s;
     e->given[root->id] |= strcmp(root->observer.name, "fixed") == 0;
 }
@@ -176,34 +185,64 @@ static qg_status list(qg_report *r, qg_table *t, size_t *n, const char *const ce
              : QG_OK;
 }
 
-static qg_status list_all(const evidence *e, qg_report *r, qg_table *t, size_t *n)
+/* What backends decide otherwise that are not told apart, unless it is listed. */
+static const char *about_rival(const evidence *e, qg_endpoint at, const char **what,
+                               qg_arena *a)
+{
+    const char *backend = qg_rivals_at(e->rivals, at);
+    *what = "backend";
+    return backend ? qg_arena_printf(
+                         a, "%s, which is not told apart, decides otherwise", backend)
+                   : NULL;
+}
+
+static qg_status list_records(const evidence *e, qg_report *r, qg_table *t, size_t *n)
 {
     const qg_quant *q = e->m->quant;
-    const qg_graph *g = e->m->graph;
     char at[QG_ENDPOINT_TEXT];
-    *n = 0;
     for (size_t i = 0; i < q->tqc.n; i++) {
         const char *what, *why = reason(e, q->tqc.at[i], &what);
+        if (!why)
+            why = about_rival(e, qg_tqc_endpoint(q->tqc.at[i]), &what, r->arena);
         if (why)
             QG_TRY(list(r, t, n,
                         (const char *[]){ qg_tqc_text(q->tqc.at[i], at), what, why }));
     }
+    return QG_OK;
+}
+
+/* Endpoints of which the attempt has no record. */
+static qg_status list_others(const evidence *e, qg_report *r, qg_table *t, size_t *n)
+{
+    const qg_graph *g = e->m->graph;
+    char at[QG_ENDPOINT_TEXT];
     for (size_t i = 0; i < g->node.n; i++) {
-        const char *why = about_float(e, g->node.at[i]);
-        for (uint32_t k = 0; why && k < qg_node_endpoints(g->node.at[i]); k++) {
-            qg_endpoint end = qg_node_endpoint(g->node.at[i], k);
-            if (qg_endpoint_value(end))
-                QG_TRY(list(
-                    r, t, n,
-                    (const char *[]){ qg_endpoint_text(end, at), "rounding", why }));
+        const qg_node *node = g->node.at[i];
+        const char *lost = about_float(e, node);
+        for (uint32_t k = 0; k < qg_node_endpoints(node); k++) {
+            const char *what = "rounding", *why = lost;
+            qg_endpoint end = qg_node_endpoint(node, k);
+            if (!why && qg_endpoint_value(end) && !qg_endpoint_tqc(end))
+                why = about_rival(e, end, &what, r->arena);
+            if (why && qg_endpoint_value(end))
+                QG_TRY(list(r, t, n,
+                            (const char *[]){ qg_endpoint_text(end, at), what, why }));
         }
     }
     return QG_OK;
 }
 
-qg_status qg_report_undecided(const qg_attempt *t, qg_report *r)
+static qg_status list_all(const evidence *e, qg_report *r, qg_table *t, size_t *n)
 {
-    evidence e = { .t = t, .m = qg_attempt_model(t) };
+    *n = 0;
+    QG_TRY(list_records(e, r, t, n));
+    return list_others(e, r, t, n);
+}
+
+qg_status qg_report_undecided(const qg_attempt *t, const qg_rivals *rivals,
+                              qg_report *r)
+{
+    evidence e = { .t = t, .m = qg_attempt_model(t), .rivals = rivals };
     size_t n;
     qg_table *table;
     QG_TRY(find_anchors(&e));

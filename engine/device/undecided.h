@@ -3,7 +3,7 @@
 #ifndef QG_ENGINE_DEVICE_UNDECIDED_H
 #define QG_ENGINE_DEVICE_UNDECIDED_H
 
-#include "engine/device/attempt.h"
+#include "engine/device/rivals.h"
 
 /* Appends the table `undecided` (endpoint, what, why) to r:
  *
@@ -14,9 +14,11 @@
  *                 the simulation: it can be fused, or stored and not shown
  *     weights     a constant: it shows only in results, which are not those of the
  *                 simulation, or not in the trace
+ *     backend     one that explains the trace as well decides otherwise
  *     rounding    too few different elements, integers of an unknown scale, or a value
  *                 on which trace and backend disagree
  * and facts endpoints and undecided, their numbers. */
-QG_NODISCARD qg_status qg_report_undecided(const qg_attempt *t, qg_report *r);
+QG_NODISCARD qg_status qg_report_undecided(const qg_attempt *t, const qg_rivals *rivals,
+                                           qg_report *r);
 
 #endif

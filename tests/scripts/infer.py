@@ -1,14 +1,17 @@
 """Backends from dumps: a network simulated under a shipped backend, of which only the tensors
 are shown that the backend stores, and what qg infer-backend makes of the dump.
 
-    infer.py [--form codes|floats] [--same] [--without] [--backends A,B] [NETWORK...]
+    infer.py [--form codes|floats] [--same] [--without] [--backends A,B] [--cells FILE]
+             [--write] [NETWORK...]
 
 With QG=path of `qg`, from the project's root: a table backend x network of the endpoints with
 the same rounding, grid and group, in %, and every endpoint that differs and is not listed as
 undecided.  The device is calibrated on other samples than those of the dump (--same: on the
 same).  --form codes: integers with their grids, as LiteRT shows them; floats: dequantized,
 without any grid.  --without: the device's own backend is no candidate, the next nearest one is
-the base.  Without arguments: all backends, the six networks, the three unseen ones."""
+the base.  --cells: results are kept in the file, and those that are there are not computed
+again.  --write: the table goes into docs/device.md.  Without arguments: all backends, the six
+networks, the unseen ones."""
 import argparse
 import json
 import os
@@ -24,7 +27,9 @@ import plants  # noqa: E402
 
 DIGITS = "digits"
 SIX = (DIGITS, "mobilenet_v3", "ds_cnn", "unet", "yolo_v8", "wavenet")
-UNSEEN = ("resnet18", "ssd_mobilenet", "segformer")  # chosen before the first run
+UNSEEN = ("resnet18", "ssd_mobilenet", "segformer",  # chosen before the first run
+          "crnn", "distilbert", "dcgan")  # of other kinds, chosen before the second one
+PAGE, MARK = pathlib.Path("docs/device.md"), "## The table of backends"
 SAMPLES = 4
 ROUNDS = {"ACTIVATED", "PASSIVE", "BAKED", "PASSIVE_BAKED"}
 
@@ -158,9 +163,11 @@ def same(a, b):
         np.allclose(a[1], b[1], rtol=3e-6, atol=0)
 
 
-def judge(name, backend, folder, options):
-    """(equal endpoints, all, those that differ and are not listed, the report)."""
-    model, calib, data = network(name, folder)
+def judge(name, backend, folder, options, subject=None):
+    """(equal endpoints, all, those that differ and are not listed, the report, all that
+    differ).  subject: of network(), where it is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model, calib, data = subject or network(name, folder)
     device, mine, dump = folder / "device", folder / "mine", folder / "dump"
     plants.qg("quantize", model, "-b", backend, "-d", data if options.same else calib, "-o",
               device)
@@ -177,6 +184,56 @@ def judge(name, backend, folder, options):
         {e: (want[e], got.get(e)) for e in missed}
 
 
+class Table:
+    """{backend: {network: [equal, all, unlisted, listed as undecided]}}, kept in a file."""
+
+    def __init__(self, options, folder):
+        self.options, self.folder, self.subjects = options, folder, {}
+        self.file = options.cells and pathlib.Path(options.cells)
+        self.cells = json.loads(self.file.read_text()) if self.file and self.file.exists() else {}
+
+    def cell(self, backend, name):
+        kept = self.cells.setdefault(backend, {})
+        if name not in kept:
+            kept[name] = self.computed(backend, name)
+            if self.file:
+                self.file.write_text(json.dumps(self.cells, indent=1))
+        return kept[name]
+
+    def computed(self, backend, name):
+        if name not in self.subjects:
+            self.subjects[name] = network(name, self.folder / name)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                equal, of, unlisted, report, differ = judge(
+                    name, backend, pathlib.Path(folder), self.options, self.subjects[name])
+            except RuntimeError as fault:
+                print(f"  {backend} {name}: {fault}", file=sys.stderr)
+                return None
+        if self.options.verbose:
+            print(f"  {name}: base {report['nearest']}, {len(report['changes'])} changes, "
+                  f"{report['undecided_endpoints']} undecided, missed {differ}")
+        return equal, of, unlisted, report["undecided_endpoints"]
+
+    def row(self, backend, names):
+        """Texts, and the misses that are not listed."""
+        cells = {n: c for n in names if (c := self.cell(backend, n))}
+        equal, of = (sum(c[i] for c in cells.values()) for i in (0, 1))
+        unlisted = [f"{n}:{m}" for n, c in cells.items() for m in c[2]]
+        texts = [f"{100 * cells[n][0] / cells[n][1]:.1f}" if n in cells else "-" for n in names]
+        return [backend, *texts, f"{100 * equal / max(of, 1):.1f}", str(len(unlisted))], unlisted
+
+
+def write(names, rows):
+    """Into the page, behind the mark."""
+    head = ["backend", *names, "all", "unlisted"]
+    lines = [f"| {' | '.join(head)} |", f"|---|{'--:|' * (len(head) - 1)}",
+             *(f"| {' | '.join(row)} |" for row in rows)]
+    page = PAGE.read_text(encoding="utf-8")
+    at = page.index("\n| backend |", page.index(MARK))
+    PAGE.write_text(page[:at + 1] + "\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--form", choices=("codes", "floats"), default="codes")
@@ -184,30 +241,21 @@ def main():
     parser.add_argument("--without", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--backends")
+    parser.add_argument("--cells")
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("networks", nargs="*")
     options = parser.parse_args()
-    names = options.networks or [*SIX, *UNSEEN]
+    names, rows = options.networks or [*SIX, *UNSEEN], []
     print(f"{'backend':20}", *(f"{n[:12]:>12}" for n in names), f"{'all':>8} unlisted", flush=True)
-    for backend in options.backends.split(",") if options.backends else backends():
-        cells, equal, of, unlisted = [], 0, 0, []
-        for name in names:
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    e, n, misses, report, differ = judge(
-                        name, backend, pathlib.Path(folder) / "x", options)
-                except RuntimeError as fault:
-                    cells.append("-")
-                    print(f"  {backend} {name}: {fault}", file=sys.stderr)
-                    continue
-            cells.append(f"{100 * e / n:.1f}")
-            equal, of = equal + e, of + n
-            unlisted += [f"{name}:{m}" for m in misses]
-            if options.verbose:
-                print(f"  {name}: base {report['nearest']}, {len(report['changes'])} changes, "
-                      f"{report['undecided_endpoints']} undecided, missed {differ}")
-        print(f"{backend:20}", *(f"{c:>12}" for c in cells),
-              f"{100 * equal / max(of, 1):8.2f} {len(unlisted)} {' '.join(unlisted[:6])}",
-              flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        table = Table(options, pathlib.Path(folder))
+        for backend in options.backends.split(",") if options.backends else backends():
+            row, unlisted = table.row(backend, names)
+            rows.append(row)
+            print(f"{row[0]:20}", *(f"{c:>12}" for c in row[1:-2]),
+                  f"{row[-2]:>8} {row[-1]} {' '.join(unlisted[:6])}", flush=True)
+    if options.write:
+        write(names, rows)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,8 @@ class Infer(unittest.TestCase):
             self.assertEqual(unlisted, [], backend)
 
     def test_codes_on_other_samples(self):
-        self.table(("trt-int8", "tflite-int8", "openvino-int8", "snpe-int8", "asc-int8"), 0.95)
+        self.table(("trt-int8", "tflite-int8", "openvino-int8", "snpe-int8", "asc-int8",
+                    "tengine-int8"), 0.95)
 
     def test_floats_on_the_same_samples(self):
         self.table(("trt-int8", "tflite-int8", "ort-int8"), 0.95, form="floats", same=True)

@@ -1,0 +1,153 @@
+#include "engine/device/grid.h"
+
+#include <math.h>
+
+#include "engine/core/num.h"
+#include "engine/quant/fake_kernel.h"
+
+/* Scales nearer than this are one scale that was found in float32 elements. */
+#define SAME_SCALE 2e-6
+/* ... that the trace gives. */
+#define SAME_GIVEN 2e-7
+/* Different small elements from which a float format with half the scale is ruled out:
+ * of 15 positions, 5 at random are all even with a probability below 1 %. */
+enum { FINE = 5 };
+
+bool qg_grid_same_step(double x, double y) { return fabs(x - y) <= SAME_SCALE * x; }
+
+static bool is_whole(double x) { return fabs(x - nearbyint(x)) < SAME_SCALE; }
+
+bool qg_grid_is_common_step(double step) { return is_whole(log2(step)); }
+
+/* --- float formats --- */
+
+/* The scales of a float format of which all observed elements are numbers. */
+typedef struct bounds {
+    double least, most;
+} bounds;
+
+/* Bit k - 1 of near is a multiple k of the step, bit k + 15 its negative. */
+static int fine_levels(const qg_floating *f, const qg_seen *o)
+{
+    uint32_t below = f->mantissa >= 4 ? 0x7fff : (1u << ((1u << f->mantissa) - 1)) - 1;
+    uint32_t left = o->near & (below | below << 16);
+    int n = 0;
+    for (; left; left &= left - 1)
+        n++;
+    return n;
+}
+
+/* The greatest scale by the step; the least one by the greatest element, or the same
+ * where smaller scales are ruled out. */
+static bounds scales_of(const qg_scheme *s, const qg_seen *o)
+{
+    qg_floating f;
+    qg_floating_init(&f, s, 1);
+    double most = ldexp(o->step, f.mantissa - f.least), least = most;
+    double peak = fmax(o->high / (double)f.high, o->low / (double)f.low) * o->step;
+    bool ruled_out = fine_levels(&f, o) >= FINE;
+    while (!ruled_out && peak > 0 && least / 2 >= peak * (1 - SAME_SCALE))
+        least /= 2;
+    return (bounds){ least, most };
+}
+
+bool qg_grid_decides_float(const qg_scheme *s, const qg_seen *o)
+{
+    bounds b = scales_of(s, o);
+    return b.least >= b.most;
+}
+
+static bool matches_float(const qg_scheme *s, double scale, const qg_seen *o)
+{
+    bounds b = scales_of(s, o);
+    return is_whole(log2(b.most / scale)) && scale <= b.most * (1 + SAME_SCALE) &&
+           scale >= b.least * (1 - SAME_SCALE);
+}
+
+/* Of the scales within the bounds the one that is nearest to the record's. */
+static double nearest_float(const qg_scheme *s, double scale, const qg_seen *o)
+{
+    bounds b = scales_of(s, o);
+    double x = b.most * exp2(nearbyint(log2(scale / b.most)));
+    return fmin(fmax(x, b.least), b.most);
+}
+
+/* --- grids --- */
+
+/* The trace has codes of the other sign: its own type is evidence, too. */
+static bool other_sign(const qg_scheme *s, const qg_seen *o)
+{
+    return o->zero_known &&
+           ((o->sign > 0 && s->qmin < 0) || (o->sign < 0 && s->qmin >= 0));
+}
+
+/* The observed zero point as a code of the scheme's type. */
+static int64_t zero_by(const qg_scheme *s, const qg_seen *o)
+{
+    int64_t half = (int64_t)1 << (s->bits - 1);
+    if (o->sign > 0 && s->qmin < 0)
+        return o->zero - half;
+    return o->sign < 0 && s->qmin >= 0 ? o->zero + half : o->zero;
+}
+
+bool qg_grid_matches(const qg_tqc *t, const qg_seen *o)
+{
+    const qg_scheme *s = &qg_tqc_root(t)->scheme;
+    qg_qparam p = qg_tqc_param(t);
+    if (p.n != 1)
+        return false;
+    double ratio = o->step / (double)p.scale[0];
+    if (s->policy & QG_FLOATING)
+        return !o->zero_known && matches_float(s, (double)p.scale[0], o);
+    if (other_sign(s, o))
+        return false;
+    double same = o->zero_known ? SAME_GIVEN : SAME_SCALE;
+    bool coarser = !o->zero_known && o->levels < 64 && ratio > 1.5;
+    if (fabs(ratio - (coarser ? nearbyint(ratio) : 1)) > same * ratio)
+        return false;
+    int64_t zero = p.offset ? p.offset[0] : 0;
+    if (o->zero_known)
+        return zero_by(s, o) == zero;
+    return o->low * nearbyint(ratio) + (double)zero >= (double)s->qmin &&
+           o->high * nearbyint(ratio) + (double)zero <= (double)s->qmax;
+}
+
+/* Zero point of a scheme without a known one: the real range stays where the backend
+ * has it, as far as the observed elements fit. */
+static int64_t guess_zero(const qg_scheme *s, qg_qparam p, const qg_seen *o)
+{
+    double low = (double)p.scale[0] * (double)(s->qmin - (p.offset ? p.offset[0] : 0));
+    double zero = nearbyint((double)s->qmin - low / o->step);
+    zero = fmin(fmax(zero, (double)s->qmin - o->low), (double)s->qmax - o->high);
+    return (int64_t)fmin(fmax(zero, (double)s->qmin), (double)s->qmax);
+}
+
+const char *qg_grid_setting(qg_arena *a, const qg_tqc *root, const qg_seen *o)
+{
+    const qg_scheme *s = &root->scheme;
+    qg_qparam p = qg_tqc_param(root);
+    char step[QG_NUM_TEXT];
+    const char *more = "";
+    int64_t low = s->qmin, zero = o->zero_known ? zero_by(s, o) : guess_zero(s, p, o);
+    double scale = o->step;
+    if (s->policy & QG_FLOATING)
+        scale = nearest_float(s, (double)p.scale[0], o);
+    else if (other_sign(s, o) ||
+             (s->policy & QG_SYMMETRIC && o->zero_known && zero != 0)) {
+        int64_t half = (int64_t)1 << (s->bits - 1); /* all codes, as in the trace */
+        low = o->sign > 0 || (o->sign == 0 && s->qmin >= 0) ? 0 : -half;
+        zero = o->zero;
+        more = qg_arena_printf(
+            a, ", range: [%lld, %lld], policy: [per-tensor, linear, %s]",
+            (long long)low, (long long)(low + 2 * half - 1),
+            zero ? "asymmetric" : "symmetric");
+    } else if (s->policy & QG_SYMMETRIC && !o->zero_known && o->low >= 0 &&
+               o->high > (double)s->qmax && o->high <= (double)(s->qmax - s->qmin)) {
+        more = qg_arena_printf(a, ", range: [0, %lld]", (long long)(s->qmax - s->qmin));
+        low = zero = 0;
+    }
+    qg_num_f32(step, (float)scale);
+    return more ? qg_arena_printf(a, "{observer: fixed, step: %s, zero: %lld%s}", step,
+                                  (long long)(zero - low + 1), more)
+                : NULL;
+}

@@ -1,0 +1,83 @@
+/* qg_grid_*: what observed multiples of a step tell about the scale of a float
+ * format. */
+#include "tests/support/test.h"
+
+#include "engine/device/grid.h"
+
+static const qg_scheme E4M3 = { .policy = QG_PER_TENSOR | QG_FLOATING | QG_SYMMETRIC |
+                                          QG_POWER_OF_2,
+                                .bits = 8,
+                                .exponent_bits = 4,
+                                .axis = -1,
+                                .qmin = -448,
+                                .qmax = 448 };
+
+/* Multiples of 2^-11, the subnormal step of scale 1/4, up to `high` of them; bits of
+ * near: multiples 1, 2, ... */
+static qg_seen observed(double high, uint32_t near)
+{
+    return (qg_seen){
+        .kind = QG_SEEN_CODES, .step = 0x1p-11, .high = high, .near = near, .levels = 64
+    };
+}
+
+static void many_small_elements_decide(void **state)
+{
+    (void)state;
+    qg_seen o = observed(1000, 0x7f);
+    assert_true(qg_grid_decides_float(&E4M3, &o));
+    o = observed(1000, 0x00050003); /* 1, 2, -1, -3: as likely by chance as 1 in 38 */
+    assert_false(qg_grid_decides_float(&E4M3, &o));
+    o = observed(1000, 0x7f00); /* 9 .. 15: half the scale has these, too */
+    assert_false(qg_grid_decides_float(&E4M3, &o));
+}
+
+/* 448 * 2^9 steps are the largest number of scale 1/4; half the scale lacks it. */
+static void a_large_element_decides(void **state)
+{
+    (void)state;
+    qg_seen o = observed(448.0 * 512, 0);
+    assert_true(qg_grid_decides_float(&E4M3, &o));
+    o = observed(448.0 * 256, 0);
+    assert_false(qg_grid_decides_float(&E4M3, &o));
+    o = observed(0, 0);
+    o.low = -448.0 * 512;
+    assert_true(qg_grid_decides_float(&E4M3, &o));
+}
+
+static void a_record_matches_within_the_bounds(void **state)
+{
+    (void)state;
+    static const float scale[] = { 0.5f, 0.25f, 0.125f, 0.0625f, 0.2f };
+    static const bool matches[] = { false, true, true, false, false };
+    qg_seen o = observed(448.0 * 256, 0);
+    for (size_t i = 0; i < sizeof matches; i++) {
+        float s = scale[i];
+        int32_t zero = 0;
+        qg_tqc t = { .scheme = E4M3, .scale = &s, .offset = &zero, .nparam = 1 };
+        t.up = &t;
+        print_message("scale %g\n", (double)s);
+        assert_int_equal(qg_grid_matches(&t, &o), matches[i]);
+    }
+}
+
+static void powers_of_two_are_common(void **state)
+{
+    (void)state;
+    assert_true(qg_grid_is_common_step(0.125));
+    assert_true(qg_grid_is_common_step(4));
+    assert_false(qg_grid_is_common_step(0.12));
+    assert_true(qg_grid_same_step(0.1, 0.1 + 1e-8));
+    assert_false(qg_grid_same_step(0.1, 0.1001));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_small_elements_decide),
+        cmocka_unit_test(a_large_element_decides),
+        cmocka_unit_test(a_record_matches_within_the_bounds),
+        cmocka_unit_test(powers_of_two_are_common),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
