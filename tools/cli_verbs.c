@@ -410,7 +410,7 @@ const cli_verb cli_verbs[] = {
       .example = "qg evaluate snapshot -d images.npy --labels classes.npy",
       .ask = evaluate },
     { .name = "analyse",
-      .summary = "measure the quantization error of outputs or layers",
+      .summary = "measure the error of outputs, layers or causes",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP), TAKES(MODE),
                TAKES(PROFILE) },
@@ -421,6 +421,8 @@ const cli_verb cli_verbs[] = {
                "contribution of preceding nodes.  The error of the outputs with\n"
                "only the quantizers of one node enabled (PPQ:\n"
                "layerwise_error_analyse) is `qg sensitivity --by node`.\n"
+               "--by cause  what the error of the worst output loses without weights,\n"
+               "            activations, bias; without rounding, clipping, sharing\n"
                "--mode integer compares the integers of a profile with float and\n"
                "with the simulation, in steps by layer.\n"
                "\n" DATA_FORMS,

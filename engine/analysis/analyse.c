@@ -3,6 +3,7 @@
  *     graph  error of every output, all endpoints rounding
  *     layer  error at the output of every compute node, all endpoints rounding: it
  *            accumulates over layers (PPQ: graphwise_error_analyse)
+ *     cause  the shares of causes in the error of an output: causes.h
  *
  * The error of the outputs while only one node is quantized (PPQ:
  * layerwise_error_analyse) is in sensitivity.c.
@@ -12,6 +13,7 @@
 #include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 #include "engine/ir/infer.h"
+#include "engine/analysis/causes.h"
 #include "engine/analysis/integers.h"
 
 #include <math.h>
@@ -407,8 +409,8 @@ static qg_status study_by(study *s, const char *by)
         return by_graph(s);
     if (strcmp(by, "layer") == 0)
         return by_layer(s);
-    return qg_fail(s->m->ctx, QG_ECONFIG, "analyse by '%s': expected graph or layer",
-                   by);
+    return qg_fail(s->m->ctx, QG_ECONFIG,
+                   "analyse by '%s': expected graph, layer or cause", by);
 }
 
 qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
@@ -431,6 +433,8 @@ qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
         return qg_fail(m->ctx, QG_ECONFIG,
                        "analyse: profile '%s': mode is simulate, expected integer",
                        o.profile);
+    if (strcmp(by, "cause") == 0)
+        return qg_analyse_causes(m, &o, s.metric, report);
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? qg_feed_open(m, &o.work, &s.feed) : qg_nomem(m->ctx);
     qg_strange strange;

@@ -71,3 +71,63 @@ uint32_t qg_part_of(const qg_parts *p, uint32_t t)
         t = p->was[t].up;
     return t;
 }
+
+/* --- groups without their sharing rules --- */
+
+static bool can_stand_alone(const qg_parts *p, const qg_tqc *lead)
+{
+    return p->was[lead->id].scale > 0 && qg_tqc_param(lead).n == 1;
+}
+
+size_t qg_parts_count(const qg_parts *p, const qg_tqc *root)
+{
+    size_t n = 0;
+    if (root->up != root || root->next == root)
+        return 0;
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root)) {
+        const qg_tqc *lead = p->q->tqc.at[qg_part_of(p, t->id)];
+        if (qg_tqc_root(lead) != root || p->was[lead->id].up != lead->id)
+            return 0;
+        if (lead == t && !can_stand_alone(p, t))
+            return 0;
+        n += lead == t;
+    }
+    return n;
+}
+
+/* The endpoint that leads a part, with the scale it had. */
+static qg_status stand_in_lead(qg_ctx *ctx, const qg_parts *p, qg_arena *a,
+                               qg_tqc *copy)
+{
+    copy->state = qg_tqc_is_constant(copy) ? QG_TQC_BAKED : QG_TQC_ACTIVATED;
+    copy->up = copy;
+    copy->nparam = 1;
+    copy->scale = QG_NEWN(a, 1, float);
+    copy->offset = QG_NEWN(a, 1, int32_t);
+    if (!copy->scale || !copy->offset)
+        return qg_nomem(ctx);
+    copy->scale[0] = p->was[copy->id].scale;
+    copy->offset[0] = p->was[copy->id].offset;
+    return QG_OK;
+}
+
+qg_status qg_parts_separate(qg_ctx *ctx, const qg_parts *p, qg_arena *a,
+                            const qg_tqc *root, qg_tqc **copy)
+{
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root)) {
+        copy[t->id] = QG_NEW(a, qg_tqc);
+        if (!copy[t->id])
+            return qg_nomem(ctx);
+        *copy[t->id] = *t;
+    }
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root)) {
+        uint32_t lead = qg_part_of(p, t->id);
+        if (lead == t->id)
+            QG_TRY(stand_in_lead(ctx, p, a, copy[t->id]));
+        else
+            copy[t->id]->up = copy[lead];
+        if (lead != t->id && p->was[t->id].state == QG_TQC_OVERLAPPED)
+            copy[t->id]->state = QG_TQC_OVERLAPPED;
+    }
+    return QG_OK;
+}

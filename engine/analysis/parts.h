@@ -33,6 +33,16 @@ QG_NODISCARD qg_status qg_parts_read(qg_ctx *ctx, const qg_quant *q, qg_arena *a
 /* The TQC id of the dominator of t's part. */
 uint32_t qg_part_of(const qg_parts *p, uint32_t t);
 
+/* Parts of the group of root t, which is one of its own; 0 when t is no root, is alone,
+ * a part has no scale of its own to return to, or its journal leads out of the
+ * group. */
+size_t qg_parts_count(const qg_parts *p, const qg_tqc *t);
+
+/* Substitutes (exec/plan.h) for the group's TQCs, as they were before sharing; copy:
+ * [TQCs], others stay as they are.  qg_parts_count(p, root) > 0.  QG_ENOMEM only. */
+QG_NODISCARD qg_status qg_parts_separate(qg_ctx *ctx, const qg_parts *p, qg_arena *a,
+                                         const qg_tqc *root, qg_tqc **copy);
+
 /* "concat-inputs" of "align/concat-inputs"; NULL: `by` is not a sharing rule. */
 const char *qg_sharing_rule(const qg_backend *b, const char *by);
 

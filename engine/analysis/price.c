@@ -37,64 +37,7 @@ typedef struct pricing {
     double all; /* error of the network as it is */
 } pricing;
 
-/* --- stand-ins --- */
-
-static bool can_stand_alone(const pricing *p, const qg_tqc *lead)
-{
-    return p->parts.was[lead->id].scale > 0 && qg_tqc_param(lead).n == 1;
-}
-
-/* The endpoint that leads a part, with the scale it had. */
-static qg_status stand_in_lead(const pricing *p, const qg_tqc *t, qg_tqc *s)
-{
-    s->state = qg_tqc_is_constant(t) ? QG_TQC_BAKED : QG_TQC_ACTIVATED;
-    s->up = s;
-    s->nparam = 1;
-    s->scale = QG_NEWN(p->arena, 1, float);
-    s->offset = QG_NEWN(p->arena, 1, int32_t);
-    if (!s->scale || !s->offset)
-        return qg_nomem(p->m->ctx);
-    s->scale[0] = p->parts.was[t->id].scale;
-    s->offset[0] = p->parts.was[t->id].offset;
-    return QG_OK;
-}
-
-/* Copies of the group's TQCs as they were before sharing. */
-static qg_status stand_in_all(const pricing *p, const qg_tqc *root, qg_tqc **copy)
-{
-    for (const qg_tqc *t = root; t; t = qg_group_next(t, root)) {
-        copy[t->id] = QG_NEW(p->arena, qg_tqc);
-        if (!copy[t->id])
-            return qg_nomem(p->m->ctx);
-        *copy[t->id] = *t;
-    }
-    for (const qg_tqc *t = root; t; t = qg_group_next(t, root)) {
-        uint32_t lead = qg_part_of(&p->parts, t->id);
-        if (lead == t->id)
-            QG_TRY(stand_in_lead(p, t, copy[t->id]));
-        else
-            copy[t->id]->up = copy[lead];
-        if (lead != t->id && p->parts.was[t->id].state == QG_TQC_OVERLAPPED)
-            copy[t->id]->state = QG_TQC_OVERLAPPED;
-    }
-    return QG_OK;
-}
-
-/* Parts of a group; 0 when a part has no scale of its own to return to, or its
- * journal leads out of the group. */
-static size_t count_parts(const pricing *p, const qg_tqc *root)
-{
-    size_t n = 0;
-    for (const qg_tqc *t = root; t; t = qg_group_next(t, root)) {
-        const qg_tqc *lead = p->m->quant->tqc.at[qg_part_of(&p->parts, t->id)];
-        if (qg_tqc_root(lead) != root || p->parts.was[lead->id].up != lead->id)
-            return 0;
-        if (lead == t && !can_stand_alone(p, t))
-            return 0;
-        n += lead == t;
-    }
-    return n;
-}
+/* --- groups --- */
 
 static size_t count_values(const qg_tqc *root)
 {
@@ -129,7 +72,7 @@ static qg_status add_lot(pricing *p, const qg_tqc *root, size_t parts)
     uint8_t *only = QG_NEWN(p->arena, q->tqc.n, uint8_t);
     if (!copy || !only)
         return qg_nomem(p->m->ctx);
-    QG_TRY(stand_in_all(p, root, copy));
+    QG_TRY(qg_parts_separate(p->m->ctx, &p->parts, p->arena, root, copy));
     for (size_t i = 0; i < q->tqc.n; i++)
         only[i] = qg_tqc_root(q->tqc.at[i]) != root;
     const qg_tqc *const *instead = (const qg_tqc *const *)copy;
@@ -150,7 +93,7 @@ static qg_status list_lots(pricing *p)
     const qg_quant *q = p->m->quant;
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
-        size_t parts = t->up == t && t->next != t ? count_parts(p, t) : 0;
+        size_t parts = qg_parts_count(&p->parts, t);
         if (parts > 1)
             QG_TRY(add_lot(p, t, parts));
     }

@@ -529,7 +529,7 @@ QG_NODISCARD QG_API qg_status qg_model_evaluate(qg_model *m, const qg_run_option
 typedef struct qg_analyse_options {
     size_t size;
     qg_workload work;    /* data: required */
-    const char *by;      /* "graph", "layer"; NULL: graph */
+    const char *by;      /* "graph", "layer", "cause"; NULL: graph */
     const char *metric;  /* "nsr" (noise-to-signal power ratio), "mse", "cosine" */
     size_t top;          /* rows shown, worst first; 0: all */
     const char *mode;    /* simulate or integer of QG_RUN_MODE_MAP; NULL: simulate */
@@ -541,6 +541,10 @@ QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);
  * one:
  * graph   at every output
  * layer   at the output of every quantized compute node
+ * cause   the part of each cause in the error of the worst output, by switching it off:
+ *         facts output, error, left (with everything off); table causes: budget, cause,
+ *         removes, share.  Rows of several causes are what these remove together beyond
+ *         their own rows; the rows of a budget sum to error - left
  *
  * The metric is taken per sample and averaged over samples in order of index.
  * Facts: by, metric, samples; table errors: name, what, error.

@@ -54,7 +54,14 @@ static qg_status errors(page *p)
         {"errors", "layers"},
         { NULL,    NULL    },
     };
+    static const adopted causes[] = {
+        {"output",  "causes_output"},
+        { "left",   "causes_left"  },
+        { "causes", "causes"       },
+        { NULL,     NULL           },
+    };
     QG_TRY(analyse(p, p->m, "graph", outputs));
+    QG_TRY(analyse(p, p->m, "cause", causes));
     return analyse(p, p->m, "layer", layers);
 }
 

@@ -26,18 +26,24 @@ const svg = (name, attributes, ...children) =>
 
 // --- numbers ---
 
+const minus = (text) => text.replace(/^-/, "−");
 function number(x) {
   if (x === null || x === undefined) return "–";
   if (typeof x === "boolean") return x ? "yes" : "no";
-  if (Number.isInteger(x)) return x.toLocaleString("en-US");
+  if (Number.isInteger(x)) return minus(x.toLocaleString("en-US"));
   const size = Math.abs(x);
   if (size >= 1e6 || size < 1e-4) return x.toExponential(2);
-  return String(Number(x.toPrecision(4)));
+  return minus(String(Number(x.toPrecision(4))));
 }
 function percent(x) {
   if (x === null || x === undefined) return "–";
   if (x === 0) return "0 %";
-  return `${Number((100 * x).toPrecision(Math.abs(x) < 0.1 ? 2 : 3))} %`.replace("e-", "·10⁻");
+  const y = 100 * x;
+  if (Math.abs(y) < 1e-4) {
+    const [digits, power] = y.toExponential(1).split("e");
+    return `${minus(digits)}·10${[...power].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("")} %`;
+  }
+  return minus(`${Number(y.toPrecision(Math.abs(y) < 10 ? 2 : 3))} %`);
 }
 const decibels = (x) => (x > 0 ? `${(-10 * Math.log10(x)).toFixed(1)} dB SNR` : "no error");
 const isShare = report.metric === "nsr";
@@ -115,6 +121,7 @@ function table(columns, data, options = {}) {
 /* A bar from 0 to x on an axis from low to high, with the zero where it is inside. */
 function meter(x, low, high, other) {
   if (x === null || x === undefined) return null;
+  if (x === 0 && low >= 0) return el("div", { class: other ? "meter other" : "meter", "aria-hidden": "true" });
   const span = high - low || 1;
   const at = (v) => (100 * (v - low)) / span;
   const from = Math.min(at(0), at(x)), width = Math.abs(at(x) - at(0));
@@ -180,7 +187,7 @@ function budget(name, title, about) {
   const low = Math.min(0, ...data.map((r) => r.removes));
   const high = Math.max(...data.map((r) => r.removes));
   return el("div", null, el("h3", null, title), el("p", { class: "soft" }, about),
-    table([["Cause", (r) => r.cause], ["Removes", (r) => error(r.removes), "n"],
+    table([["Cause", (r) => r.cause.replaceAll(" x ", " × ")], ["Removes", (r) => error(r.removes), "n"],
       ["Share", (r) => percent(r.share), "n"],
       ["", (r) => meter(r.removes, low, high), "bars"]], data,
     { sum: (r) => r.cause === "sum", few: 20 }));
@@ -312,7 +319,7 @@ function comparison() {
 
 // Monotone in lightness, so that every kind of colour vision sees the order; dark
 // ground: reversed, so that the largest error stands out there as well.
-const LIGHT = ["#fff7d6", "#fde0a0", "#fbb76a", "#ee8150", "#cf4d5a", "#9a2a6b", "#5a1a63"];
+const LIGHT = ["#fff7d6", "#fde0a0", "#fbb76a", "#ee8150", "#c23b52", "#9a2a6b", "#5a1a63"];
 const DARK = ["#3a2350", "#5f2a68", "#8f3a6a", "#c0535f", "#e5815a", "#f6b56f", "#fff0c0"];
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const printing = matchMedia("print");
@@ -322,8 +329,9 @@ function ink(colour) {
     const v = parseInt(colour.slice(i, i + 2), 16) / 255;
     return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   });
-  return 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2] > 0.18 ? "#10131a" : "#ffffff";
+  return 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2] > 0.186 ? "#10131a" : "#ffffff";
 }
+const FLOOR = 1e-3; // of the largest error: below it all colours are the lightest
 const modes = {
   harm: ["Sensitivity: only this node quantized", (n) => (harm.get(n) || {}).error],
   layer: ["Accumulated error at its output", (n) => (layers.get(n) || {}).error],
@@ -357,7 +365,7 @@ function colourAll() {
   const value = modes[mode][1], stops = scaleOf();
   const numbers = boxes.map((b) => (b.operator === null ? undefined : value(b.name)));
   const known = numbers.filter((x) => x > 0);
-  const low = Math.log(Math.max(Math.min(...known), Math.max(...known) * 1e-6)), high = Math.log(Math.max(...known));
+  const low = Math.log(Math.max(Math.min(...known), Math.max(...known) * FLOOR)), high = Math.log(Math.max(...known));
   boxes.forEach((b, i) => {
     const x = numbers[i], box = boxElements[i];
     const has = x !== undefined && x !== null && b.operator !== null;
@@ -511,12 +519,13 @@ function graph() {
     el("button", { type: "button", "aria-label": name, title: name, onclick: act }, text);
   pointers();
   return section("graph", "Graph",
-    "Click a node for its records. A band joins nodes that run as one kernel; a dotted box computes in float.",
+    "Click a node for its records. A band joins nodes that run as one kernel; a dotted box computes in float; "
+    + "dashes mark nodes that share a scale with the chosen one. Drag to move, Ctrl and the wheel to zoom, "
+    + "arrow keys to walk.",
     el("div", { class: "bar" }, search(),
       el("label", null, "Colour", select), el("div", { class: "legend", id: "legend" })),
     el("div", { class: "graph" },
       el("div", { class: "canvas" }, canvas,
-        el("p", { class: "hint" }, "drag to move · Ctrl and wheel to zoom · arrow keys to walk"),
         el("div", { class: "zoom" }, button("+", "zoom in", () => zoomBy(1.25)),
           button("−", "zoom out", () => zoomBy(0.8)), button("all", "show all", () => fit(true)))), panel));
 }
@@ -569,8 +578,10 @@ function choose(node, away, endpoint) {
   if (i === undefined) return;
   if (away) document.getElementById("graph").scrollIntoView({ block: "start" });
   chooseBox(i, endpoint);
+  if (view.scale < 0.5) bring(i);
 }
-function chooseBox(i, endpoint) {
+/* still: the view stays where it is. */
+function chooseBox(i, endpoint, still) {
   chosen = i;
   const mine = new Set((endpointsOf.get(boxes[i].name) || []).map((e) => dominatorOf.get(e.endpoint)));
   mine.delete(undefined);
@@ -580,7 +591,7 @@ function chooseBox(i, endpoint) {
     b.classList.toggle("group", k !== i && boxes[k].operator !== null && members.has(boxes[k].name));
   });
   rows("edges").forEach((e, k) => edgeElements[k].classList.toggle("chosen", e.from === i || e.to === i));
-  if (!isVisible(i)) bring(i);
+  if (!still && !isVisible(i)) bring(i);
   fillPanel(boxes[i], endpoint);
 }
 
@@ -628,7 +639,7 @@ function record(e, open) {
     ["observer", e.scale ? e.observer : null], ["rule", e.rule], ["decided by", e.decided_by],
     ["calibrated", shared ? `${shared.calibrated}, joint ${list(shared.joint)}` : null],
     ["clipped", seen ? percent(seen.clipped) : null],
-    ["scale ±", seen && seen.error !== null ? `${percent(seen.error)}, within 1 % after ${number(seen.settled_after)} samples` : null]),
+    ["scale ±", seen && seen.error !== null ? `${percent(seen.error)}, within 1 % after ${number(seen.settled_after)} of ${number(report.samples)} samples` : null]),
     histogram(e.value, seen || observedOf(e)),
     group.length > 1 ? [el("h4", null, `Group of ${group.length}`),
       table([["Member", (g) => show(nodeOf(g.member), g.member)], ["State", (g) => g.state], ["By", (g) => g.joined_by || "–"]], group, { few: 6 })] : null,
@@ -638,7 +649,7 @@ function record(e, open) {
         ["By", (c) => el("span", { class: "mono" }, c.by)]], mine, { few: 8 })] : null]);
   };
   const details = el("details", { ontoggle: drawn },
-    el("summary", null, el("span", { class: "mono" }, slot), ` ${e.state === "none" ? "not quantized" : e.state.toLowerCase()} `), body);
+    el("summary", null, el("span", { class: "mono" }, slot), ` ${e.state === "none" ? "not quantized" : e.state.toLowerCase().replaceAll("_", "-")} `), body);
   if (open) { details.open = true; drawn(); }
   return details;
 }
@@ -691,6 +702,7 @@ function scatter(endpoint) {
   return [el("h4", null, "Float against quantized"),
     svg("svg", { class: "plot scatter", viewBox: `0 0 ${PLOT.width} ${size + 18}`, role: "img",
       "aria-label": `${s.float.length} of ${s.elements} elements of the first sample: float across, quantized up` },
+    svg("rect", { class: "frame", x: 122, y: 0.5, width: size, height: size - 1, rx: 4 }),
     svg("line", { class: "ideal", x1: 122 + pad, y1: size - pad, x2: 122 + size - pad, y2: pad }), dots,
     svg("text", { x: 116, y: size / 2, "text-anchor": "end" }, "quantized"),
     svg("text", { x: 122 + size / 2, y: size + 13, "text-anchor": "middle" }, `float, ${number(low)} to ${number(high)}`),
@@ -713,7 +725,7 @@ function build() {
   colourAll();
   fit(false);
   const first = rows("sensitivity").find((r) => nodeIndex.has(r.name));
-  fillPanel(boxes[first ? nodeIndex.get(first.name) : 0]);
+  if (boxes.length) chooseBox(first ? nodeIndex.get(first.name) : 0, null, true);
   dark.addEventListener("change", colourAll);
   printing.addEventListener("change", () => { colourAll(); fit(printing.matches); });
 }

@@ -150,7 +150,7 @@ class Verbs(unittest.TestCase):
 
     def test_failures(self):
         cases = [
-            (qg.ConfigError, "expected graph or layer", lambda: self.s.analyse(data=self.x, by="lyer")),
+            (qg.ConfigError, "expected graph, layer or cause", lambda: self.s.analyse(data=self.x, by="lyer")),
             (qg.ConfigError, "trt-int9", lambda: self.m.quantize("trt-int9", data=self.x)),
             (qg.DataError, "image", lambda: self.m.quantize("trt-int8", data=np.zeros((3, 3), np.float32))),
             (qg.DataError, "no input 'x'", lambda: self.m.quantize("trt-int8", data={"x": self.x})),

@@ -24,7 +24,7 @@ expect 2 'no option -b' "$qg" list -b x
 expect 2 "'b': only backends, profiles and targets have pages of their own" "$qg" list a -- b
 expect 1 "'--json': no such topic" "$qg" list -- --json
 
-expect 2 "--by: 'endpoint', expected graph or layer; try .qg sensitivity --by endpoint." \
+expect 2 "--by: 'endpoint', expected graph, layer or cause; try .qg sensitivity --by endpoint." \
     "$qg" analyse s -d x --by endpoint
 
 verbs=$("$qg" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p')

@@ -55,7 +55,7 @@ class Verbs(unittest.TestCase):
             ["evaluate", MODEL, "-d", TEST, "--labels", LABELS],
             ["evaluate", trt, "-d", TEST, "--labels", LABELS],
             *[["analyse", trt, "-d", CALIB, "-n8", "--by", by]
-              for by in ("graph", "layer")],
+              for by in ("graph", "layer", "cause")],
             *[["sensitivity", trt, "-d", CALIB, "-n8", "--by", by]
               for by in ("node", "endpoint", "group")],
             ["explain", trt, "conv0"], ["dump", MODEL], ["dump", trt],

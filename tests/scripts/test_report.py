@@ -18,6 +18,7 @@ TABLES = {
     "outputs": "name what error",
     "layers": "name what error",
     "sensitivity": "name what error output",
+    "causes": "budget cause removes share",
     "nodes": "name operator platform because type x y",
     "edges": "from to value points",
     "fusions": "node into by",
@@ -63,6 +64,8 @@ def test_numbers(report, snap):
              "sensitivity": ("sensitivity", *words)}
     for table, call in asked.items():
         assert report[table] == answer(*call)["errors"], table
+    told = answer("analyse", *words, "--by", "cause")
+    assert report["causes"] == told["causes"] and report["causes_output"] == told["output"]
     told = answer("evaluate", *words, "--labels", LABELS)
     for fact in ("float_top1", "simulated_top1", "difference", "agreement"):
         assert report[fact] == told[fact], fact

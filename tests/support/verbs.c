@@ -70,6 +70,27 @@ ASK(layers)
     return qg_model_analyse(m, &o, r);
 }
 
+ASK(causes)
+{
+    qg_analyse_options o;
+    qg_analyse_options_init(&o, sizeof o);
+    o.work = *w;
+    o.by = "cause";
+    (void)output;
+    return qg_model_analyse(m, &o, r);
+}
+
+ASK(webpage)
+{
+    qg_webpage_options o;
+    qg_webpage_options_init(&o, sizeof o);
+    o.work = *w;
+    o.against = m;
+    o.labels = VERB_LABELS;
+    o.output = output;
+    return qg_model_webpage(m, &o, r);
+}
+
 ASK(integer_layers)
 {
     qg_analyse_options o;
@@ -170,22 +191,24 @@ ASK(collect)
 }
 
 const verb_row verbs[] = {
-    {"quantize",          ask_quantize, false, true },
-    { "ordered",              ask_ordered, false, true },
-    { "corrected",                  ask_corrected, false, true },
+    {"quantize",   ask_quantize, false, true },
+    { "ordered",       ask_ordered, false, true },
+    { "corrected",           ask_corrected, false, true },
     { "graph",ask_graph, true, false },
-    { "layers",               ask_layers, true, false },
-    { "integer-layers",        ask_integer_layers, true, false },
-    { "integers",              ask_integers, true, true },
-    { "sensitivity",                  ask_sensitivity, true, false },
-    { "propose",                ask_propose, true, true },
-    { "price",              ask_price, true, false },
+    { "layers",        ask_layers, true, false },
+    { "causes", ask_causes, true, false },
+    { "webpage",       ask_webpage, true, true },
+    { "integer-layers",           ask_integer_layers, true, false },
+    { "integers",         ask_integers, true, true },
+    { "sensitivity",       ask_sensitivity, true, false },
+    { "propose",    ask_propose, true, true },
+    { "price",        ask_price, true, false },
     { "run",           ask_run, true, true },
-    { "evaluate",               ask_evaluate, true, false },
-    { "doctor",                  ask_doctor, false, false },
-    { "compare",ask_compare, false, false },
-    { "collect",              ask_collect, false, true },
-    { 0        },
+    { "evaluate",  ask_evaluate, true, false },
+    { "doctor",       ask_doctor, false, false },
+    { "compare",   ask_compare, false, false },
+    { "collect",        ask_collect, false, true },
+    { 0          },
 };
 
 qg_model *verb_model(qg_ctx *ctx, const verb_row *verb)

@@ -162,7 +162,7 @@ static void errors_have_a_place(void **state)
     }
     o.by = "endpoint";
     assert_fails(f->ctx, qg_model_analyse(m, &o, &r), QG_ECONFIG,
-                 "analyse by 'endpoint': expected graph or layer");
+                 "analyse by 'endpoint': expected graph, layer or cause");
     qg_model_close(m);
 }
 
