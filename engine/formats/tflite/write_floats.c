@@ -71,8 +71,8 @@ static qg_status elementwise(qg_tflite_writer *w, int32_t code)
                &(qg_tflite_options){ 0 });
 }
 
-/* y = min(max(alpha x + beta, 0), 1) in the order of ONNX, an operator per step: upstream
- * has no such function. */
+/* y = min(max(alpha x + beta, 0), 1) in the order of ONNX, an operator per step:
+ * upstream has no such function. */
 static qg_status hard_sigmoid(qg_tflite_writer *w, int32_t code)
 {
     static const char *const name[] = { "scaled", "shifted", "not_below" };
