@@ -30,11 +30,15 @@ BESIDE = "_nhwc", "_nchw", "_padded", "_unclamped", "_not_below", "_rescaled", "
     "_float", "_computed"
 
 
+def run_integer(path, s, *more):
+    return json.loads(agreement.qg("run", path, "-d", s.data, "-n", len(s.x), "--mode",
+                                   "integer", "--profile", "tflite-reference", "--json",
+                                   *more))
+
+
 def integers(s):
     """{value: codes} of integer mode; outputs of the network as floats."""
-    run = json.loads(agreement.qg("run", s.path, "-d", s.data, "-n", len(s.x), "--mode",
-                                  "integer", "--profile", "tflite-reference", "-o",
-                                  s.folder / "integer", "--dump", "*", "--json"))
+    run = run_integer(s.path, s, "-o", s.folder / "integer", "--dump", "*")
     found = {d["name"]: np.load(d["file"]) for d in run["dumps"]}
     for o in run["outputs"]:
         found[f"{o['name']}_codes"] = found.get(o["name"])
@@ -73,6 +77,11 @@ def compare(bad, name, backend, s):
             bad.append(f"{name} {backend}: {tensor}: {same} of {codes.size} codes equal")
     print(f"{name:11} {backend:20} {len(runtime.model.subgraphs[0].operators):>9} "
           f"{compared:>7} {elements:>9} {equal:>9}", flush=True)
+    again = run_integer(file, s, "-o", s.folder / "again")
+    for o in again["outputs"]:
+        mine, theirs = ours[o["name"]], np.load(o["file"])
+        if theirs.shape != mine.shape or not np.all(equals(theirs, mine)):
+            bad.append(f"{name} {backend}: {o['name']} differs behind an import of the file")
     other = [row for row in report["losses"] if "as in integer mode" not in row["meaning"]]
     if other or compared < 3:
         bad.append(f"{name} {backend}: {compared} tensors, losses {other[:1]}")

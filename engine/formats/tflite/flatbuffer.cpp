@@ -27,6 +27,7 @@ SAME(MUL, Mul);
 SAME(GATHER, Gather);
 SAME(REDUCER, Reducer);
 SAME(SUB, Sub);
+SAME(DIV, Div);
 SAME(STRIDED_SLICE, StridedSlice);
 SAME(SPLIT, Split);
 SAME(TRANSPOSE_CONV, TransposeConv);
@@ -119,6 +120,8 @@ bool unpack_function(const schema::Operator *op, qg_tflite_options *o)
         o->activation = m->activation();
     else if (auto s = op->options_as_Sub())
         o->activation = s->activation();
+    else if (auto d = op->options_as_Div())
+        o->activation = d->activation();
     else if (auto x = op->options_as_Softmax())
         o->factor = x->beta();
     else if (auto l = op->options_as_LeakyRelu())

@@ -5,7 +5,8 @@
 enum {
     MAY_LACK = 1,  /* options */
     SAME_GRID = 2, /* inputs and outputs have one grid: the kernel moves codes */
-    CONVERTS = 4   /* codes and floats may meet */
+    CONVERTS = 4,  /* codes and floats may meet */
+    FLOATS = 8     /* their arithmetic on codes is not modelled */
 };
 
 /* roles, one letter for each input, the last repeats: x, w, b have a grid when output
@@ -30,6 +31,7 @@ static const struct row {
     { 4, "DEPTHWISE_CONV_2D", KIND(DEPTHWISE), 0, "xwb", 2, 3, 1,
       qg_tflite_build_depthwise },
     { 6, "DEQUANTIZE", KIND(NONE), CONVERTS, "x", 1, 1, 1, qg_tflite_build_identity },
+    { 8, "FLOOR", KIND(NONE), FLOATS, "x", 1, 1, 1, qg_tflite_build_floor },
     { 9, "FULLY_CONNECTED", KIND(DENSE), 0, "xwb", 2, 3, 1, qg_tflite_build_dense },
     { 14, "LOGISTIC", KIND(NONE), 0, "x", 1, 1, 1, qg_tflite_build_logistic },
     { 17, "MAX_POOL_2D", KIND(POOL), SAME_GRID, "x", 1, 1, 1,
@@ -50,19 +52,25 @@ static const struct row {
       qg_tflite_build_transpose },
     { 40, "MEAN", KIND(REDUCER), MAY_LACK, "xi", 2, 2, 1, qg_tflite_build_mean },
     { 41, "SUB", KIND(SUB), MAY_LACK, "x", 2, 2, 1, qg_tflite_build_sub },
+    { 42, "DIV", KIND(DIV), MAY_LACK | FLOATS, "x", 2, 2, 1, qg_tflite_build_div },
     { 43, "SQUEEZE", KIND(NONE), SAME_GRID, "x", 1, 1, 1, qg_tflite_build_reshape },
     { 45, "STRIDED_SLICE", KIND(STRIDED_SLICE), SAME_GRID, "xi", 4, 4, 1,
       qg_tflite_build_strided_slice },
+    { 47, "EXP", KIND(NONE), FLOATS, "x", 1, 1, 1, qg_tflite_build_exp },
     { 49, "SPLIT", KIND(SPLIT), SAME_GRID, "ix", 2, 2, ANY, qg_tflite_build_split },
     { 54, "PRELU", KIND(NONE), 0, "x", 2, 2, 1, qg_tflite_build_prelu },
     { 55, "MAXIMUM", KIND(NONE), SAME_GRID, "x", 2, 2, 1, qg_tflite_build_maximum },
     { 57, "MINIMUM", KIND(NONE), SAME_GRID, "x", 2, 2, 1, qg_tflite_build_minimum },
+    { 59, "NEG", KIND(NONE), FLOATS, "x", 1, 1, 1, qg_tflite_build_neg },
     { 60, "PADV2", KIND(NONE), SAME_GRID, "xix", 3, 3, 1, qg_tflite_build_pad },
     { 65, "SLICE", KIND(NONE), SAME_GRID, "xi", 3, 3, 1, qg_tflite_build_slice },
     { 67, "TRANSPOSE_CONV", KIND(TRANSPOSE_CONV), 0, "iwxb", 3, 4, 1,
       qg_tflite_build_transpose_conv },
     { 70, "EXPAND_DIMS", KIND(NONE), SAME_GRID, "xi", 2, 2, 1,
       qg_tflite_build_reshape },
+    { 73, "LOG", KIND(NONE), FLOATS, "x", 1, 1, 1, qg_tflite_build_log },
+    { 75, "SQRT", KIND(NONE), FLOATS, "x", 1, 1, 1, qg_tflite_build_sqrt },
+    { 78, "POW", KIND(NONE), FLOATS, "x", 2, 2, 1, qg_tflite_build_pow },
     { 83, "PACK", KIND(PACK), SAME_GRID, "x", 1, ANY, 1, qg_tflite_build_pack },
     { 88, "UNPACK", KIND(UNPACK), SAME_GRID, "x", 1, 1, ANY, qg_tflite_build_unpack },
     { 97, "RESIZE_NEAREST_NEIGHBOR", KIND(RESIZE_NEAREST), SAME_GRID, "xi", 2, 2, 1,
@@ -70,8 +78,10 @@ static const struct row {
     { 98, "LEAKY_RELU", KIND(LEAKY_RELU), 0, "x", 1, 1, 1, qg_tflite_build_leaky_relu },
     { 99, "SQUARED_DIFFERENCE", KIND(NONE), 0, "x", 2, 2, 1,
       qg_tflite_build_squared_difference },
+    { 101, "ABS", KIND(NONE), FLOATS, "x", 1, 1, 1, qg_tflite_build_abs },
     { 102, "SPLIT_V", KIND(SPLIT_V), SAME_GRID, "xi", 3, 3, ANY,
       qg_tflite_build_split_v },
+    { 104, "CEIL", KIND(NONE), FLOATS, "x", 1, 1, 1, qg_tflite_build_ceil },
     { 114, "QUANTIZE", KIND(NONE), CONVERTS, "x", 1, 1, 1, qg_tflite_build_identity },
     { 117, "HARD_SWISH", KIND(NONE), 0, "x", 1, 1, 1, qg_tflite_build_hard_swish },
     { 126, "BATCH_MATMUL", KIND(BATCH_MATMUL), MAY_LACK, "x", 2, 2, 1,
@@ -164,6 +174,10 @@ static qg_status check_grid(qg_tflite_builder *b, const struct row *r,
     const qg_tflite_value *y = &b->value[b->op->out[0]];
     if (r->flags & CONVERTS || role == 'i')
         return QG_OK;
+    if (r->flags & FLOATS && v->grid)
+        return qg_tflite_fail(b, QG_EUNSUPPORTED,
+                              "tensor %d is quantized, expected float32",
+                              (int)(v - b->value));
     if (!v->grid != !y->grid)
         return qg_tflite_fail(
             b, QG_EUNSUPPORTED,

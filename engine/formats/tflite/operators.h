@@ -9,6 +9,8 @@
  *     FULLY_CONNECTED                 Gemm with transB, Reshape where the rank is not 2
  *     BATCH_MATMUL                    MatMul
  *     ADD, SUB, MUL, MAXIMUM, MINIMUM Add, Sub, Mul, Max, Min
+ *     DIV, POW, ABS, CEIL, EXP, FLOOR, LOG, NEG, SQRT
+ *                                     Div, Pow, Abs, ..., on floats
  *     SQUARED_DIFFERENCE              Sub, then Mul of the result with itself
  *     AVERAGE_POOL_2D, MAX_POOL_2D    AveragePool (places inside), MaxPool
  *     MEAN                            ReduceMean; GlobalAveragePool over height and
@@ -79,7 +81,10 @@ qg_tflite_build qg_tflite_build_add, qg_tflite_build_sub, qg_tflite_build_mul,
     qg_tflite_build_tanh, qg_tflite_build_hard_swish, qg_tflite_build_prelu,
     qg_tflite_build_identity, qg_tflite_build_squared_difference, qg_tflite_build_relu,
     qg_tflite_build_relu6, qg_tflite_build_relu_n1_to_1, qg_tflite_build_leaky_relu,
-    qg_tflite_build_softmax, qg_tflite_build_mean;
+    qg_tflite_build_softmax, qg_tflite_build_mean, qg_tflite_build_div,
+    qg_tflite_build_exp, qg_tflite_build_neg, qg_tflite_build_log, qg_tflite_build_sqrt,
+    qg_tflite_build_pow, qg_tflite_build_abs, qg_tflite_build_ceil,
+    qg_tflite_build_floor;
 
 /* windows.c: weights and windows. */
 qg_tflite_build qg_tflite_build_conv, qg_tflite_build_depthwise,

@@ -236,6 +236,7 @@ static size_t option_fields(const qg_tflite_options *o, field f[MOST_FIELDS])
     case QG_TFLITE_OPTIONS_ADD:
     case QG_TFLITE_OPTIONS_MUL:
     case QG_TFLITE_OPTIONS_SUB:
+    case QG_TFLITE_OPTIONS_DIV:
         return FIELDS(BYTE(o->activation));
     case QG_TFLITE_OPTIONS_DENSE:
         return FIELDS(BYTE(o->activation), BYTE(o->format), BYTE(o->keep_dims));
