@@ -302,23 +302,40 @@ static int64_t place_of(const columns *c, int a, int64_t w, int64_t t)
     return at < c->image[a] ? at : -1;
 }
 
-/* One row: `image` is read into the columns, or (back) gets what they hold added. */
+/* One line of windows: `line` of the image is read into the columns, or (back) gets
+ * what they hold added.  NULL: all padding. */
+static void move_line(const columns *c, int64_t tap, bool back, float *line, float *row)
+{
+    const int64_t n = c->windows[2], step = c->p->stride[2];
+    int64_t first = 0, end = line ? n : 0;
+    while (first < end && place_of(c, 2, first, tap) < 0)
+        first++;
+    while (end > first && place_of(c, 2, end - 1, tap) < 0)
+        end--;
+    const int64_t shift = tap * c->p->dilation[2] - c->p->pad_begin[2];
+    if (back) {
+        for (int64_t w = first; w < end; w++)
+            line[w * step + shift] += row[w];
+        return;
+    }
+    memset(row, 0, (size_t)first * sizeof *row);
+    if (step == 1 && end > first)
+        memcpy(row + first, line + first + shift, (size_t)(end - first) * sizeof *row);
+    for (int64_t w = first; step != 1 && w < end; w++)
+        row[w] = line[w * step + shift];
+    memset(row + end, 0, (size_t)(n - end) * sizeof *row);
+}
+
+/* One row of the columns. */
 static void move_row(const columns *c, const int64_t tap[QG_SPACE], bool back,
                      float *image, float *row)
 {
-    int64_t i = 0;
     for (int64_t d = 0; d < c->windows[0]; d++)
-        for (int64_t h = 0; h < c->windows[1]; h++) {
+        for (int64_t h = 0; h < c->windows[1]; h++, row += c->windows[2]) {
             const int64_t z = place_of(c, 0, d, tap[0]), y = place_of(c, 1, h, tap[1]);
-            float *line = image + (z * c->image[1] + y) * c->image[2];
-            for (int64_t w = 0; w < c->windows[2]; w++, i++) {
-                const int64_t x = place_of(c, 2, w, tap[2]);
-                const bool inside = z >= 0 && y >= 0 && x >= 0;
-                if (back && inside)
-                    line[x] += row[i];
-                else if (!back)
-                    row[i] = inside ? line[x] : 0;
-            }
+            float *line =
+                z < 0 || y < 0 ? NULL : image + (z * c->image[1] + y) * c->image[2];
+            move_line(c, tap[2], back, line, row);
         }
 }
 

@@ -60,6 +60,7 @@ qg_status qg_calibrate_constants(qg_pass_env *env,
             continue;
         if (s == QG_OK)
             s = observe(env, t, scratch);
+        qg_graph_release(env->graph, qg_tqc_value(t)->constant);
         env->changed++;
     }
     qg_arena_free(scratch);

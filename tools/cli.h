@@ -97,7 +97,7 @@ typedef struct cli_option {
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
     X(FORMAT_VERSION) X(NAMES) X(ANALYSIS)                                     \
-    X(MODEL) X(TARGET) X(SARIF) X(FIX)                                         \
+    X(MODEL) X(TARGET) X(SARIF) X(FIX) X(SECOND) X(PAGE)                       \
     X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)            \
     X(MAX_RATIO) X(HELP)
 /* clang-format on */
@@ -216,6 +216,7 @@ int cli_sensitivity(const cli_call *c);
 int cli_tune(const cli_call *c);
 cli_question cli_compare, cli_price;
 int cli_lint(const cli_call *c);
+int cli_report(const cli_call *c);
 int cli_switch(const cli_call *c);
 
 /* --- verbs of cli_device.c --- */

@@ -107,6 +107,41 @@ int cli_lint(const cli_call *c)
     return status == CLI_OK && any ? CLI_FINDINGS : status;
 }
 
+int cli_report(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL, *against = NULL;
+    qg_report *r = NULL;
+    qg_webpage_options o;
+    qg_webpage_options_init(&o, sizeof o);
+    qg_status s = cli_open(c, a->file.at[0], &m);
+    if (s == QG_OK && a->against)
+        s = cli_open(c, a->against, &against);
+    o.work = cli_workload(c);
+    o.against = against;
+    o.labels = a->labels;
+    o.target = a->target;
+    o.output = a->output;
+    if (s == QG_OK)
+        s = qg_model_webpage(m, &o, &r);
+    int status = cli_answer(c, s, r);
+    cli_close(c, m);
+    cli_close(c, against);
+    return status;
+}
+
+/* "OUT.part" beside the output; the caller frees it; NULL: no memory. */
+static char *checkpoint_of(const char *output)
+{
+    size_t n = strlen(output);
+    while (n > 1 && output[n - 1] == '/')
+        n--;
+    char *path = malloc(n + sizeof ".part");
+    if (path)
+        (void)snprintf(path, n + sizeof ".part", "%.*s.part", (int)n, output);
+    return path;
+}
+
 /* The snapshot is written when it is better. */
 static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
 {
@@ -119,10 +154,19 @@ static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
     o.steps = a->steps;
     o.seed = a->seed;
     if (a->rate)
-        (void)read_budget(a->rate, &o.rate); /* checked below */
+        (void)read_budget(a->rate, &o.rate);                  /* checked below */
+    char *part = a->output ? checkpoint_of(a->output) : NULL; /* Python needs no file */
+    if (a->output && !part)
+        return QG_ENOMEM;
+    o.checkpoint = part;
     qg_status s = qg_model_tune(m, &o, r);
     const qg_cell *changed = s == QG_OK ? qg_report_fact(*r, "changed") : NULL;
-    return changed && changed->number != 0 ? cli_save(c, m) : s;
+    if (changed && changed->number != 0)
+        s = cli_save(c, m);
+    if (s == QG_OK && part)
+        qg_tune_forget(c->ctx, part);
+    free(part);
+    return s;
 }
 
 int cli_tune(const cli_call *c)

@@ -524,6 +524,18 @@ const cli_verb cli_verbs[] = {
                "something was.  Rules: docs/lint.md.",
       .example = "qg lint snapshot --target trt --fix -o patch.yaml",
       .run = cli_lint },
+    { .name = "report",
+      .summary = "write all that is known about a snapshot as a page",
+      FILES("SNAPSHOT", 1, 1),
+      .use = { NEEDS(DATA), RUNS, TAKES(LABELS), TAKES(SECOND), TAKES(TARGET),
+               NEEDS(PAGE) },
+      .about = "One HTML file that needs no network: accuracy, errors, the graph with\n"
+               "every record, histograms, sensitivity, lint.  It contains what --json\n"
+               "prints (docs/report.md).  --target: of `qg lint`; default: the one\n"
+               "that the backend's name begins with.\n"
+               "\n" DATA_FORMS,
+      .example = "qg report snapshot -d images.npy -o report.html",
+      .run = cli_report },
     { .name = "price",
       .summary = "measure the cost of scale sharing for each group",
       FILES("SNAPSHOT", 1, 1),

@@ -145,6 +145,8 @@ from ._verb import Config, Configs, Data, Extensions, File, Text, Texts, run_ver
 
 '''
 HIDDEN = {"help", "version"}  # Python has its own
+# A Model has the report of the verb that made it: the verb stays a function.
+TAKEN = {"report"}
 SUBJECT = re.compile(r"(MODEL|SNAPSHOT|FIRST)")
 
 
@@ -157,7 +159,7 @@ def write_verbs(args):
             continue
         texts.append(function(library, i, verb))
         names.append(identifier(name))
-        if SUBJECT.match(library.text(verb.files)):
+        if SUBJECT.match(library.text(verb.files)) and name not in TAKEN:
             methods.append(identifier(name))
     texts.append("class Verbs:\n"
                  '    """The verbs whose first file is a model, as its methods."""\n\n'

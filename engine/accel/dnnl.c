@@ -366,6 +366,7 @@ static qg_status make_kernel(qg_compile *c, program *p, const request *r,
     qg_status s = finish_program(c, p, r, pd);
     (void)dnnl_primitive_desc_destroy(pd);
     QG_TRY(s);
+    k->packed = p->weights ? 1u << 1 : 0;
     QG_TRY(bind_bias(c, p, r, bias));
     *out = k->name ? k : NULL;
     return k->name ? QG_OK : qg_nomem(c->ctx);

@@ -1,6 +1,7 @@
 #include "engine/accel/accel.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "engine/accel/ref_sum.h"
 
@@ -124,14 +125,13 @@ void qg_ref_conv_f64(const qg_conv_problem *given, const double *x, const double
 
 /* --- float32: sums in the order of ref_sum.h --- */
 
-/* The terms of one group's sums, and the outputs of one row that are being made. */
+/* The terms of one group's sums, for the output positions that are being made. */
 typedef struct term_walk {
     const qg_conv_problem *p;
-    const float *x, *w;     /* the group's image; the weights of one output channel */
+    const float *x;         /* the group's image */
     int64_t at, count;      /* term; terms in all */
     int64_t c, k[QG_SPACE]; /* the term: channel, kernel position */
-    int64_t depth, height, first; /* outputs: position of the row, first column */
-    int64_t n;                    /* columns, at most QG_REF_CHUNK */
+    int64_t first, n;       /* positions, row after row; at most QG_REF_CHUNK */
 } term_walk;
 
 static void next_term(term_walk *t)
@@ -145,66 +145,131 @@ static void next_term(term_walk *t)
     t->c++;
 }
 
-/* The input row that the term reads for these outputs; NULL: padding. */
-static const float *input_row(const term_walk *t)
+/* The input row that the term reads for output row `row`; NULL: padding. */
+static const float *input_row(const term_walk *t, int64_t row)
 {
     const qg_conv_problem *p = t->p;
-    int64_t d = t->depth * p->stride[0] + t->k[0] * p->dilation[0] - p->pad_begin[0];
-    int64_t h = t->height * p->stride[1] + t->k[1] * p->dilation[1] - p->pad_begin[1];
+    const int64_t depth = row / p->out[1], height = row % p->out[1];
+    int64_t d = depth * p->stride[0] + t->k[0] * p->dilation[0] - p->pad_begin[0];
+    int64_t h = height * p->stride[1] + t->k[1] * p->dilation[1] - p->pad_begin[1];
     if (d < 0 || d >= p->in[0] || h < 0 || h >= p->in[1])
         return NULL;
     return t->x + ((t->c * p->in[0] + d) * p->in[1] + h) * p->in[2];
 }
 
-/* sum[i] of output first + i gets the term; padding would add zero. */
-static void add_term(const term_walk *t, bool fused, float *sum)
+static int64_t within(int64_t v, int64_t low, int64_t high)
 {
-    const float *x = input_row(t);
-    span s = span_of(t->p, 2, t->k[2]);
-    int64_t begin = s.begin > t->first ? s.begin : t->first;
-    int64_t end = s.end < t->first + t->n ? s.end : t->first + t->n;
-    if (x && begin < end)
-        qg_ref_add_row(fused, sum + (begin - t->first),
-                       x + begin * t->p->stride[2] + s.shift, t->p->stride[2],
-                       t->w[t->at], end - begin);
+    return v < low ? low : v > high ? high : v;
 }
 
-/* y[i], i < n: slices one after the other.  terms 0: those of a single row. */
-static void sum_row(term_walk t, int64_t terms, float *y)
+/* Columns begin .. end of an output row: to[i] is what column begin + i reads. */
+static void gather_row(const term_walk *t, const span *s, const float *x, int64_t begin,
+                       int64_t end, float *to)
 {
-    float part[QG_REF_CHUNK];
-    assert(t.n <= QG_REF_CHUNK && t.at == 0);
-    for (int64_t begin = 0; begin < t.count; begin = t.at) {
-        int64_t left = terms ? terms : qg_ref_row_slice(t.count, begin);
-        for (int64_t i = 0; i < t.n; i++)
-            part[i] = 0;
-        for (; left && t.at < t.count; left--, next_term(&t))
-            add_term(&t, terms != 0, part);
-        for (int64_t i = 0; i < t.n; i++)
-            y[i] = begin ? y[i] + part[i] : part[i];
+    const int64_t step = t->p->stride[2];
+    const int64_t from = x ? within(s->begin, begin, end) : end;
+    const int64_t until = x ? within(s->end, from, end) : end;
+    for (int64_t i = begin; i < from; i++)
+        to[i - begin] = 0;
+    if (step == 1 && until > from)
+        memcpy(to + (from - begin), x + from + s->shift,
+               (size_t)(until - from) * sizeof *to);
+    for (int64_t i = from; step != 1 && i < until; i++)
+        to[i - begin] = x[i * step + s->shift];
+    for (int64_t i = until; i < end; i++)
+        to[i - begin] = 0;
+}
+
+/* to[n]: what the term reads for each position; padding is 0. */
+static void gather(const term_walk *t, float *to)
+{
+    const int64_t width = t->p->out[2], end = t->first + t->n;
+    const span s = span_of(t->p, 2, t->k[2]);
+    int64_t row = t->first / width, column = t->first % width;
+    for (int64_t at = t->first, n; at < end; at += n, to += n, row++, column = 0) {
+        n = width - column < end - at ? width - column : end - at;
+        gather_row(t, &s, input_row(t, row), column, column + n, to);
     }
 }
 
-/* All outputs of one channel, row by row. */
-static void sum_plane(term_walk t, int64_t terms, float *y)
+/* The next `terms` terms as rows of n; an image that is one row is read in place. */
+static const float *gather_terms(term_walk *t, bool in_place, int64_t terms, float *to,
+                                 int64_t *ld)
 {
+    const int64_t size = volume(t->p->in);
+    const float *rows = in_place ? t->x + t->c * size + t->first : to;
+    *ld = in_place ? size : t->n;
+    for (int64_t i = 0; i < terms; i++, next_term(t))
+        if (!in_place)
+            gather(t, to + i * t->n);
+    return rows;
+}
+
+/* Positions t.first .. + n of every output channel of the group: y [rows][size]. */
+static void sum_rows(term_walk t, const float *w, int64_t rows, int64_t slice, float *y)
+{
+    float part[QG_REF_ROWS * QG_REF_CHUNK], gathered[QG_REF_GATHERED];
     const qg_conv_problem *p = t.p;
-    for (t.depth = 0; t.depth < p->out[0]; t.depth++)
-        for (t.height = 0; t.height < p->out[1]; t.height++)
-            for (t.first = 0; t.first < p->out[2]; t.first += QG_REF_CHUNK) {
-                int64_t left = p->out[2] - t.first;
-                t.n = left < QG_REF_CHUNK ? left : QG_REF_CHUNK;
-                sum_row(t, terms,
-                        y + (t.depth * p->out[1] + t.height) * p->out[2] + t.first);
-            }
+    const int64_t size = volume(p->out);
+    const bool in_place = volume(p->kernel) == 1 && p->out[2] == size &&
+                          p->in[2] == size && p->stride[2] == 1 && p->pad_begin[2] == 0;
+    qg_ref_slab s = { .columns = t.n, .a_row = t.count, .a_term = 1 };
+    for (int64_t begin = 0; begin < t.count; begin = t.at) {
+        s.terms = t.count - begin < slice ? t.count - begin : slice;
+        s.b = gather_terms(&t, in_place, s.terms, gathered, &s.ldb);
+        for (int64_t i = 0; i < rows; i += s.rows) {
+            s.rows = rows - i < QG_REF_ROWS ? rows - i : QG_REF_ROWS;
+            s.a = w + i * t.count + begin;
+            qg_ref_sum_slab(&s, part);
+            for (int64_t r = 0; r < s.rows; r++)
+                for (int64_t j = 0; j < t.n; j++) {
+                    float *to = y + (i + r) * size + t.first + j;
+                    *to = begin ? *to + part[r * t.n + j] : part[r * t.n + j];
+                }
+        }
+    }
+}
+
+/* The same where the group has one: products and sums are rounded apart. */
+static void sum_one_row(term_walk t, const float *w, float *y)
+{
+    float part[QG_REF_CHUNK], read[QG_REF_CHUNK];
+    for (int64_t begin = 0; begin < t.count; begin = t.at) {
+        const int64_t end = begin + qg_ref_row_slice(t.count, begin);
+        for (int64_t i = 0; i < t.n; i++)
+            part[i] = 0;
+        for (; t.at < end; next_term(&t)) {
+            gather(&t, read);
+            qg_ref_add_row(false, part, read, 1, w[t.at], t.n);
+        }
+        for (int64_t i = 0; i < t.n; i++)
+            y[t.first + i] = begin ? y[t.first + i] + part[i] : part[i];
+    }
+}
+
+/* All positions of all output channels of a group. */
+static void sum_group(term_walk t, const float *w, int64_t rows, float *y)
+{
+    const int64_t size = volume(t.p->out), slice = qg_ref_slice(size, t.count);
+    const int64_t room = rows > 1 ? QG_REF_GATHERED / slice : QG_REF_CHUNK;
+    const int64_t most = room < QG_REF_CHUNK ? room : QG_REF_CHUNK;
+    for (t.first = 0; t.first < size; t.first += t.n) {
+        t.n = size - t.first < most ? size - t.first : most;
+        if (rows > 1)
+            sum_rows(t, w, rows, slice, y);
+        else
+            sum_one_row(t, w, y);
+    }
 }
 
 /* One output as a product of two rows: number `row` of `rows`. */
-static float dot(term_walk t, int64_t row, int64_t rows)
+static float dot(term_walk t, const float *w, int64_t row, int64_t rows)
 {
-    float lane[QG_REF_LANES] = { 0 };
-    for (; t.at < t.count; next_term(&t))
-        add_term(&t, false, &lane[t.at % QG_REF_LANES]);
+    float lane[QG_REF_LANES] = { 0 }, read;
+    for (; t.at < t.count; next_term(&t)) {
+        gather(&t, &read);
+        qg_ref_add_row(false, &lane[t.at % QG_REF_LANES], &read, 1, w[t.at], 1);
+    }
     return qg_ref_fold(lane, row, rows);
 }
 
@@ -219,19 +284,20 @@ static bool is_full_width(const qg_conv_problem *p)
     return p->axes <= 2 && p->in_channels == p->groups && p->kernel[2] == p->in[2];
 }
 
-/* One output channel of `rows` in its group. */
-static void sum_channel(term_walk t, int64_t row, int64_t rows, float *y)
+/* The `rows` output channels of one group. */
+static void convolve_group(term_walk t, const float *w, int64_t rows, float *y)
 {
-    int64_t n = volume(t.p->out);
-    bool stored = is_full_width(t.p);
+    const int64_t size = volume(t.p->out);
+    const bool stored = is_full_width(t.p);
     t.n = 1;
     if (rows == 1 && stored)
-        for (t.height = 0; t.height < n; t.height++)
-            y[t.height] = dot(t, t.height, n);
-    else if (rows > 1 && n == 1 && (!stored || t.p->in[2] == 1))
-        *y = dot(t, row, rows);
+        for (t.first = 0; t.first < size; t.first++)
+            y[t.first] = dot(t, w, t.first, size);
+    else if (rows > 1 && size == 1 && (!stored || t.p->in[2] == 1))
+        for (int64_t o = 0; o < rows; o++)
+            y[o] = dot(t, w + o * t.count, o, rows);
     else
-        sum_plane(t, rows == 1 ? 0 : qg_ref_slice(n, t.count), y);
+        sum_group(t, w, rows, y);
 }
 
 void qg_ref_conv_f32(const qg_conv_problem *given, const float *x, const float *w,
@@ -243,14 +309,14 @@ void qg_ref_conv_f32(const qg_conv_problem *given, const float *x, const float *
     int64_t in = volume(p->in), out = volume(p->out);
     term_walk t = { .p = p, .count = ic * volume(p->kernel) };
     for (int64_t n = 0; n < p->batch; n++)
-        for (int64_t o = 0; o < p->out_channels; o++, y += out) {
-            t.x = x + (n * p->in_channels + o / oc * ic) * in;
-            t.w = w + o * t.count;
+        for (int64_t g = 0; g < p->groups; g++, y += oc * out) {
+            t.x = x + (n * p->in_channels + g * ic) * in;
             if (t.count == 0)
-                fill_f32(y, 0, out);
-            sum_channel(t, o % oc, oc, y);
-            for (int64_t i = 0; b && i < out; i++)
-                y[i] += b[o];
+                fill_f32(y, 0, oc * out);
+            convolve_group(t, w + g * oc * t.count, oc, y);
+            for (int64_t o = 0; b && o < oc; o++)
+                for (int64_t i = 0; i < out; i++)
+                    y[o * out + i] += b[g * oc + o];
         }
 }
 

@@ -27,10 +27,6 @@ enum { CHUNK = QG_REF_CHUNK, LANES = 8 };
 
 /* --- float32: sums in the order of ref_sum.h --- */
 
-/* Elements of b that are turned at one time: as many columns as keep a slice of them
- * in the second cache. */
-enum { TURNED = 1 << 14 };
-
 /* A product of two rows of k elements: number `row` of `rows`. */
 static float dot(const float *a, const float *b, int64_t k, int64_t row, int64_t rows)
 {
@@ -84,7 +80,7 @@ typedef struct slab {
 /* b of the slab, stored by columns, as rows in `turned`. */
 static void turn(const qg_gemm_problem *p, const float *b, slab *s, float *turned)
 {
-    assert(s->terms * s->n <= TURNED);
+    assert(s->terms * s->n <= QG_REF_GATHERED);
     for (int64_t j = 0; j < s->n; j++)
         for (int64_t k = 0; k < s->terms; k++)
             turned[k * s->n + j] = b[(s->first + j) * p->ldb + s->k + k];
@@ -92,31 +88,40 @@ static void turn(const qg_gemm_problem *p, const float *b, slab *s, float *turne
     s->ld = s->n;
 }
 
-/* The slab's part of every row of c. */
+/* The slab's part of a row of c. */
+static void merge(const qg_gemm_problem *p, const slab *s, const float *part, float *to)
+{
+    const float alpha = (float)p->alpha, beta = (float)p->beta;
+    if (s->k)
+        qg_ref_add_row(true, to, part, 1, alpha, s->n);
+    for (int64_t j = 0; !s->k && j < s->n; j++)
+        to[j] = p->beta != 0 ? __builtin_fmaf(part[j], alpha, to[j] * beta)
+                             : part[j] * alpha;
+}
+
 static void add_slab(const qg_gemm_problem *p, const slab *s, const float *a, float *c)
 {
-    float part[CHUNK], alpha = (float)p->alpha, beta = (float)p->beta;
-    int64_t row = p->trans_a ? 1 : p->lda, step = p->trans_a ? p->lda : 1;
-    for (int64_t i = 0; i < p->m; i++) {
-        float *to = c + i * p->ldc + s->first;
-        for (int64_t j = 0; j < s->n; j++)
-            part[j] = 0;
-        for (int64_t k = 0; k < s->terms; k++)
-            qg_ref_add_row(true, part, s->b + k * s->ld, 1,
-                           a[i * row + (s->k + k) * step], s->n);
-        if (s->k)
-            qg_ref_add_row(true, to, part, 1, alpha, s->n);
-        for (int64_t j = 0; !s->k && j < s->n; j++)
-            to[j] = p->beta != 0 ? __builtin_fmaf(part[j], alpha, to[j] * beta)
-                                 : part[j] * alpha;
+    float part[QG_REF_ROWS * CHUNK];
+    qg_ref_slab rows = { .terms = s->terms,
+                         .columns = s->n,
+                         .a_row = p->trans_a ? 1 : p->lda,
+                         .a_term = p->trans_a ? p->lda : 1,
+                         .b = s->b,
+                         .ldb = s->ld };
+    for (int64_t i = 0; i < p->m; i += rows.rows) {
+        rows.rows = p->m - i < QG_REF_ROWS ? p->m - i : QG_REF_ROWS;
+        rows.a = a + i * rows.a_row + s->k * rows.a_term;
+        qg_ref_sum_slab(&rows, part);
+        for (int64_t r = 0; r < rows.rows; r++)
+            merge(p, s, part + r * s->n, c + (i + r) * p->ldc + s->first);
     }
 }
 
 static void fused(const qg_gemm_problem *p, const float *a, const float *b, float *c)
 {
-    float turned[TURNED];
+    float turned[QG_REF_GATHERED];
     int64_t slice = qg_ref_slice(p->trans_a ? p->k : p->n, p->k);
-    int64_t room = TURNED / slice < CHUNK ? TURNED / slice : CHUNK;
+    int64_t room = QG_REF_GATHERED / slice < CHUNK ? QG_REF_GATHERED / slice : CHUNK;
     for (slab s = { .first = 0 }; s.first < p->n; s.first += s.n) {
         s.n = p->n - s.first < room ? p->n - s.first : room;
         for (s.k = 0; s.k < p->k; s.k += s.terms) {

@@ -3,6 +3,10 @@
 #include <assert.h>
 #include <math.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 /* Columns of a block begin at 128 and are halved while they reach further than n; the
  * saved space goes to the terms. */
 int64_t qg_ref_slice(int64_t n, int64_t k)
@@ -83,4 +87,112 @@ void qg_ref_add_row(bool fused, float *sum, const float *x, int64_t step, float 
     }
 #endif
     fused_row(sum, x, step, w, n);
+}
+
+static void sum_slab(const qg_ref_slab *s, float *sum)
+{
+    for (int64_t i = 0; i < s->rows; i++, sum += s->columns) {
+        for (int64_t j = 0; j < s->columns; j++)
+            sum[j] = 0;
+        for (int64_t t = 0; t < s->terms; t++)
+            qg_ref_add_row(true, sum, s->b + t * s->ldb, 1,
+                           s->a[i * s->a_row + t * s->a_term], s->columns);
+    }
+}
+
+#if defined(__x86_64__)
+/* Tiles whose sums stay in registers: four rows of two vectors.  The last columns of a
+ * row are in a masked vector. */
+enum { TILE_ROWS = 4, VECTOR = 8 };
+
+#define AVX2 __attribute__((target("avx2,fma")))
+#define ADD(i)                                                                         \
+    do {                                                                               \
+        const __m256 w = _mm256_broadcast_ss(a + (i)*s->a_row);                        \
+        low##i = _mm256_fmadd_ps(x0, w, low##i);                                       \
+        high##i = _mm256_fmadd_ps(x1, w, high##i);                                     \
+    } while (0)
+#define STORE(i)                                                                       \
+    do {                                                                               \
+        _mm256_storeu_ps(sum + (i)*s->columns, low##i);                                \
+        _mm256_storeu_ps(sum + (i)*s->columns + VECTOR, high##i);                      \
+    } while (0)
+
+/* a, b, sum: of the tile's first row and column. */
+static AVX2 void tile_of_four(const qg_ref_slab *s, const float *a, const float *b,
+                              float *sum)
+{
+    __m256 low0 = _mm256_setzero_ps(), high0 = low0, low1 = low0, high1 = low0;
+    __m256 low2 = low0, high2 = low0, low3 = low0, high3 = low0;
+    for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
+        const __m256 x0 = _mm256_loadu_ps(b), x1 = _mm256_loadu_ps(b + VECTOR);
+        ADD(0);
+        ADD(1);
+        ADD(2);
+        ADD(3);
+    }
+    STORE(0);
+    STORE(1);
+    STORE(2);
+    STORE(3);
+}
+
+static AVX2 void tile_of_one(const qg_ref_slab *s, const float *a, const float *b,
+                             float *sum)
+{
+    __m256 low0 = _mm256_setzero_ps(), high0 = low0;
+    for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
+        const __m256 x0 = _mm256_loadu_ps(b), x1 = _mm256_loadu_ps(b + VECTOR);
+        ADD(0);
+    }
+    STORE(0);
+}
+
+/* One row, n < 2 VECTOR columns. */
+static AVX2 void last_columns(const qg_ref_slab *s, const float *a, const float *b,
+                              int n, float *sum)
+{
+    const __m256i at = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i in0 = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), at);
+    const __m256i in1 = _mm256_cmpgt_epi32(_mm256_set1_epi32(n - VECTOR), at);
+    __m256 low0 = _mm256_setzero_ps(), high0 = low0;
+    for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
+        const __m256 x0 = _mm256_maskload_ps(b, in0);
+        const __m256 x1 = _mm256_maskload_ps(b + (n > VECTOR ? VECTOR : 0), in1);
+        ADD(0);
+    }
+    _mm256_maskstore_ps(sum, in0, low0);
+    if (n > VECTOR)
+        _mm256_maskstore_ps(sum + VECTOR, in1, high0);
+}
+
+static void sum_slab_avx2(const qg_ref_slab *s, float *sum)
+{
+    for (int64_t j = 0, n; j < s->columns; j += n) {
+        n = s->columns - j < 2 * VECTOR ? s->columns - j : 2 * VECTOR;
+        const bool whole = n == 2 * VECTOR;
+        for (int64_t i = 0, rows; i < s->rows; i += rows) {
+            const float *a = s->a + i * s->a_row;
+            float *to = sum + i * s->columns + j;
+            rows = whole && s->rows - i >= TILE_ROWS ? TILE_ROWS : 1;
+            if (rows > 1)
+                tile_of_four(s, a, s->b + j, to);
+            else if (whole)
+                tile_of_one(s, a, s->b + j, to);
+            else
+                last_columns(s, a, s->b + j, (int)n, to);
+        }
+    }
+}
+#endif
+
+void qg_ref_sum_slab(const qg_ref_slab *s, float *sum)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        sum_slab_avx2(s, sum);
+        return;
+    }
+#endif
+    sum_slab(s, sum);
 }

@@ -34,6 +34,10 @@
  * cache. */
 enum { QG_REF_LANES = 8, QG_REF_CHUNK = 256 };
 
+/* Rows of sums that are made together, and elements of b that are gathered for them at
+ * one time: both stay in the second cache. */
+enum { QG_REF_ROWS = 8, QG_REF_GATHERED = 1 << 14 };
+
 /* Terms per slice of fused sums for n columns, k terms; >= 1. */
 int64_t qg_ref_slice(int64_t n, int64_t k);
 
@@ -47,6 +51,20 @@ static inline int64_t qg_ref_row_slice(int64_t k, int64_t at)
 /* The sum of eight interleaved sums, for row `row` of `rows`: the runtime takes four
  * rows at a time, then two, then one, and each way has its own tree. */
 float qg_ref_fold(const float lane[QG_REF_LANES], int64_t row, int64_t rows);
+
+/* Rows, terms and columns of fused sums: term t of row i is a[i * a_row + t * a_term]
+ * times row t of b.  The operands of a slice, or less of one. */
+typedef struct qg_ref_slab {
+    int64_t rows, terms, columns;
+    const float *a;
+    int64_t a_row, a_term;
+    const float *b;
+    int64_t ldb; /* elements from one term's row of columns to the next */
+} qg_ref_slab;
+
+/* sum[i * columns + j], started from zero, terms in ascending order.  The same bits
+ * with and without the instruction. */
+void qg_ref_sum_slab(const qg_ref_slab *s, float *sum);
 
 /* sum[i] = x[i * step] * w + sum[i], i < n.  fused: one rounding, else two.  The same
  * bits with and without the instruction. */

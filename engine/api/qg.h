@@ -477,12 +477,15 @@ QG_NODISCARD QG_API qg_status qg_model_infer_backend(qg_model *m,
 /* For qg_model_tune. */
 typedef struct qg_tune_options {
     size_t size;
-    qg_workload work;   /* data: required; labels are not needed */
-    const char *method; /* lsq, adaquant, adaround, brecq, bias; NULL: lsq */
-    const char *block;  /* only the block of this name; NULL: all */
-    size_t steps;       /* of every block; 0: that of the method */
-    double rate;        /* learning rate; 0: that of the method */
-    uint64_t seed;      /* 0: 1 */
+    qg_workload work;       /* data: required; labels are not needed */
+    const char *method;     /* lsq, adaquant, adaround, brecq, bias; NULL: lsq */
+    const char *block;      /* only the block of this name; NULL: all */
+    size_t steps;           /* of every block; 0: that of the method */
+    double rate;            /* learning rate; 0: that of the method */
+    uint64_t seed;          /* 0: 1 */
+    const char *checkpoint; /* a folder, made when it is missing: blocks that are done
+                             * are written to it, and read when the same tuning begins
+                             * again; NULL: none */
 } qg_tune_options;
 QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
 
@@ -495,6 +498,9 @@ QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
  * options alone. */
 QG_NODISCARD QG_API qg_status qg_model_tune(qg_model *m, const qg_tune_options *o,
                                             qg_report **report);
+/* Removes what qg_model_tune wrote to the folder, and the folder when it is empty then;
+ * to be called once the result is saved. */
+QG_API void qg_tune_forget(qg_ctx *ctx, const char *checkpoint);
 
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
  * float_top1, and when quantized simulated_top1, difference, agreement.
@@ -690,6 +696,27 @@ QG_NODISCARD QG_API qg_status qg_model_explain(qg_model *m, const char *name,
  * to one context. */
 QG_NODISCARD QG_API qg_status qg_model_diff(qg_model *a, qg_model *b,
                                             qg_report **report);
+
+/* Everything about one snapshot, for a page that people mail each other. */
+typedef struct qg_webpage_options {
+    size_t size;
+    qg_workload work;   /* data: required */
+    qg_model *against;  /* a second snapshot of the same context; NULL: none */
+    const char *labels; /* as in qg_model_evaluate; NULL: no accuracy */
+    const char *target; /* as in qg_lint_options; NULL: the one that the backend's name
+                          * begins with, if there is one */
+    const char *output; /* HTML file to write; NULL: none */
+} qg_webpage_options;
+QG_API void qg_webpage_options_init(qg_webpage_options *o, size_t size);
+
+/* The answers of analyse, sensitivity, evaluate, lint and explain for all nodes, with
+ * the graph as a drawing and the distributions of activations, as one report
+ * (docs/report.md has its tables).  The HTML file holds the JSON of this report and
+ * draws it without a network; equal arguments give equal bytes.
+ * Cost: the runs of these analyses, and one for statistics.  QG_ESTATE when m or
+ * against is not quantized, and the errors of the analyses. */
+QG_NODISCARD QG_API qg_status qg_model_webpage(qg_model *m, const qg_webpage_options *o,
+                                               qg_report **report);
 
 /* The text form of the graph, with TQCs when quantized.
  * Its grammar is in docs/text-form.md; large constants are hashes.  A

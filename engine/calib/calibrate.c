@@ -541,3 +541,28 @@ qg_status qg_calibrate_run(qg_ctx *ctx, const qg_calibrate *in, qg_calibrated *o
     qg_arena_free(c.arena);
     return s;
 }
+
+/* --- afterwards --- */
+
+qg_status qg_calibrate_confidence(qg_ctx *ctx, const qg_tqc *t, const qg_stats_value *v,
+                                  qg_confidence *out)
+{
+    const qg_quant *q = t->quant;
+    qg_observe o = { .observer = qg_observer_find(ctx, t->observer.name),
+                     .scheme = &t->scheme,
+                     .setting = &t->observer,
+                     .channels = 1,
+                     .stats = v };
+    uint64_t elements;
+    o.quirks = qg_range_quirks(q->quirks);
+    *out = (qg_confidence){ .error = (double)NAN };
+    if (!o.observer || t->state != QG_TQC_ACTIVATED || t->nparam != 1)
+        return QG_OK;
+    (void)qg_observe_fall_back(&o, &elements);
+    if (!qg_stats_tell(&o))
+        return QG_OK;
+    qg_arena *a = qg_arena_new(ctx->alloc);
+    qg_status s = a ? qg_stats_confidence(ctx, &o, o.quirks, a, out) : qg_nomem(ctx);
+    qg_arena_free(a);
+    return s;
+}

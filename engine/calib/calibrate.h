@@ -100,4 +100,11 @@ bool qg_holds_mask(const qg_value *v, const qg_tensor *x);
 QG_NODISCARD qg_status qg_calibrate_run(qg_ctx *ctx, const qg_calibrate *c,
                                         qg_calibrated *out);
 
+/* How sure the scale is that calibration would give t from the statistics v of its
+ * value.  settled 0, error NaN: not known, because the scale is another's, because the
+ * observer reads no statistics, or because there is a scale per channel. */
+QG_NODISCARD qg_status qg_calibrate_confidence(qg_ctx *ctx, const qg_tqc *t,
+                                               const qg_stats_value *v,
+                                               qg_confidence *out);
+
 #endif

@@ -62,7 +62,8 @@ void qg_ctx_free(qg_ctx *ctx)
 qg_status qg_ctx_add(qg_ctx *ctx, enum qg_added_kind kind, const char *name,
                      const void *what)
 {
-    assert(!ctx->parent && !qg_ctx_added(ctx, kind, name));
+    assert(!ctx->parent);
+    assert(kind == QG_ADDED_OPAQUE || !qg_ctx_added(ctx, kind, name));
     qg_added *row = QG_NEW(ctx->arena, qg_added);
     if (!row)
         return qg_nomem(ctx);

@@ -77,7 +77,8 @@ struct qg_ctx {
 qg_ctx *qg_ctx_fork(qg_ctx *parent);
 
 /* Appends to the list of a kind; `name` and `what` are borrowed as long as the context.
- * Contexts that were forked before do not see it. */
+ * Contexts that were forked before do not see it.  The caller has checked that the name
+ * is new; of opaque operators, several domains and opsets may have the same one. */
 QG_NODISCARD qg_status qg_ctx_add(qg_ctx *ctx, enum qg_added_kind kind,
                                   const char *name, const void *what);
 const void *qg_ctx_added(const qg_ctx *ctx, enum qg_added_kind kind,

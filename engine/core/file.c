@@ -62,6 +62,17 @@ qg_status qg_file_open(qg_ctx *ctx, const char *doing, const char *path, size_t 
     return s;
 }
 
+/* The mapping is private and read-only, so its pages are the file's own: nothing can be
+ * lost.  Pages that reach beyond the range stay. */
+void qg_file_release(const qg_file *f, size_t at, size_t n)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t first = (at + page - 1) / page * page, end = (at + n) / page * page;
+    assert(at <= f->size && n <= f->size - at);
+    if (f->map && first < end)
+        (void)madvise((char *)f->map + first, end - first, MADV_DONTNEED);
+}
+
 void qg_file_close(qg_file *f)
 {
     if (f->map)

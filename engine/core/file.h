@@ -31,6 +31,9 @@ typedef struct qg_file {
  * a SIGBUS, as with any mapping. */
 QG_NODISCARD qg_status qg_file_open(qg_ctx *ctx, const char *doing, const char *path,
                                     size_t limit, qg_file *out);
+/* The memory of whole pages in bytes[at .. at + n) is given back; a later access reads
+ * them from the file again.  For bytes that are not needed soon, if ever. */
+void qg_file_release(const qg_file *f, size_t at, size_t n);
 /* Every pointer into the bytes is dead.  Safe twice. */
 void qg_file_close(qg_file *f);
 

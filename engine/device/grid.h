@@ -4,9 +4,9 @@
  *           a part of it where few codes were seen
  * Floats    elements of a float format are multiples of its smallest subnormal number
  *           times the scale.  The observed step is that product times a power of two,
- *           so it bounds the scale from above; the largest element bounds it from below.
- *           The bounds meet where enough elements are small: with half the scale, some
- *           of those below 2^mantissa steps would lie between two steps
+ *           so it bounds the scale from above; the largest element bounds it from
+ *           below. The bounds meet where enough elements are small: with half the
+ *           scale, some of those below 2^mantissa steps would lie between two steps
  * Example   E4M3 with scale 0.25: subnormal numbers are multiples of 0.25 * 2^-9.  Of
  *           elements +-1 .. +-7 times that, seven different ones are observed, and no
  *           odd multiple of its half: the scale is 0.25.  Of elements 100 and 104, with

@@ -173,24 +173,6 @@ static qg_status locate(builder *b, const qg_value *v, enum qg_layout layout,
     return QG_OK;
 }
 
-/* The constant of an input slot, on its grid when its TQC is active.  The result is
- * shared with other slots only when it is not rounded. */
-static qg_status constant_of(builder *b, const qg_node *n, uint32_t slot,
-                             const qg_tensor **out)
-{
-    qg_plan *p = b->p;
-    const qg_tensor *t = b->known[n->in[slot]->id];
-    const qg_tqc *q = in_tqc(b, n, slot);
-    *out = t;
-    if (!qg_plan_rounds_constant(&p->options, q))
-        return QG_OK;
-    qg_tensor *y;
-    QG_TRY(qg_tensor_clone(p->ctx, p->arena, t, &y));
-    QG_TRY(qg_tqc_round(p->ctx, q, t, y));
-    *out = y;
-    return QG_OK;
-}
-
 /* --- kernels --- */
 
 /* Types of all inputs (with data where constant, rounded) and outputs of a node. */
@@ -222,7 +204,7 @@ static qg_status types_of(builder *b, const qg_node *n, const qg_tensor *const *
         if (reads_constant(b, n, i) && taken)
             t->in[i] = taken[i];
         else if (reads_constant(b, n, i))
-            QG_TRY(constant_of(b, n, i, &t->in[i]));
+            QG_TRY(qg_plan_constant(b, n, i, &t->in[i]));
         t->all_known = t->all_known && qg_tensor_known(t->in[i]);
     }
     for (uint32_t i = 0; i < n->n_out; i++) {
@@ -242,7 +224,7 @@ static qg_status constants_of(builder *b, const qg_node *n,
         return qg_nomem(b->p->ctx);
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i] && b->known[n->in[i]->id])
-            QG_TRY(constant_of(b, n, i, &in[i]));
+            QG_TRY(qg_plan_constant(b, n, i, &in[i]));
     *out = in;
     return QG_OK;
 }
@@ -508,6 +490,8 @@ static qg_status choose_kernel(builder *b, emission *e)
     if (!base.same) {
         QG_TRY(compile(b, e->node, &e->types, &e->kernel));
         e->kernel_index = (uint32_t)p->kernel.n - 1;
+        if (e->kernel)
+            qg_plan_release(b, e->node, e->kernel->packed, e->types.in);
     }
     p->report.kernels += e->kernel != NULL;
     p->report.absorbed += e->kernel ? e->kernel->absorbed : 0;
@@ -737,6 +721,8 @@ void qg_plan_free(qg_plan *p)
     for (size_t i = 0; i < p->kernel.n; i++)
         if (p->kernel.at[i]->destroy)
             p->kernel.at[i]->destroy(p->kernel.at[i]);
+    for (size_t i = 0; i < p->rounded.n; i++)
+        qg_arena_free(p->rounded.at[i].arena);
     for (size_t i = 0; i < p->n_body; i++)
         qg_plan_free(p->body[i]);
     qg_arena_free(p->arena);

@@ -159,6 +159,13 @@ typedef struct qg_plan_node {
     uint32_t kernel;            /* in plan->kernel; QG_NONE: op->run */
 } qg_plan_node;
 
+/* A constant on its grid, in memory of its own; arena NULL: a kernel has packed it, and
+ * the copy is gone. */
+typedef struct qg_plan_copy {
+    qg_arena *arena; /* owned */
+    const void *data;
+} qg_plan_copy;
+
 /* Read-only once made. */
 typedef struct qg_plan {
     qg_ctx *ctx;
@@ -170,6 +177,7 @@ typedef struct qg_plan {
     QG_VEC(qg_step) step;          /* in order of execution */
     QG_VEC(uint32_t) slot;         /* tensor indices; QG_NONE: absent */
     QG_VEC(qg_kernel *) kernel;    /* owned: destroyed with the plan */
+    QG_VEC(qg_plan_copy) rounded;  /* large constants on their grid */
     struct qg_plan **body; /* [body graphs, by discovery] of control-flow nodes */
     size_t n_body;         /* number of body plans */
     uint32_t *output;      /* [graph outputs] tensor index; QG_NONE: left out */

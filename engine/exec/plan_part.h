@@ -94,6 +94,16 @@ typedef struct qg_partial_node {
 } qg_partial_node;
 qg_partial_node qg_partial_take(const qg_builder *b, const qg_node *n);
 
+/* plan_constants.c: the constant of an input slot, on its grid when its TQC is active.
+ * The result is shared with other slots only when it is not rounded. */
+QG_NODISCARD qg_status qg_plan_constant(qg_builder *b, const qg_node *n, uint32_t slot,
+                                        const qg_tensor **out);
+/* For the inputs in[] of n that its kernel has packed: gives back pages of mapped
+ * files, and frees what qg_plan_constant made, whose data is NULL then; the latter not
+ * where a plan shows or keeps constants. */
+void qg_plan_release(qg_builder *b, const qg_node *n, uint32_t packed,
+                     const qg_tensor **in);
+
 /* plan_memory.c: which tensors may share memory, and their offsets; after all steps. */
 QG_NODISCARD qg_status qg_plan_pack(qg_plan *p);
 

@@ -420,9 +420,20 @@ qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *
     return QG_OK;
 }
 
-qg_status qg_quantizers_import(qg_import *i, enum qg_quantizers which, const char *name)
+static qg_status read_graph(qg_import *i, const qg_op *operators)
 {
-    QG_TRY(qg_import_graph(i, i->path));
+    const qg_registry *usual = i->ctx->registry;
+    if (operators)
+        i->ctx->registry = qg_registry_with(usual, operators, i->ctx->arena);
+    qg_status s = i->ctx->registry ? qg_import_graph(i, i->path) : qg_nomem(i->ctx);
+    i->ctx->registry = usual;
+    return s;
+}
+
+qg_status qg_quantizers_import(qg_import *i, enum qg_quantizers which, const char *name,
+                               const qg_op *operators)
+{
+    QG_TRY(read_graph(i, operators));
     QG_TRY(qg_quantizers_fold(i->graph, which, name, &i->quant));
     if (i->quant->tqc.n == 0)
         qg_warn(i->ctx, "import: %s: contains no quantizers of format %s", i->path,

@@ -52,8 +52,9 @@ QG_NODISCARD qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which,
                                           const char *name, qg_quant **out);
 
 /* For formats: i->path read, inferred and folded; a warning when no record came of it,
- * as from a file of another format. */
+ * as from a file of another format.  operators: registered for this file only, since
+ * they cannot be run; NULL: none. */
 QG_NODISCARD qg_status qg_quantizers_import(qg_import *i, enum qg_quantizers which,
-                                            const char *name);
+                                            const char *name, const qg_op *operators);
 
 #endif

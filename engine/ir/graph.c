@@ -78,6 +78,23 @@ void qg_graph_free(qg_graph *g)
     qg_arena_free(g->arena);
 }
 
+void qg_graph_release(const qg_graph *g, const qg_tensor *constant)
+{
+    const unsigned char *data = constant->data;
+    size_t bytes;
+    while (g->outer)
+        g = g->outer;
+    if (!g->files ||
+        !qg_dtype_bytes(constant->dtype, (uint64_t)qg_tensor_count(constant), &bytes))
+        return;
+    for (const struct qg_graph_file *f = g->files; f; f = f->next) {
+        const qg_file *file = f->file;
+        if (data >= file->bytes && data < file->bytes + file->size &&
+            bytes <= (size_t)(file->bytes + file->size - data))
+            qg_file_release(file, (size_t)(data - file->bytes), bytes);
+    }
+}
+
 qg_value *qg_graph_value(const qg_graph *g, const char *name)
 {
     uint32_t id = qg_names_find(g->value_names, name, strlen(name));

@@ -146,6 +146,11 @@ void qg_graph_free(qg_graph *g); /* NULL is fine; bodies go with their outer gra
 qg_value *qg_graph_value(const qg_graph *g, const char *name); /* NULL: no such value */
 qg_node *qg_graph_node(const qg_graph *g, const char *name);
 
+/* Gives back the memory of a constant that lies in a mapped file of the graph, or of
+ * one around it: its bytes are read again when they are needed.  Others are left
+ * alone. */
+void qg_graph_release(const qg_graph *g, const qg_tensor *constant);
+
 /* The version of a domain ("" for ai.onnx) that the model imports; 0: not imported. */
 int64_t qg_graph_opset(const qg_graph *g, const char *domain);
 

@@ -46,6 +46,8 @@ struct qg_kernel {
     bool all_in_alike;           /* variadic: in_layout[0] holds for every input */
     enum qg_layout out_layout;   /* of output 0; the rest are plain */
     uint32_t in_place;           /* as in qg_op */
+    uint32_t packed;             /* bit k < 8: it has a copy of constant input k, whose
+                                  * data may be gone when it runs */
     uint32_t absorbed;           /* how many of compile->chain it computes as well */
     const char *name;            /* "dnnl brgconv:avx512_core", for reports */
 };

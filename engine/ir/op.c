@@ -33,6 +33,21 @@ const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *na
     return best;
 }
 
+const qg_registry *qg_registry_with(const qg_registry *base, const qg_op *family,
+                                    qg_arena *a)
+{
+    qg_registry *r = QG_NEW(a, qg_registry);
+    const qg_op **all = QG_NEWN(a, base->n_family + 1, const qg_op *);
+    if (!r || !all)
+        return NULL;
+    memcpy(all, base->family, base->n_family * sizeof *all);
+    all[base->n_family] = family;
+    *r = *base;
+    r->family = all;
+    r->n_family++;
+    return r;
+}
+
 const qg_op *qg_op_newest(const qg_registry *r, const char *name)
 {
     const qg_op *best = NULL;

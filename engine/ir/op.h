@@ -244,6 +244,11 @@ typedef struct qg_registry {
 const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *name,
                         int64_t opset);
 
+/* The operators of `base` and one family more, in a; rows as in qg_registry.  For files
+ * whose operators no other graph may hold.  NULL: no memory. */
+const qg_registry *qg_registry_with(const qg_registry *base, const qg_op *family,
+                                    qg_arena *a);
+
 /* The row of the default domain with the lowest since above `since`; NULL: none. */
 const qg_op *qg_op_next(const qg_registry *r, const char *name, int64_t since);
 

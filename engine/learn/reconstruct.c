@@ -342,16 +342,6 @@ static qg_status step(work *w, size_t t)
 
 /* --- all ------------------------------------------------------------------------- */
 
-static void restore(qg_tape *t)
-{
-    for (size_t i = 0; i < t->n_weight; i++) {
-        t->weight[i].on_grid = false;
-        qg_tensor_copy(&t->weight[i].start, &t->weight[i].now);
-    }
-    for (size_t i = 0; i < t->n_step; i++)
-        memcpy(t->step[i].scale, t->step[i].start, t->step[i].n * sizeof(float));
-}
-
 static qg_status prepare(work *w)
 {
     const qg_tape *t = w->r->tape;
@@ -378,8 +368,10 @@ static qg_status run(work *w)
     QG_TRY(choose(w));
     if (!w->learned.n)
         return QG_OK;
-    for (size_t t = 1; t <= r->steps; t++)
+    for (size_t t = 1; t <= r->steps; t++) {
         QG_TRY(step(w, t));
+        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune", r->done + t, r->total));
+    }
     for (size_t i = 0; i < w->learned.n; i++)
         store(&w->learned.at[i], true);
     for (size_t i = 0; i < r->tape->n_weight; i++)
@@ -387,7 +379,7 @@ static qg_status run(work *w)
     QG_TRY(judge(w, &r->after));
     r->kept = r->after < r->before;
     if (!r->kept)
-        restore(r->tape);
+        qg_tape_reset(r->tape);
     return QG_OK;
 }
 

@@ -30,6 +30,7 @@
 #ifndef QG_ENGINE_LEARN_RECONSTRUCT_H
 #define QG_ENGINE_LEARN_RECONSTRUCT_H
 
+#include "engine/core/progress.h"
 #include "engine/core/rng.h"
 #include "engine/learn/stream.h"
 
@@ -57,7 +58,9 @@ typedef struct qg_reconstruction {
                               * must be there in both, its outputs in FLOAT */
     qg_tape *tape;           /* of the block; keeps what was learned */
     size_t steps;
-    double rate;          /* of the first step */
+    double rate;                 /* of the first step */
+    const qg_progress *progress; /* of "tune", after each step; may cancel; or NULL */
+    size_t done, total;          /* steps of all blocks, for progress */
     qg_rng rng;           /* own state per block: draws do not depend on other blocks */
     double before, after; /* out: loss on the samples held back */
     bool kept;            /* out: false: no better, the tape is as it was */

@@ -47,7 +47,8 @@ qg_status qg_stream_open(qg_stream *s, const qg_feed *feed)
         return qg_nomem(s->ctx);
     s->held = QG_NEWN(s->arena, s->n_block + 1, qg_arena *);
     s->last = QG_NEWN(s->arena, values, size_t);
-    bool there = s->held && s->last;
+    s->in = QG_NEWN(s->arena, values, const qg_tensor *);
+    bool there = s->held && s->last && s->in;
     for (int lane = 0; lane < QG_NLANE; lane++) {
         s->at[lane] = QG_NEWN(s->arena, values * s->n, const qg_tensor *);
         there = there && s->at[lane];
@@ -83,12 +84,9 @@ void qg_stream_inputs(const qg_stream *s, const qg_tape *t, enum qg_lane lane,
 
 qg_status qg_stream_run(qg_stream *s, size_t k, qg_tape *t, enum qg_lane lane)
 {
-    const qg_tensor **in = QG_NEWN(s->arena, t->n_in, const qg_tensor *);
-    if (!in)
-        return qg_nomem(s->ctx);
     for (size_t i = 0; i < s->n; i++) {
-        qg_stream_inputs(s, t, lane, i, in);
-        QG_TRY(qg_tape_forward(t, in));
+        qg_stream_inputs(s, t, lane, i, s->in);
+        QG_TRY(qg_tape_forward(t, s->in));
         for (size_t o = 0; o < t->n_out; o++) {
             qg_tensor *copy;
             QG_TRY(
@@ -99,25 +97,37 @@ qg_status qg_stream_run(qg_stream *s, size_t k, qg_tape *t, enum qg_lane lane)
     return QG_OK;
 }
 
-/* The last reader of any value that block b computed; block 0: the inputs. */
+/* Whether the value is in held[b]: a result of block b - 1, or an input. */
+static bool is_of(const qg_stream *s, const qg_value *v, size_t b)
+{
+    if (!v->def || b == 0)
+        return !v->def && b == 0;
+    return v->def->id >= s->block[b - 1].first && v->def->id < s->block[b - 1].end;
+}
+
+static void forget(qg_stream *s, size_t b)
+{
+    qg_arena_free(s->held[b]);
+    s->held[b] = NULL;
+    for (size_t i = 0; i < s->graph->value.n; i++)
+        for (int lane = 0; is_of(s, s->graph->value.at[i], b) && lane < QG_NLANE;
+             lane++)
+            memset(&s->at[lane][i * s->n], 0, s->n * sizeof *s->at[lane]);
+}
+
+/* The last reader of any value in held[b]. */
 static size_t last_of(const qg_stream *s, size_t b)
 {
     size_t last = 0;
-    for (size_t i = 0; i < s->graph->value.n; i++) {
-        const qg_value *v = s->graph->value.at[i];
-        const bool mine = v->def ? b > 0 && v->def->id >= s->block[b - 1].first &&
-                                       v->def->id < s->block[b - 1].end
-                                 : b == 0;
-        last = mine && s->last[i] > last ? s->last[i] : last;
-    }
+    for (size_t i = 0; i < s->graph->value.n; i++)
+        if (is_of(s, s->graph->value.at[i], b) && s->last[i] > last)
+            last = s->last[i];
     return last;
 }
 
 void qg_stream_done(qg_stream *s, size_t k)
 {
     for (size_t b = 0; b <= k + 1; b++)
-        if (s->held[b] && last_of(s, b) <= k + 1) {
-            qg_arena_free(s->held[b]);
-            s->held[b] = NULL;
-        }
+        if (s->held[b] && last_of(s, b) <= k + 1)
+            forget(s, b);
 }

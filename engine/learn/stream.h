@@ -37,7 +37,8 @@ typedef struct qg_stream {
     qg_arena **held; /* [blocks + 1] results of a block; 0: graph inputs */
     size_t *last;    /* [values] the last block that reads it, from 1; n_block + 1: an
                       * output of the graph */
-    const qg_tensor **at[QG_NLANE]; /* [values * n] */
+    const qg_tensor **at[QG_NLANE]; /* [values * n] NULL: not computed, or freed */
+    const qg_tensor **in;           /* [values] of one forward */
 } qg_stream;
 
 /* Fetches samples 0 .. n-1 of the feed.  After a failure qg_stream_close frees what
@@ -58,7 +59,7 @@ QG_NODISCARD qg_status qg_stream_run(qg_stream *s, size_t k, qg_tape *t,
 void qg_stream_done(qg_stream *s, size_t k);
 
 /* A value of one sample, borrowed until qg_stream_done frees it; NULL: not computed
- * yet.  A freed value must not be requested: its pointer is stale, not NULL. */
+ * yet, or freed. */
 const qg_tensor *qg_stream_value(const qg_stream *s, const qg_value *v,
                                  enum qg_lane lane, size_t sample);
 

@@ -130,13 +130,21 @@ static qg_status add_rounding(builder *b, const qg_tqc *t, rounding *r)
     return add_step(b, t, &r->step);
 }
 
+static bool is_read_outside(const builder *b, const qg_value *v)
+{
+    for (size_t i = 0; i < v->use.n; i++)
+        if (!b->part[v->use.at[i].node->id])
+            return true;
+    return v->is_output;
+}
+
+/* A constant that another part reads stays: that part runs with it as it is. */
 static bool is_trained(const builder *b, const qg_node *n, uint32_t slot_)
 {
     const qg_value *v = n->in[slot_];
     const char role = qg_op_in_role(n->op, slot_);
-    (void)b;
     return v->constant && v->constant->dtype == QG_F32 &&
-           (role == 'w' || role == 'b' || role == 'g');
+           (role == 'w' || role == 'b' || role == 'g') && !is_read_outside(b, v);
 }
 
 static qg_status add_weight(builder *b, const qg_value *v, char role)
@@ -189,14 +197,6 @@ static void set_step(builder *b, const qg_value *v, uint32_t step)
     const bool first = w->step == QG_NONE && !w->on_grid;
     w->on_grid = true; /* while building: seen */
     w->step = first || w->step == step ? step : QG_NONE;
-}
-
-static bool is_read_outside(const builder *b, const qg_value *v)
-{
-    for (size_t i = 0; i < v->use.n; i++)
-        if (!b->part[v->use.at[i].node->id])
-            return true;
-    return v->is_output;
 }
 
 static qg_status add_node(builder *b, const qg_node *n)
@@ -301,6 +301,16 @@ void qg_tape_free(qg_tape *t)
     qg_arena_free(s->scratch);
     qg_arena_free(s->pass);
     qg_arena_free(s->arena); /* holds t and s */
+}
+
+void qg_tape_reset(qg_tape *t)
+{
+    for (size_t i = 0; i < t->n_weight; i++) {
+        t->weight[i].on_grid = false;
+        qg_tensor_copy(&t->weight[i].start, &t->weight[i].now);
+    }
+    for (size_t i = 0; i < t->n_step; i++)
+        memcpy(t->step[i].scale, t->step[i].start, t->step[i].n * sizeof(float));
 }
 
 /* Scales that follow those of two others, which may have been learned. */

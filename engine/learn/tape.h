@@ -10,7 +10,7 @@
  * Outputs  values that it computes and that are read outside of it, or are outputs of
  *          the graph
  * Weights  float32 constants at slots with the role weight, bias or gain of nodes of
- *          the part; copies, which start as the graph's
+ *          the part, which no node outside reads; copies, which start as the graph's
  * Steps    parameters of roots that round inside of the part.  One may be learned when
  *          it is linear, static, per tensor or per channel, not restricted to powers of
  *          two, and every endpoint of its group that rounds lies inside.  A derived
@@ -87,6 +87,9 @@ struct qg_tape {
 QG_NODISCARD qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
                                    const uint8_t *part, bool learns, qg_tape **out);
 void qg_tape_free(qg_tape *t); /* NULL is fine */
+
+/* Weights and scales as they were when the tape was made. */
+void qg_tape_reset(qg_tape *t);
 
 /* in[k]: value t->in[k], plain; borrowed until backward is done. */
 QG_NODISCARD qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in);

@@ -13,7 +13,7 @@
 
 #include "engine/analysis/measure.h"
 #include "engine/ir/edit.h"
-#include "engine/learn/reconstruct.h"
+#include "engine/learn/checkpoint.h"
 #include "engine/session/session.h"
 
 QG_OPTIONS_INIT(qg_tune_options)
@@ -28,18 +28,10 @@ typedef struct tuning {
     qg_stream stream;
     qg_tape **tape;            /* [blocks] kept until the end: NULL, nothing learned */
     qg_reconstruction *result; /* [blocks] */
-    size_t done, total;        /* blocks that learn, for progress */
+    size_t chosen, done;       /* blocks that learn */
 } tuning;
 
 /* --- blocks ---------------------------------------------------------------------- */
-
-static qg_status report_progress(tuning *t)
-{
-    const qg_progress *p = &t->o->work.progress;
-    if (p->step && p->step(p->ud, "tune", t->done, t->total))
-        return qg_fail(t->m->ctx, QG_ECANCELED, "tune: canceled");
-    return QG_OK;
-}
 
 /* The name of a block: that of its first node that accumulates products. */
 static const char *name_of(const tuning *t, const qg_block *b)
@@ -77,6 +69,32 @@ static qg_status run_float(tuning *t, size_t k, qg_tape *tape)
     return QG_OK;
 }
 
+static qg_status learn_block(tuning *t, size_t k, qg_tape *tape)
+{
+    const size_t steps = t->o->steps ? t->o->steps : t->method->iterations;
+    t->result[k] =
+        (qg_reconstruction){ .ctx = t->m->ctx,
+                             .method = t->method,
+                             .stream = &t->stream,
+                             .tape = tape,
+                             .steps = steps,
+                             .rate = t->o->rate > 0 ? t->o->rate : t->method->rate,
+                             .progress = &t->o->work.progress,
+                             .done = steps * t->done++,
+                             .total = steps * t->chosen,
+                             .rng = { (t->o->seed ? t->o->seed : 1) + k } };
+    qg_reconstruction *r = &t->result[k];
+    const char *folder = t->o->checkpoint;
+    char name[QG_HASH_TEXT];
+    bool found = false;
+    if (folder)
+        QG_TRY(qg_checkpoint_load(r, folder, name, &found));
+    if (found)
+        return qg_ctx_step(r->ctx, r->progress, "tune", r->done + steps, r->total);
+    QG_TRY(qg_reconstruct(r));
+    return folder ? qg_checkpoint_save(r, folder, name) : QG_OK;
+}
+
 static qg_status tune_block(tuning *t, size_t k)
 {
     qg_ctx *ctx = t->m->ctx;
@@ -90,20 +108,8 @@ static qg_status tune_block(tuning *t, size_t k)
     t->tape[k] = tape;
     QG_TRY(run_float(t, k, tape));
     QG_TRY(qg_stream_run(&t->stream, k, tape, QG_LANE_BEFORE));
-    qg_reconstruction *r = &t->result[k];
-    *r =
-        (qg_reconstruction){ .ctx = ctx,
-                             .method = t->method,
-                             .stream = &t->stream,
-                             .tape = tape,
-                             .steps = t->o->steps ? t->o->steps : t->method->iterations,
-                             .rate = t->o->rate > 0 ? t->o->rate : t->method->rate,
-                             .rng = { (t->o->seed ? t->o->seed : 1) + k } };
-    if (chosen) {
-        QG_TRY(qg_reconstruct(r));
-        t->done++;
-        QG_TRY(report_progress(t));
-    }
+    if (chosen)
+        QG_TRY(learn_block(t, k, tape));
     QG_TRY(qg_stream_run(&t->stream, k, tape, QG_LANE_NOW));
     qg_stream_done(&t->stream, k);
     return QG_OK;
@@ -119,8 +125,8 @@ static qg_status tune_all(tuning *t)
     if (!t->tape || !t->result)
         return qg_nomem(ctx);
     for (size_t k = 0; k < t->n_block; k++)
-        t->total += is_chosen(t, &t->block[k]);
-    if (t->o->block && !t->total)
+        t->chosen += is_chosen(t, &t->block[k]);
+    if (t->o->block && !t->chosen)
         return qg_fail(
             ctx, QG_ECONFIG,
             "tune: block '%s': there is none, expected the name of the first "
@@ -128,7 +134,7 @@ static qg_status tune_all(tuning *t)
             t->o->block);
     t->stream.block = t->block;
     t->stream.n_block = t->n_block;
-    return QG_OK;
+    return t->o->checkpoint ? qg_directory_make(ctx, t->o->checkpoint) : QG_OK;
 }
 
 /* --- the network ----------------------------------------------------------------- */
@@ -283,7 +289,7 @@ static qg_status report(const tuning *t, double before, double after, qg_report 
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(metric->name)));
     QG_TRY(qg_report_add(r, "before", qg_measure_cell(metric, before)));
     QG_TRY(qg_report_add(r, "after", qg_measure_cell(metric, after)));
-    QG_TRY(qg_report_addf(r, "kept", "%zu of %zu blocks", kept, t->total));
+    QG_TRY(qg_report_addf(r, "kept", "%zu of %zu blocks", kept, t->chosen));
     QG_TRY(qg_report_add(r, "changed", qg_cell_bool(after < before)));
     if (!(after < before))
         QG_TRY(qg_report_add(r, "why",
@@ -345,4 +351,9 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     qg_feed_close(&feed);
     qg_arena_free(t.arena);
     return s;
+}
+
+void qg_tune_forget(qg_ctx *ctx, const char *checkpoint)
+{
+    qg_checkpoint_remove(ctx, checkpoint);
 }

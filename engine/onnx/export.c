@@ -93,6 +93,7 @@ static qg_status put_outside(struct exporter *e, const qg_tensor *t, size_t byte
     m->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
     (void)fwrite(t->data, 1, bytes, e->data);
     e->offset += bytes;
+    qg_graph_release(e->root, t);
     return QG_OK;
 }
 

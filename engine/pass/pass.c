@@ -176,21 +176,19 @@ static qg_status make_needed(qg_pass_env *env, uint32_t needs)
 
 /* --- one pass --- */
 
-/* A release verifies once, after the last pass: walking a graph of 100,000 nodes after
- * every pass took half of the time of all of them.  Otherwise the pass that broke a
- * promise is the one at work. */
+static bool verifies_each(const qg_pass_env *env)
+{
 #ifdef NDEBUG
-enum { VERIFY_EACH = 0 };
+    return env->options.verify == QG_VERIFY_EACH;
 #else
-enum { VERIFY_EACH = 1 };
+    return env->options.verify != QG_VERIFY_LAST;
 #endif
+}
 
 /* Only QG_ESTATE is a broken promise; other failures keep their own words. */
 static qg_status verify(qg_pass_env *env)
 {
     qg_status s = QG_OK;
-    if (env->options.no_verify)
-        return QG_OK;
     if (env->valid & QG_A_TOPO)
         s = qg_check_graph(env->ctx, env->graph, QG_CHECK_ALL);
     if (s == QG_OK && env->quant)
@@ -199,7 +197,8 @@ static qg_status verify(qg_pass_env *env)
         return s;
     char text[512];
     (void)snprintf(text, sizeof text, "%s", qg_ctx_message(env->ctx));
-    return qg_fail(env->ctx, s, VERIFY_EACH ? "pass %s: %s" : "passes up to %s: %s",
+    return qg_fail(env->ctx, s,
+                   verifies_each(env) ? "pass %s: %s" : "passes up to %s: %s",
                    env->at_work->name, text);
 }
 
@@ -221,7 +220,7 @@ static qg_status run_one(qg_pass_env *env, const qg_pass *pass)
         env->valid |= QG_A_TQC;
     }
     QG_TRY(make_needed(env, QG_A_TOPO));
-    if (VERIFY_EACH)
+    if (verifies_each(env))
         QG_TRY(verify(env));
     QG_TRY(qg_vec_push(env->ctx, env->graph->arena, &env->result,
                        (qg_pass_result){ .name = pass->name,
@@ -243,7 +242,7 @@ qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
     for (size_t i = 0; i < n; i++)
         if (value_of(env, pass[i], "run") != 0)
             QG_TRY(run_one(env, pass[i]));
-    return n > 0 && !VERIFY_EACH ? verify(env) : QG_OK;
+    return n > 0 && !verifies_each(env) ? verify(env) : QG_OK;
 }
 
 /* --- reports of passes --- */

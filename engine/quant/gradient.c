@@ -136,25 +136,72 @@ qg_status qg_learned_forward(qg_ctx *ctx, const char *what, const qg_learned_lay
     return QG_OK;
 }
 
+/* Consecutive elements of one channel.  g and dx may be the same array. */
+typedef struct row {
+    size_t n;
+    const float *x, *g;
+    float *dx;                /* NULL: not asked for */
+    double parameter, offset; /* sums so far */
+} row;
+
+static void row_backward(const qg_learned_grid *grid, row *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        double g = (double)r->g[i];
+        qg_learned_one e = qg_learned_at(grid, (double)r->x[i]);
+        r->parameter += g * e.dparameter;
+        r->offset += g * e.doffset;
+        if (r->dx)
+            r->dx[i] = (float)(g * e.dx);
+    }
+}
+
+/* The bits of row_backward for LSQ: with |v| <= 2^51, (v + 1.5 * 2^52) - 1.5 * 2^52 is
+ * v rounded half-even.  Arrays of a block, since dx may be g, which compilers do not
+ * vectorize. */
+enum { BLOCK = 64 };
+
+static void lsq_row_backward(const qg_learned_grid *grid, row *r)
+{
+    const double s = grid->parameter, low = grid->qmin, high = grid->qmax;
+    double g[BLOCK], ds[BLOCK];
+    for (size_t first = 0, n; first < r->n; first += n) {
+        n = r->n - first < BLOCK ? r->n - first : BLOCK;
+        for (size_t i = 0; i < n; i++)
+            g[i] = (double)r->g[first + i];
+        for (size_t i = 0; i < n; i++) {
+            const double v = (double)r->x[first + i] / s;
+            const double inside = v >= low && v <= high ? 1 : 0;
+            const double rounded = (clip(v, low, high) + 0x1.8p52) - 0x1.8p52;
+            ds[i] = g[i] * (inside != 0 ? rounded - v : rounded);
+            g[i] *= inside;
+        }
+        for (size_t i = 0; i < n; i++)
+            r->parameter += ds[i];
+        for (size_t i = 0; r->dx && i < n; i++)
+            r->dx[first + i] = (float)g[i];
+    }
+}
+
 /* data holds x and g, which the caller checked to be of the layer's size. */
 static void channel_backward(const qg_learned_layer *l, size_t c, const float *data[2],
                              const qg_learned_gradients *out)
 {
-    double parameter = 0, offset = 0;
-    for (size_t o = 0; o < l->outer; o++)
-        for (size_t i = 0; i < l->inner; i++) {
-            size_t at = (o * l->channels + c) * l->inner + i;
-            double g = (double)data[1][at];
-            qg_learned_one e = qg_learned_at(&l->grid[c], (double)data[0][at]);
-            parameter += g * e.dparameter;
-            offset += g * e.doffset;
-            if (out->x)
-                out->x[at] = (float)(g * e.dx);
-        }
+    const qg_learned_grid *grid = &l->grid[c];
+    const bool fast = grid->method == QG_LEARNED_LSQ && grid->qmin >= -0x1p51 &&
+                      grid->qmax <= 0x1p51 && !out->offset;
+    row r = { .n = l->inner };
+    for (size_t o = 0; o < l->outer; o++) {
+        const size_t at = (o * l->channels + c) * l->inner;
+        r.x = data[0] + at;
+        r.g = data[1] + at;
+        r.dx = out->x ? out->x + at : NULL;
+        (fast ? lsq_row_backward : row_backward)(grid, &r);
+    }
     if (out->parameter)
-        out->parameter[c] = parameter * out->factor;
+        out->parameter[c] = r.parameter * out->factor;
     if (out->offset)
-        out->offset[c] = offset * out->factor;
+        out->offset[c] = r.offset * out->factor;
 }
 
 qg_status qg_learned_backward(qg_ctx *ctx, const char *what, const qg_learned_layer *l,

@@ -1,6 +1,8 @@
 /* explain.c -- why a tensor is quantized as it is: fields, and the origin of each. */
 #include <assert.h>
 
+#include "engine/report/explain.h"
+
 #include "engine/report/describe.h"
 #include "engine/core/num.h"
 #include "engine/core/suggest.h"
@@ -555,16 +557,36 @@ static qg_status near_misses(answer *a)
     return QG_OK;
 }
 
-static qg_status answer_all(answer *a)
+/* What is known about a->end. */
+static qg_status tables(answer *a)
 {
-    QG_TRY(find(a));
-    QG_TRY(head(a));
-    QG_TRY(rounded_at(a));
     QG_TRY(endpoints(a));
     QG_TRY(groups(a));
     QG_TRY(changes(a));
     QG_TRY(statements(a));
     return near_misses(a);
+}
+
+static qg_status answer_all(answer *a)
+{
+    QG_TRY(find(a));
+    QG_TRY(head(a));
+    QG_TRY(rounded_at(a));
+    return tables(a);
+}
+
+/* Nodes have no endpoint twice, so none is looked up. */
+qg_status qg_explain_all(qg_report *r, const qg_model *m)
+{
+    answer a = { .ctx = m->ctx, .arena = r->arena, .m = m, .q = m->quant, .r = r };
+    assert(m->quant);
+    for (size_t i = 0; i < m->graph->node.n; i++) {
+        const qg_node *n = m->graph->node.at[i];
+        for (uint32_t k = 0; k < qg_node_endpoints(n); k++)
+            if (qg_endpoint_value(qg_node_endpoint(n, k)))
+                QG_TRY(qg_vec_push(a.ctx, a.arena, &a.end, qg_node_endpoint(n, k)));
+    }
+    return tables(&a);
 }
 
 qg_status qg_model_explain(qg_model *m, const char *name, qg_report **report)

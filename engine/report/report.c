@@ -268,6 +268,36 @@ bool qg_report_number(const qg_report *r, const char *name, double *out)
     return true;
 }
 
+/* --- from report to report --- */
+
+static qg_status adopt_table(qg_report *r, const qg_table *from, const char *as)
+{
+    qg_table *t = QG_NEW(r->arena, qg_table);
+    const char **column = QG_NEWN(r->arena, from->n_column, const char *);
+    if (!t || !column)
+        return qg_nomem(r->ctx);
+    *t = (qg_table){ .name = as,
+                     .column = column,
+                     .n_column = from->n_column,
+                     .records = from->records };
+    for (size_t k = 0; k < from->n_column; k++) {
+        column[k] = qg_arena_strdup(r->arena, from->column[k]);
+        if (!column[k])
+            return qg_nomem(r->ctx);
+    }
+    QG_TRY(qg_table_add_all(r, t, from->cell.at, from->cell.n));
+    return push_fact(r, (qg_fact){ .name = as, .table = t });
+}
+
+qg_status qg_report_adopt(qg_report *r, const qg_report *from, const char *name,
+                          const char *as)
+{
+    const qg_fact *f = find_fact(from, name);
+    if (!f)
+        return QG_OK;
+    return f->table ? adopt_table(r, f->table, as) : qg_report_add(r, as, f->value);
+}
+
 /* --- JSON --- */
 
 /* JSON has no NaN. */

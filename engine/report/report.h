@@ -105,6 +105,11 @@ QG_NODISCARD qg_status qg_table_add_all(qg_report *r, qg_table *t, const qg_cell
 QG_NODISCARD qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
     QG_PRINTF(3, 4);
 
+/* Copies the fact or table `name` of another report, under the name `as` (static); a
+ * report without it changes nothing. */
+QG_NODISCARD qg_status qg_report_adopt(qg_report *r, const qg_report *from,
+                                       const char *name, const char *as);
+
 /* A cell "file:line"; files that come with the tool begin with "configs/". */
 QG_NODISCARD qg_status qg_table_place(qg_report *r, qg_table *t, const char *file,
                                       uint32_t line);

@@ -27,6 +27,8 @@ typedef struct place {
 typedef struct search {
     qg_arena *sample, *copy; /* of the inputs; of a value that is not plain */
     place nan, infinity;
+    const qg_graph *graph;
+    size_t first;   /* sample: constants are looked at in it alone */
     bool simulates; /* the records count */
     uint8_t *mask;  /* [values] MASK, BESIDE; NULL: not searched for */
 } search;
@@ -138,7 +140,9 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     search *s = ud;
     qg_tensor plain = *value;
     bool nan, infinity;
-    if (value->dtype != QG_F32 || !value->data)
+    const qg_value *v = qg_endpoint_value(at->endpoint);
+    const bool constant = v && v->constant;
+    if (value->dtype != QG_F32 || !value->data || (constant && sample != s->first))
         return QG_OK;
     if (!qg_tensor_is_plain(value)) {
         qg_arena_reset(s->copy);
@@ -151,6 +155,8 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
         note(&s->nan, sample, at);
     if (infinity)
         note(&s->infinity, sample, at);
+    if (constant)
+        qg_graph_release(s->graph, v->constant);
     note_mask(s, at, &plain);
     return QG_OK;
 }
@@ -297,6 +303,8 @@ qg_status qg_model_strange(qg_model *m, const qg_finite_request *r, qg_arena *a,
 {
     search s = { .sample = qg_arena_new(m->ctx->alloc),
                  .copy = qg_arena_new(m->ctx->alloc),
+                 .graph = m->graph,
+                 .first = r->first,
                  .simulates = r->mode == QG_RUN_SIMULATE };
     *out = (qg_strange){ 0 };
     qg_status st = s.sample && s.copy ? search_all(m, r, a, &s) : qg_nomem(m->ctx);

@@ -38,11 +38,12 @@ static int fuzz_quantizers(enum qg_quantizers which, const uint8_t *bytes, size_
     if (!ctx)
         return 0;
     ctx->registry = &qg_ops_registry;
-    if (which == QG_QUANTIZERS_MQBENCH &&
-        qg_mqbench_registry(ctx, &qg_ops_registry, &ctx->registry) != QG_OK)
-        abort();
-    if (which == QG_QUANTIZERS_QONNX &&
-        qg_qonnx_registry(ctx, &qg_ops_registry, &ctx->registry) != QG_OK)
+    if (which == QG_QUANTIZERS_MQBENCH || which == QG_QUANTIZERS_QONNX)
+        ctx->registry = qg_registry_with(
+            &qg_ops_registry,
+            which == QG_QUANTIZERS_QONNX ? qg_qonnx_operators : qg_mqbench_operators,
+            ctx->arena);
+    if (!ctx->registry)
         abort();
     if (qg_onnx_import_bytes(ctx, bytes, size, NULL, &g) == QG_OK) {
         qg_status s = qg_infer(g, NULL, 0);

@@ -3,6 +3,7 @@
 statistics end with exit status 1 and a message that names node and size, and the
 process never holds much more than --max-mem."""
 import hashlib
+import multiprocessing
 import os
 import pathlib
 import resource
@@ -253,11 +254,41 @@ def test_statistics(work):
     accepted("qgs of 100 values", ["stats", "show", path])
 
 
+def write_big(work):
+    """In a process of its own: a child begins with the most memory of its parent."""
+    n, layers = 2048, 14
+    rng = np.random.default_rng(0)
+    weights = [numpy_helper.from_array(rng.standard_normal((n, n), "f4"), f"w{i}")
+               for i in range(layers)]
+    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], name=f"m{i}")
+             for i in range(layers)]
+    ends = [helper.make_tensor_value_info(f"x{i}", F, ["n", n]) for i in (0, layers)]
+    graph = helper.make_graph(nodes, "big", ends[:1], ends[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, work / "big.onnx", save_as_external_data=True, location="big.bin")
+
+
+def test_mapped(work):
+    """Weights in a file of their own are in memory once: packed, not mapped or copied too."""
+    writer = multiprocessing.Process(target=write_big, args=(work,))
+    writer.start()
+    writer.join()
+    size = (work / "big.bin").stat().st_size / 1e6
+    for words in (["run", work / "big.onnx", "-d", "random:4", "-o", work / "big-out"],
+                  ["quantize", work / "big.onnx", "-b", "trt-int8", "-d", "random:4",
+                   "-o", work / "big"]):
+        status, error, peak, _ = measured(words, False)
+        print(f"{words[0]}: {size:.0f} MB of weights, {peak:.0f} MB")
+        if status != 0 or peak > 1.15 * size + BASE / 2:
+            complaints.append(f"{words[0]}: exit {status}, {peak:.0f} MB, {error[:300]!r}; "
+                              f"expected at most 1.15 x {size:.0f} MB")
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     with tempfile.TemporaryDirectory() as work:
         for test in (test_operators, test_verbs, test_functions, test_packed,
-                     test_statistics):
+                     test_statistics, test_mapped):
             test(pathlib.Path(work))
     for line in complaints:
         print("FAILED:", line)

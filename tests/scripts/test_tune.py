@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 try:
+    import numpy as np
     import onnx
 except ImportError as missing:
     print(f"skipped: {missing}")
@@ -92,6 +93,43 @@ def test_mistakes(root, four):
     assert [b["block"] for b in only["blocks"]] == ["conv3"], only
 
 
+def test_eight_bits(root):
+    """Weights of 8 bits gain less, but gain."""
+    eight = root / "eight"
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", eight)
+    before = noise(eight)
+    for method in MOST:
+        qg("tune", eight, "-d", CALIB, "--method", method, "-o", root / f"eight-{method}")
+        share = noise(root / f"eight-{method}") / before
+        print(f"8 bits, {method}: {share:.2f} of the noise")
+        assert share < 1, (method, share)
+
+
+def test_tied(root):
+    """A constant of two blocks stays; within one block it is learned."""
+    h = onnx.helper
+    rng = np.random.default_rng(0)
+    w = rng.normal(0, 0.3, (4, 4, 3, 3)).astype("f4")
+    nodes = [h.make_node(op, inputs, [out], name=f"n{out}", **more) for op, inputs, out, more in (
+        ("Conv", ["x", "w"], "a", {"pads": [1] * 4}), ("Relu", ["a"], "b", {}),
+        ("Conv", ["b", "w"], "c", {"pads": [1] * 4}), ("Relu", ["c"], "y", {}))]
+    values = [h.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 4, 8, 8]) for n in "xy"]
+    graph = h.make_graph(nodes, "tied", values[:1], values[1:],
+                         [onnx.numpy_helper.from_array(w, "w")])
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8),
+              root / "tied.onnx")
+    np.save(root / "x.npy", rng.normal(0, 1, (32, 4, 8, 8)).astype("f4"))
+    qg("quantize", root / "tied.onnx", "-b", "trt-int8", "-d", root / "x.npy", *BITS[:2],
+       "-o", root / "tied")
+    for method, learned in (("adaround", False), ("lsq", True)):
+        out = root / f"tied-{method}"
+        report = answer("tune", root / "tied", "-d", root / "x.npy", "--method", method,
+                        "--lr", 0.0005, "-o", out)
+        names = [i.name for i in onnx.load(out / "model.onnx").graph.initializer] \
+            if out.exists() else []
+        assert ("w.untuned" in names) == learned, (method, names, report)
+
+
 def main():
     with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
@@ -101,6 +139,8 @@ def main():
         test_repeated(root, four)
         test_files(root)
         test_nothing_gained(root, four)
+        test_eight_bits(root)
+        test_tied(root)
         test_mistakes(root, four)
 
 

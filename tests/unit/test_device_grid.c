@@ -1,4 +1,5 @@
-/* qg_grid_*: what observed multiples of a step tell about the scale of a float format. */
+/* qg_grid_*: what observed multiples of a step tell about the scale of a float
+ * format. */
 #include "tests/support/test.h"
 
 #include "engine/device/grid.h"

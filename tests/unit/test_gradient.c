@@ -124,7 +124,7 @@ static void derivatives_match_central_differences(void **state)
 static void arrays_are_sums_of_elements(void **state)
 {
     (void)state;
-    enum { OUTER = 3, CHANNELS = 4, INNER = 5, N = OUTER * CHANNELS * INNER };
+    enum { OUTER = 3, CHANNELS = 4, INNER = 70, N = OUTER * CHANNELS * INNER };
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_rng rng = { SEED };
     for (int method = 0; method < QG_NLEARNED; method++) {
@@ -151,6 +151,12 @@ static void arrays_are_sums_of_elements(void **state)
         }
         for (int c = 0; c < CHANNELS; c++)
             assert_cmp_f64(parameter[c], ==, want[c] * 0.5);
+        /* Without the offset, and in place: the fast way of LSQ. */
+        qg_learned_gradients in_place = { 0.5, g, parameter, NULL };
+        assert_ok(ctx, qg_learned_backward(ctx, "test", &l, x, g, &in_place));
+        for (int c = 0; c < CHANNELS; c++)
+            assert_cmp_f64(parameter[c], ==, want[c] * 0.5);
+        assert_memory_equal(g, gx, sizeof gx);
     }
     qg_ctx_free(ctx);
 }

@@ -57,6 +57,29 @@ static void rows_are_fused(void **state)
         }
 }
 
+/* Whole tiles, single rows and columns that are left over. */
+static void slabs_are_rows(void **state)
+{
+    (void)state;
+    enum { ROWS = 9, TERMS = 5, COLUMNS = 40, WIDE = COLUMNS + 3 };
+    qg_rng rng = { SEED };
+    float a[ROWS * TERMS], b[TERMS * WIDE], sum[ROWS * COLUMNS];
+    for (int i = 0; i < ROWS * TERMS; i++)
+        a[i] = qg_rng_range(&rng, -1, 1);
+    for (int i = 0; i < TERMS * WIDE; i++)
+        b[i] = qg_rng_range(&rng, -1, 1);
+    for (int64_t rows = 1; rows <= ROWS; rows++)
+        for (int64_t n = 1; n <= COLUMNS; n++) {
+            qg_ref_sum_slab(&(qg_ref_slab){ rows, TERMS, n, a, 1, ROWS, b, WIDE }, sum);
+            for (int64_t i = 0; i < rows * n; i++) {
+                float want = 0;
+                for (int64_t t = 0; t < TERMS; t++)
+                    want = fmaf(b[t * WIDE + i % n], a[t * ROWS + i / n], want);
+                assert_cmp_f64(sum[i], ==, want);
+            }
+        }
+}
+
 /* One element in the order of the definition. */
 static float element(const qg_gemm_problem *p, const float *a, const float *b,
                      int64_t i, int64_t j)
@@ -119,5 +142,6 @@ static void empty_sums_are_zero(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(slices_grow_when_columns_are_few),
              cmocka_unit_test(trees_differ_by_row), cmocka_unit_test(rows_are_fused),
+             cmocka_unit_test(slabs_are_rows),
              cmocka_unit_test(products_keep_the_order),
              cmocka_unit_test(empty_sums_are_zero))

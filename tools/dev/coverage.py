@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """coverage.py BUILD [--lines FILE] -- sums what gcov has counted in a build of
-tools/coverage.sh: a table by folder, files below the goals, and the verdict.
---lines: the lines of a file that no test executes."""
+tools/coverage.sh, BUILD/counts/TEST: a table by folder, files below the goals, and the
+verdict.  --lines: the lines of a file that no test executes, and "line:branches" of those
+whose branches no test takes all."""
 import collections
+import functools
 import json
 import multiprocessing
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -37,10 +40,40 @@ def counts(gcda):
     return made
 
 
+def merge(build):
+    """Puts the sum over the tests beside the notes of the compiler.  Counts of an object
+    that was compiled again since then are dropped."""
+    inner = build.relative_to("/")
+    tests = [d / inner for d in sorted((build / "counts").glob("*/*")) if
+             (d / inner).is_dir()]
+    for test in tests:
+        for gcda in test.rglob("*.gcda"):
+            notes = build / gcda.relative_to(test).with_suffix(".gcno")
+            if not notes.exists() or notes.stat().st_mtime > gcda.stat().st_mtime:
+                gcda.unlink()
+
+    def pair(a, b):
+        number, last = a
+        into = build / f"counts.{number % 2}"
+        shutil.rmtree(into, ignore_errors=True)
+        subprocess.run(["gcov-tool", "merge", "-o", str(into), str(last), str(b)],
+                       check=True, capture_output=True)
+        return number + 1, into
+
+    for last in counted(build):
+        last.unlink()
+    shutil.copytree(functools.reduce(pair, tests[1:], (0, tests[0]))[1], build,
+                    dirs_exist_ok=True)
+
+
+def counted(build):
+    return sorted(g for part in ("CMakeFiles", "tests") for g in (build / part).rglob("*.gcda"))
+
+
 def gather(build):
     sums = {}
     with multiprocessing.Pool() as pool:
-        for made in pool.imap_unordered(counts, sorted(build.rglob("*.gcda"))):
+        for made in pool.imap_unordered(counts, counted(build)):
             for path, (lines, branches) in made.items():
                 a, b = sums.setdefault(path, (collections.Counter(), collections.Counter()))
                 for n, c in lines.items():
@@ -83,12 +116,15 @@ def report(sums):
 
 
 def main():
-    sums = gather(pathlib.Path(sys.argv[1]).resolve())
-    if "--lines" in sys.argv:
-        path = sys.argv[sys.argv.index("--lines") + 1]
-        print(*(n for n, c in sorted(sums[path][0].items()) if not c))
-        return 0
-    return report(sums)
+    build = pathlib.Path(sys.argv[1]).resolve()
+    if "--lines" not in sys.argv:
+        merge(build)
+        return report(gather(build))
+    lines, branches = gather(build)[sys.argv[sys.argv.index("--lines") + 1]]
+    left = collections.Counter(n for (n, _), c in branches.items() if not c and lines[n])
+    print(*(f"{n}:{left[n]}" if c else n for n, c in sorted(lines.items())
+            if not c or left[n]))
+    return 0
 
 
 if __name__ == "__main__":

@@ -5,11 +5,8 @@
 
 static qg_status import(qg_import *i)
 {
-    const qg_registry *before = i->ctx->registry;
-    QG_TRY(qg_mqbench_registry(i->ctx, before, &i->ctx->registry));
-    qg_status s = qg_quantizers_import(i, QG_QUANTIZERS_MQBENCH, "mqbench");
-    i->ctx->registry = before;
-    return s;
+    return qg_quantizers_import(i, QG_QUANTIZERS_MQBENCH, "mqbench",
+                                qg_mqbench_operators);
 }
 
 const qg_format qg_format_mqbench = {

@@ -25,7 +25,7 @@ static qg_status infer(const qg_call *call)
 
 enum { N_OPS = 9 };
 enum kind { PER_TENSOR, PER_CHANNEL, POWER_OF_2, LOGARITHM };
-static const qg_op ops[N_OPS + 1] = {
+const qg_op qg_mqbench_operators[N_OPS + 1] = {
     AFFINE("FixedPerTensorAffine"),
     AFFINE("LearnablePerTensorAffine"),
     AFFINE("FakeQuantizeLearnablePertensorAffine"),
@@ -54,23 +54,7 @@ bool qg_is_mqbench(const qg_op *op) { return op->infer == infer; }
 static enum kind kind_of(const qg_node *n)
 {
     assert(qg_is_mqbench(n->op));
-    return kinds[n->op - ops];
-}
-
-qg_status qg_mqbench_registry(qg_ctx *ctx, const qg_registry *base,
-                              const qg_registry **out)
-{
-    qg_registry *r = QG_NEW(ctx->arena, qg_registry);
-    const qg_op **family = QG_NEWN(ctx->arena, base->n_family + 1, const qg_op *);
-    if (!r || !family)
-        return qg_nomem(ctx);
-    memcpy(family, base->family, base->n_family * sizeof *family);
-    family[base->n_family] = ops;
-    *r = *base;
-    r->family = family;
-    r->n_family = base->n_family + 1;
-    *out = r;
-    return QG_OK;
+    return kinds[n->op - qg_mqbench_operators];
 }
 
 /* --- their grids --- */

@@ -33,10 +33,9 @@
 
 #include "engine/formats/grid_record.h"
 
-/* The operators of `base` and those of MQBench, in the context's arena.  For reading
- * MQBench's files only: no other graph may hold these operators. */
-QG_NODISCARD qg_status qg_mqbench_registry(qg_ctx *ctx, const qg_registry *base,
-                                           const qg_registry **out);
+/* The operators of MQBench; the last row has name NULL.  Registered only while its
+ * files are read (qg_quantizers_import): no other graph may hold them. */
+extern const qg_op qg_mqbench_operators[];
 
 /* One of the operators above. */
 bool qg_is_mqbench(const qg_op *op);

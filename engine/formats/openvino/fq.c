@@ -64,7 +64,7 @@ static qg_status write(qg_export *e)
 
 static qg_status import(qg_import *i)
 {
-    return qg_quantizers_import(i, QG_QUANTIZERS_OPENVINO, "openvino-fq");
+    return qg_quantizers_import(i, QG_QUANTIZERS_OPENVINO, "openvino-fq", NULL);
 }
 
 static const char *const weights[] = { "int", "float", NULL };

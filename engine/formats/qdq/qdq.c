@@ -688,7 +688,7 @@ qg_status qg_qdq_write(qg_export *e)
 
 static qg_status import(qg_import *i)
 {
-    return qg_quantizers_import(i, QG_QUANTIZERS_ONNX, "onnx-qdq");
+    return qg_quantizers_import(i, QG_QUANTIZERS_ONNX, "onnx-qdq", NULL);
 }
 
 const qg_format qg_format_onnx_qdq = {

@@ -6,7 +6,7 @@
 
 static qg_status import(qg_import *i)
 {
-    return qg_quantizers_import(i, QG_QUANTIZERS_ONNX, "onnx-qoperator");
+    return qg_quantizers_import(i, QG_QUANTIZERS_ONNX, "onnx-qoperator", NULL);
 }
 
 const qg_format qg_format_onnx_qoperator = {

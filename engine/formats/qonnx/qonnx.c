@@ -5,15 +5,9 @@
 #include "engine/formats/qonnx/quant.h"
 #include "engine/formats/quantizers.h"
 
-/* Operators of QONNX are registered for the time of this import only: a model that is
- * opened directly must not contain them, since they cannot be run. */
 static qg_status import(qg_import *i)
 {
-    const qg_registry *before = i->ctx->registry;
-    QG_TRY(qg_qonnx_registry(i->ctx, before, &i->ctx->registry));
-    qg_status s = qg_quantizers_import(i, QG_QUANTIZERS_QONNX, "qonnx");
-    i->ctx->registry = before;
-    return s;
+    return qg_quantizers_import(i, QG_QUANTIZERS_QONNX, "qonnx", qg_qonnx_operators);
 }
 
 const qg_format qg_format_qonnx = {

@@ -32,28 +32,12 @@ static qg_status infer(const qg_call *call)
     ROW("Quant", where, 4), ROW("IntQuant", where, 4), ROW("BipolarQuant", where, 2),  \
         ROW("Trunc", where, 5), ROW("FloatQuant", where, 8)
 
-static const qg_op ops[] = { ROWS("qonnx.custom_op.general"),
-                             ROWS("finn.custom_op.general"),
-                             ROWS("onnx.brevitas"),
-                             { 0 } };
+const qg_op qg_qonnx_operators[] = { ROWS("qonnx.custom_op.general"),
+                                     ROWS("finn.custom_op.general"),
+                                     ROWS("onnx.brevitas"),
+                                     { 0 } };
 
 bool qg_is_qonnx(const qg_op *op) { return op->infer == infer; }
-
-qg_status qg_qonnx_registry(qg_ctx *ctx, const qg_registry *base,
-                            const qg_registry **out)
-{
-    qg_registry *r = QG_NEW(ctx->arena, qg_registry);
-    const qg_op **family = QG_NEWN(ctx->arena, base->n_family + 1, const qg_op *);
-    if (!r || !family)
-        return qg_nomem(ctx);
-    memcpy(family, base->family, base->n_family * sizeof *family);
-    family[base->n_family] = ops;
-    *r = *base;
-    r->family = family;
-    r->n_family = base->n_family + 1;
-    *out = r;
-    return QG_OK;
-}
 
 /* --- rounding modes --- */
 
@@ -229,7 +213,7 @@ qg_status qg_qonnx_add_quant(qg_graph *g, const qg_tqc *t, qg_value *x, qg_value
     QG_TRY(import_domain(g));
     out->type = x->type;
     return qg_graph_add_node(g,
-                             &(qg_node_spec){ .op = &ops[0],
+                             &(qg_node_spec){ .op = &qg_qonnx_operators[0],
                                               .opset = VERSION,
                                               .in = in,
                                               .n_in = 4,

@@ -24,10 +24,9 @@
 
 #include "engine/formats/grid_record.h"
 
-/* The operators of `base` and those of QONNX, in the context's arena.  For reading
- * files of QONNX: no other graph is read with these. */
-QG_NODISCARD qg_status qg_qonnx_registry(qg_ctx *ctx, const qg_registry *base,
-                                         const qg_registry **out);
+/* The operators of QONNX; the last row has name NULL.  Registered only while its
+ * files are read (qg_quantizers_import): no other graph may hold them. */
+extern const qg_op qg_qonnx_operators[];
 
 /* One of the operators above. */
 bool qg_is_qonnx(const qg_op *op);

@@ -1,0 +1,221 @@
+#include "engine/learn/checkpoint.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/core/file.h"
+
+static const char magic[] = "qgtune 1\n";
+
+/* --- the name -------------------------------------------------------------------- */
+
+static void add_tensor(qg_hash *h, const qg_tensor *t)
+{
+    static const int64_t none = -1;
+    if (!t || t->dtype != QG_F32) { /* indices follow from the rest */
+        qg_hash_add(h, &none, sizeof none);
+        return;
+    }
+    qg_hash_add(h, t->dim, (size_t)t->rank * sizeof *t->dim);
+    qg_hash_add(h, t->data, (size_t)qg_tensor_count(t) * sizeof *t->f32);
+}
+
+static void add_step(qg_hash *h, const qg_tape_step *s)
+{
+    const qg_scheme *of = &s->root->scheme;
+    const int64_t field[] = { of->policy, of->rounding, of->qmin,     of->qmax,
+                              of->axis,   s->learned,   (int64_t)s->n };
+    const int32_t *offset = qg_tqc_param(s->root).offset;
+    qg_hash_add(h, field, sizeof field);
+    qg_hash_add(h, s->start, s->n * sizeof *s->start);
+    if (offset)
+        qg_hash_add(h, offset, s->n * sizeof *offset);
+}
+
+static void add_samples(qg_hash *h, const qg_reconstruction *r)
+{
+    const qg_stream *s = r->stream;
+    const qg_tape *t = r->tape;
+    for (size_t i = 0; i < s->n; i++) {
+        for (size_t k = 0; k < t->n_in; k++)
+            add_tensor(h, qg_stream_value(s, t->in[k], QG_LANE_NOW, i));
+        for (size_t k = 0; k < t->n_out; k++) {
+            add_tensor(h, qg_stream_value(s, t->out[k], QG_LANE_FLOAT, i));
+            add_tensor(h, qg_stream_value(s, t->out[k], QG_LANE_BEFORE, i));
+        }
+    }
+}
+
+static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
+{
+    qg_hash h;
+    const qg_tape *t = r->tape;
+    const uint64_t number[] = { r->steps, r->rng.state, t->n_weight, t->n_step };
+    qg_hash_begin(&h);
+    qg_hash_add(&h, magic, sizeof magic);
+    qg_hash_add(&h, r->method->name, strlen(r->method->name) + 1);
+    qg_hash_add(&h, number, sizeof number);
+    qg_hash_add(&h, &r->rate, sizeof r->rate);
+    for (size_t i = 0; i < t->n_weight; i++) {
+        qg_hash_add(&h, &t->weight[i].role, 1);
+        add_tensor(&h, &t->weight[i].start);
+    }
+    for (size_t i = 0; i < t->n_step; i++)
+        add_step(&h, &t->step[i]);
+    add_samples(&h, r);
+    qg_hash_end(&h, name);
+}
+
+/* --- the file -------------------------------------------------------------------- */
+
+/* The arrays of the tape that a block has learned, one after the other. */
+typedef struct array {
+    float *at;
+    size_t n;
+} array;
+
+static size_t n_arrays(const qg_tape *t) { return t->n_weight + t->n_step; }
+
+static array array_of(const qg_tape *t, size_t i)
+{
+    if (i < t->n_weight)
+        return (array){ t->weight[i].now.f32,
+                        (size_t)qg_tensor_count(&t->weight[i].now) };
+    const qg_tape_step *s = &t->step[i - t->n_weight];
+    return (array){ s->scale, s->n };
+}
+
+typedef struct head {
+    double before, after;
+    uint64_t kept;
+} head;
+
+static size_t size_of(const qg_tape *t, bool kept)
+{
+    size_t n = sizeof magic - 1 + sizeof(head) + QG_HASH_TEXT - 1;
+    for (size_t i = 0; kept && i < n_arrays(t); i++)
+        n += array_of(t, i).n * sizeof(float);
+    return n;
+}
+
+static bool is_whole(const qg_file *f)
+{
+    char hash[QG_HASH_TEXT];
+    const size_t end = f->size - (QG_HASH_TEXT - 1);
+    qg_hash_bytes(f->bytes, end, hash);
+    return memcmp(hash, f->bytes + end, QG_HASH_TEXT - 1) == 0;
+}
+
+static bool are_scales(const float *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(s[i] > 0) || !isfinite(s[i]))
+            return false;
+    return true;
+}
+
+/* False: not a file of this block; the tape may have been written to. */
+static bool take(qg_reconstruction *r, const qg_file *f)
+{
+    head h;
+    const size_t at = sizeof magic - 1;
+    if (f->size < size_of(r->tape, false) || memcmp(f->bytes, magic, at) != 0)
+        return false;
+    memcpy(&h, f->bytes + at, sizeof h);
+    if (h.kept > 1 || f->size != size_of(r->tape, h.kept != 0) || !is_whole(f))
+        return false;
+    const unsigned char *from = f->bytes + at + sizeof h;
+    for (size_t i = 0; h.kept && i < n_arrays(r->tape); i++) {
+        const array a = array_of(r->tape, i);
+        memcpy(a.at, from, a.n * sizeof *a.at);
+        from += a.n * sizeof *a.at;
+        if (i >= r->tape->n_weight && !are_scales(a.at, a.n))
+            return false;
+    }
+    r->before = h.before;
+    r->after = h.after;
+    r->kept = h.kept != 0;
+    return true;
+}
+
+qg_status qg_checkpoint_load(qg_reconstruction *r, const char *folder,
+                             char name[QG_HASH_TEXT], bool *found)
+{
+    const char **names;
+    size_t n;
+    qg_arena *a = qg_arena_new(r->ctx->alloc);
+    qg_status s =
+        a ? qg_directory_list(r->ctx, a, folder, &names, &n) : qg_nomem(r->ctx);
+    *found = false;
+    name_of(r, name);
+    for (size_t i = 0; s == QG_OK && i < n; i++) {
+        qg_file f;
+        if (strcmp(names[i], name) != 0)
+            continue;
+        const char *path = qg_path_join(a, folder, name);
+        s = path ? qg_file_open(r->ctx, "tune", path, SIZE_MAX / 2, &f)
+                 : qg_nomem(r->ctx);
+        if (s != QG_OK)
+            break;
+        *found = take(r, &f);
+        qg_file_close(&f);
+        if (!*found)
+            qg_tape_reset(r->tape);
+    }
+    qg_arena_free(a);
+    return s;
+}
+
+static void add(FILE *stream, qg_hash *h, const void *bytes, size_t n)
+{
+    qg_hash_add(h, bytes, n);
+    (void)fwrite(bytes, 1, n, stream);
+}
+
+qg_status qg_checkpoint_save(const qg_reconstruction *r, const char *folder,
+                             const char name[QG_HASH_TEXT])
+{
+    qg_hash h;
+    qg_writer w;
+    char hash[QG_HASH_TEXT];
+    const head first = { r->before, r->after, r->kept };
+    qg_arena *a = qg_arena_new(r->ctx->alloc);
+    const char *path = a ? qg_path_join(a, folder, name) : NULL;
+    qg_status s = path ? qg_writer_open(r->ctx, path, &w) : qg_nomem(r->ctx);
+    qg_arena_free(a);
+    QG_TRY(s);
+    qg_hash_begin(&h);
+    add(w.stream, &h, magic, sizeof magic - 1);
+    add(w.stream, &h, &first, sizeof first);
+    for (size_t i = 0; r->kept && i < n_arrays(r->tape); i++) {
+        const array at = array_of(r->tape, i);
+        add(w.stream, &h, at.at, at.n * sizeof *at.at);
+    }
+    qg_hash_end(&h, hash);
+    (void)fwrite(hash, 1, sizeof hash - 1, w.stream);
+    return qg_writer_commit(&w);
+}
+
+static bool is_name(const char *text)
+{
+    return strlen(text) == QG_HASH_TEXT - 1 &&
+           strspn(text, "0123456789abcdef") == QG_HASH_TEXT - 1;
+}
+
+void qg_checkpoint_remove(qg_ctx *ctx, const char *folder)
+{
+    const char **names;
+    size_t n;
+    qg_arena *a = qg_arena_new(ctx->alloc);
+    if (a && qg_is_directory(folder) &&
+        qg_directory_list(ctx, a, folder, &names, &n) == QG_OK)
+        for (size_t i = 0; i < n; i++) {
+            const char *path =
+                is_name(names[i]) ? qg_path_join(a, folder, names[i]) : NULL;
+            if (path)
+                (void)unlink(path);
+        }
+    qg_arena_free(a);
+    qg_directory_remove(folder);
+}

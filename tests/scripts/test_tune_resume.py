@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""qg tune, killed at ten random moments: the same command goes on behind the last block
+that was done and writes the bytes of a run that nobody disturbed; a damaged checkpoint
+is learned again, one of other options is not looked at."""
+import hashlib
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from command import QG, qg
+
+MODEL = "configs/models/digits.onnx"
+CALIB = "configs/data/digits_calib.npy"
+STEPS, MOMENTS = 60, 10
+
+
+def words(root, out, *more):
+    return ["tune", root / "eight", "-d", CALIB, "--method", "adaround", "--steps", STEPS,
+            *more, "-o", out]
+
+
+def content(folder):
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.iterdir()}
+
+
+def killed(command, after):
+    """Whether the process was killed before it was done."""
+    process = subprocess.Popen([QG, *map(str, command)], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    return process.returncode == -signal.SIGKILL
+
+
+def test_killed(root, want, seconds):
+    draw, hits = random.Random(20), 0
+    for at in range(MOMENTS):
+        out, part = root / f"k{at}", root / f"k{at}.part"
+        hits += killed(words(root, out), draw.uniform(0.1, 0.9) * seconds)
+        if not out.exists() and part.exists():
+            names = {p.name for p in part.iterdir() if not p.name.startswith(".")}
+            assert all(len(n) == 64 for n in names), names
+        qg(*words(root, out, "-j", 1 + at % 2))
+        assert content(out) == want, f"killed at moment {at}: other bytes"
+        assert not part.exists(), "the checkpoints stay behind"
+    print(f"{hits} of {MOMENTS} killed, all resumed with the same bytes")
+    assert hits >= MOMENTS // 2, hits
+
+
+def stop_behind(root, out, blocks):
+    """A process that is killed once so many blocks are done."""
+    part = out.with_name(out.name + ".part")
+    process = subprocess.Popen([QG, *map(str, words(root, out))], stdout=subprocess.DEVNULL)
+    while process.poll() is None and not (
+            part.is_dir() and len(list(part.glob("[0-9a-f]*"))) >= blocks):
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    return part
+
+
+def test_damaged(root, want):
+    for at, damage in enumerate((lambda b: b[:-1], lambda b: b"", lambda b: b[:40] + b"\xff" * 8
+                                 + b[48:], lambda b: b[::-1], lambda b: b + b"x")):
+        out = root / f"d{at}"
+        part = stop_behind(root, out, 3)
+        for path in part.glob("[0-9a-f]*"):
+            path.write_bytes(damage(path.read_bytes()))
+        qg(*words(root, out))
+        assert content(out) == want, f"damage {at}"
+
+
+def test_others(root, want):
+    """Checkpoints of another seed are no part of the result; files of others stay."""
+    out = root / "o"
+    part = stop_behind(root, out, 2)
+    (part / "notes.txt").write_text("mine")
+    qg(*words(root, out, "--seed", 7))
+    assert content(out) != want
+    assert [p.name for p in part.iterdir()] == ["notes.txt"]
+    qg("tune", root / "eight", "-d", CALIB, "--steps", 1, "--lr", 1000, "-o", root / "none")
+    assert not (root / "none").exists() and not (root / "none.part").exists()
+
+
+def main():
+    with tempfile.TemporaryDirectory() as place:
+        root = pathlib.Path(place)
+        qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", root / "eight")
+        begin = time.monotonic()
+        qg(*words(root, root / "whole"))
+        seconds = time.monotonic() - begin
+        want = content(root / "whole")
+        test_killed(root, want, seconds)
+        test_damaged(root, want)
+        test_others(root, want)
+
+
+if __name__ == "__main__":
+    os.chdir(pathlib.Path(__file__).resolve().parents[2])
+    sys.exit(main())
