@@ -462,7 +462,7 @@ static const row rows[] = {
     { "import qonnx", import, "qonnx", "@qonnx.onnx", NULL },
     { "import aimet", import, "aimet", "@aimet.encodings", "@aimet.onnx" },
     { "import csv", import, "csv", "@csv.csv", "@csv.onnx" },
-    { "import tensorrt-cache", import, "tensorrt-cache", "@cache.cache", "@cache.onnx" },
+    { "import tensorrt", import, "tensorrt-cache", "@cache.cache", "@cache.onnx" },
     { "import ppq-json", import, "ppq-json", "@ppq.json", "@ppq.onnx" },
     { "import tflite", import, "tflite", "tests/data/tflite/kws_int8.tflite", NULL },
     { "session float", session, MNIST, "float", 0 },
