@@ -599,6 +599,11 @@ static qg_status simulate(qg_attempt *t)
 
 static double part(qg_portion p) { return p.of ? (double)p.part / (double)p.of : 1; }
 
+double qg_attempt_structure(qg_portion kinds, qg_portion links)
+{
+    return 2 * part((qg_portion){ kinds.part + links.part, kinds.of + links.of });
+}
+
 /* Rules of scales until every group has the observed one, or no rule helps: twice at
  * most. */
 static qg_status give_grids(qg_attempt *t)
@@ -621,7 +626,7 @@ static qg_status begin(qg_attempt *t)
     QG_TRY(quantize(t, &t->own));
     QG_TRY(find_kinds(t));
     count_all(t);
-    t->score = part(t->kinds) + part(t->links) + part(t->grids);
+    t->score = qg_attempt_structure(t->kinds, t->links) + part(t->grids);
     return QG_OK;
 }
 

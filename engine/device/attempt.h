@@ -6,7 +6,7 @@
  *     grids     values whose own scale is the one observed
  *     elements  each node is simulated on the device's own inputs, with the observed
  *               scales: share of the elements that are the device's
- *     score     the sum of the four shares
+ *     score     twice the share of kinds and links together, and the two other shares
  *
  * Stored    a value whose producer rounds it, or moves codes of the same group, or
  *           whose readers all round it alike
@@ -106,6 +106,9 @@ const qg_tqc *qg_attempt_tqc(const qg_value *v);
 /* Whether a float result is rounded by all of its readers alike: then a device stores
  * it as codes. */
 bool qg_attempt_by_readers(const qg_value *v);
+
+/* Twice the share of kinds and links together, of which there can be few: 0 to 2. */
+double qg_attempt_structure(qg_portion kinds, qg_portion links);
 
 /* Two values at a node, both codes in the trace: two that it reads, or one that
  * it reads and one that it computes.  Pairs that tell nothing are left out: float

@@ -29,8 +29,8 @@ QG_OPTIONS_INIT(qg_infer_options)
 enum { MOST_CHANGES = 24 };
 /* Fusions of a backend that can silence one value. */
 enum { CHAIN = 4 };
-/* Of the shares of kinds and links: a backend that explains less than the best one by
- * this much is not the nearest, whatever its scales. */
+/* Of qg_attempt_structure: a backend that explains less than the best one by this much
+ * is not the nearest, whatever its scales. */
 #define NEAR 0.2
 /* Scores that differ by less do not tell backends apart. */
 #define SAME_SCORE 1e-9
@@ -101,11 +101,9 @@ static qg_status try_whole(inference *f, candidate *c)
     return s;
 }
 
-static double share(qg_portion p) { return p.of ? (double)p.part / (double)p.of : 1; }
-
 static double structure(const candidate *c)
 {
-    return c->refusal ? -1 : share(c->kinds) + share(c->links);
+    return c->refusal ? -1 : qg_attempt_structure(c->kinds, c->links);
 }
 
 /* The next candidate whose decisions are nearly as good as the best ones: scales and

@@ -2,7 +2,7 @@
 are shown that the backend stores, and what qg infer-backend makes of the dump.
 
     infer.py [--form codes|floats] [--same] [--without] [--backends A,B] [--cells FILE]
-             [--write] [NETWORK...]
+             [--kept] [--write] [NETWORK...]
 
 With QG=path of `qg`, from the project's root: a table backend x network of the endpoints with
 the same rounding, grid and group, in %, and every endpoint that differs and is not listed as
@@ -10,8 +10,8 @@ undecided.  The device is calibrated on other samples than those of the dump (--
 same).  --form codes: integers with their grids, as LiteRT shows them; floats: dequantized,
 without any grid.  --without: the device's own backend is no candidate, the next nearest one is
 the base.  --cells: results are kept in the file, and those that are there are not computed
-again.  --write: the table goes into docs/device.md.  Without arguments: all backends, the six
-networks, the unseen ones."""
+again (--kept: nothing is).  --write: the table goes into docs/device.md.  Without arguments:
+all backends, the six networks, the unseen ones."""
 import argparse
 import json
 import os
@@ -194,11 +194,11 @@ class Table:
 
     def cell(self, backend, name):
         kept = self.cells.setdefault(backend, {})
-        if name not in kept:
+        if name not in kept and not self.options.kept:
             kept[name] = self.computed(backend, name)
             if self.file:
                 self.file.write_text(json.dumps(self.cells, indent=1))
-        return kept[name]
+        return kept.get(name)
 
     def computed(self, backend, name):
         if name not in self.subjects:
@@ -242,6 +242,7 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--backends")
     parser.add_argument("--cells")
+    parser.add_argument("--kept", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("networks", nargs="*")
     options = parser.parse_args()
