@@ -71,8 +71,8 @@ static qg_status elementwise(qg_tflite_writer *w, int32_t code)
                &(qg_tflite_options){ 0 });
 }
 
-/* y = min(max(alpha x + beta, 0), 1) in the order of ONNX, an operator per step: upstream
- * has no such function. */
+/* y = min(max(alpha x + beta, 0), 1) in the order of ONNX, an operator per step:
+ * upstream has no such function. */
 static qg_status hard_sigmoid(qg_tflite_writer *w, int32_t code)
 {
     static const char *const name[] = { "scaled", "shifted", "not_below" };
@@ -177,8 +177,10 @@ static qg_status refuse_island(qg_tflite_writer *w)
 {
     const qg_value *v = w->node->n_out ? w->from[w->node->out[0]->id] : NULL;
     const char *why = v && v->def ? w->program->node[v->def->id].why : "";
-    return qg_tflite_refuse(w, "%s%sexpected an operator of TensorFlow Lite", why,
-                            *why ? ", " : "");
+    return qg_tflite_refuse(w,
+                            "%s%sexpected an integer kernel of TensorFlow Lite, or one "
+                            "of its functions on floats",
+                            why, *why ? ", " : "");
 }
 
 qg_status qg_tflite_write_float(qg_tflite_writer *w)
