@@ -178,9 +178,9 @@ static qg_status refuse_island(qg_tflite_writer *w)
     const qg_value *v = w->node->n_out ? w->from[w->node->out[0]->id] : NULL;
     const char *why = v && v->def ? w->program->node[v->def->id].why : "";
     return qg_tflite_refuse(w,
-                            "%s, expected an integer kernel, or an operator that is "
-                            "written on floats",
-                            *why ? why : "computes floats");
+                            "%s%sexpected an integer kernel of TensorFlow Lite, or one "
+                            "of its functions on floats",
+                            why, *why ? ", " : "");
 }
 
 qg_status qg_tflite_write_float(qg_tflite_writer *w)
