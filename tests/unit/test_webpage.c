@@ -1,6 +1,6 @@
-/* The layered drawing of qg report, on random graphs: boxes of a rank do not touch, lines
- * go down from box to box, the same input gives the same drawing.  What the page contains
- * is tested by tests/scripts/test_report.py and test_page.py. */
+/* The layered drawing of qg report, on random graphs: boxes of a rank do not touch,
+ * lines go down from box to box, the same input gives the same drawing.  What the page
+ * contains is tested by tests/scripts/test_report.py and test_page.py. */
 #include "tests/support/test.h"
 
 #include <stdlib.h>
