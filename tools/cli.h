@@ -53,7 +53,7 @@ typedef struct cli_arguments {
     size_t seed, steps, max_mem, max_nodes, max_ratio;
     bool end_to_end, fix;
     bool resume, any_kernels;
-    bool narrow, codes, whole, strict;
+    bool narrow, codes, whole, strict, plot;
     bool json, all, help;
     size_t verbose;
 } cli_arguments;
@@ -98,7 +98,7 @@ typedef struct cli_option {
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
     X(FORMAT_VERSION) X(NAMES) X(ANALYSIS)                                     \
-    X(MODEL) X(TARGET) X(SARIF) X(FIX) X(SECOND) X(PAGE)                       \
+    X(MODEL) X(TARGET) X(SARIF) X(FIX) X(SECOND) X(PAGE) X(PLOT)                       \
     X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)            \
     X(MAX_RATIO) X(HELP)
 /* clang-format on */
@@ -195,6 +195,10 @@ const char *cli_save_fault(const cli_call *c);
 /* Opens the model, calls the question, prints the answer and closes the model.  Returns
  * the exit status. */
 int cli_ask(const cli_call *c, const char *path, cli_question *ask);
+/* Below the page of r: a table of errors, causes or bins as bars. */
+void cli_plot(const qg_report *r);
+/* Prints completion for a shell, or the manual page. */
+int cli_completion(const cli_call *c);
 /* "output 'PATH': cannot be written: FAULT". */
 int cli_refuse_output(const cli_call *c, const char *fault);
 

@@ -28,6 +28,8 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
         text = c->args->json ? qg_report_json(r) : qg_report_page(r, detail);
     cli_bar_clear(c->bar);
     cli_print(stdout, text);
+    if (*text && c->args->plot && !c->args->json)
+        cli_plot(r);
     if (s == QG_ECANCELED && cli_interrupted()) {
         (void)cli_fail(c->verb, "interrupted");
         status = CLI_INTERRUPTED;
@@ -413,7 +415,7 @@ const cli_verb cli_verbs[] = {
       .summary = "measure the error of outputs, layers or causes",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP), TAKES(MODE),
-               TAKES(PROFILE) },
+               TAKES(PROFILE), TAKES(PLOT) },
       .about = "--by graph  the error of each output of the network\n"
                "--by layer  the error at the output of each compute node\n"
                "            (PPQ: graphwise_error_analyse)\n"
@@ -619,7 +621,7 @@ const cli_verb cli_verbs[] = {
       .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(FILE), TAKES(OBSERVER),
                TAKES(POLICY), TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER),
                TAKES(SLICE), TAKES(CHANNELS), TAKES(RESUME),
-               TAKES(ANY_KERNELS),               TAKES(MODEL) },
+               TAKES(ANY_KERNELS),               TAKES(MODEL), TAKES(PLOT) },
       .about =
           "collect MODEL.onnx -d DATA -o FILE.qgs   one run; mpirun splits it\n"
           "merge FILE.qgs... -o FILE.qgs            combine shards\n"
@@ -635,6 +637,12 @@ const cli_verb cli_verbs[] = {
           "\n" DATA_FORMS,
       .example = "qg stats collect model.onnx -d calib.npy -o stats.qgs",
       .run = cli_stats },
+    { .name = "completion",
+      .summary = "print completion for a shell, or the manual page",
+      FILES("bash|zsh|fish|man", 1, 1),
+      .about = "An installation has them in place.",
+      .example = "qg completion bash >~/.local/share/bash-completion/completions/qg",
+      .run = cli_completion },
     { .name = "version",
       .summary = "print the version of qg",
       .files = "",

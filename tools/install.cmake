@@ -56,6 +56,23 @@ qg_install(arrays quantgraphArraysTargets "${QG_FLAT_ARRAYS}" qg_arrays_shared
 qg_install(quantgraph quantgraphTargets "${QG_FLAT_LIBRARY}" qg_shared qg_static)
 if(TARGET qg)
   install(TARGETS qg RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # Completion for shells and the manual page, which the command prints.
+  set(shell ${CMAKE_BINARY_DIR}/shell)
+  foreach(form bash zsh fish man)
+    add_custom_command(OUTPUT ${shell}/${form}
+      COMMAND ${CMAKE_COMMAND} -DQG=$<TARGET_FILE:qg> -DFORM=${form}
+              -DTO=${shell}/${form} -P ${CMAKE_SOURCE_DIR}/tools/completion.cmake
+      DEPENDS qg tools/completion.cmake VERBATIM)
+    list(APPEND forms ${shell}/${form})
+  endforeach()
+  add_custom_target(qg_completion ALL DEPENDS ${forms})
+  install(FILES ${shell}/bash RENAME qg
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${shell}/zsh RENAME _qg
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${shell}/fish RENAME qg.fish
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  install(FILES ${shell}/man RENAME qg.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES docs/embedding.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -144,7 +144,7 @@ from typing import Any, Literal
 from ._verb import Config, Configs, Data, Extensions, File, Text, Texts, run_verb
 
 '''
-HIDDEN = {"help", "version"}  # Python has its own
+HIDDEN = {"completion", "help", "version"}  # Python has its own
 # A Model has the report of the verb that made it: the verb stays a function.
 TAKEN = {"report"}
 SUBJECT = re.compile(r"(MODEL|SNAPSHOT|FIRST)")
