@@ -198,6 +198,29 @@ static void writes_reach_one_reader(void **state)
     qg_model_close(&f.m);
 }
 
+/* The other reader of a value that is no output sees it as it was. */
+static void writes_spare_the_other_reader(void **state)
+{
+    static const char two[] =
+        "graph {\n x = input float32[2,3]\n k = const float32[3] [1, 2, 3]\n"
+        " d = Mul(x, k)\n b = Neg(d)\n c = Abs(d)\n output b, c\n}";
+    fixture f = open_branches(*state, two);
+    plus p = { 100, NULL };
+    const qg_session_hook hook = {
+        .select = "b.in0", .writes = true, .see = add, .ud = &p
+    };
+    qg_tensor y[2] = { 0 };
+    qg_session *s = session_with(&f, &hook, 1);
+    assert_session_ok(s, qg_session_run(s, &f.x, 1, y, 2));
+    for (int i = 0; i < N; i++) {
+        float d = f.x.f32[i] * (float)(i % 3 + 1);
+        assert_cmp_f64(y[0].f32[i], ==, -(d + 100));
+        assert_cmp_f64(y[1].f32[i], ==, d < 0 ? -d : d);
+    }
+    qg_session_free(s);
+    qg_model_close(&f.m);
+}
+
 /* Without `writes` the first node shows the memory of the caller: nothing is copied. */
 static qg_status where(void *ud, qg_ctx *ctx, const qg_hook_event *at, qg_tensor *x)
 {
@@ -549,7 +572,7 @@ static void both_sides_of_rounding_are_seen(void **state)
 }
 
 QG_TEST_MAIN(WITH_CTX(hooks_run_in_order), WITH_CTX(failing_hook_ends_the_run),
-             WITH_CTX(writes_reach_one_reader),
+             WITH_CTX(writes_reach_one_reader), WITH_CTX(writes_spare_the_other_reader),
              WITH_CTX(inputs_are_read_where_they_lie),
              WITH_CTX(kept_values_are_not_written), WITH_CTX(strides_may_be_any),
              WITH_CTX(folded_nodes_are_seen), WITH_CTX(written_shapes_are_checked),
