@@ -164,6 +164,14 @@ static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
                    w->kind, w->kind, w->name, hint, w->kind);
 }
 
+/* A path that no folder is put in front of: an absolute one, or one that no file names.
+ */
+static bool is_as_given(const qg_ctx *ctx, const qg_wanted *w)
+{
+    return !w->beside || w->name[0] == '/' ||
+           qg_ctx_added(ctx, QG_ADDED_CONFIG, w->beside);
+}
+
 qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const qg_wanted *w,
                          const char **path)
 {
@@ -173,7 +181,7 @@ qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const qg_wanted *w,
         is_path(w->name) ? w->name : qg_arena_printf(a, "%s.yaml", w->name);
     if (!file)
         return qg_nomem(ctx);
-    if (!found && is_path(w->name) && !w->beside)
+    if (!found && is_path(w->name) && is_as_given(ctx, w))
         found = file;
     else if (!found)
         QG_TRY(look(ctx, a, w, file, &found));

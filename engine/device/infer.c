@@ -158,6 +158,9 @@ static qg_status find_base(inference *f)
     qg_meter_end(&f->meter);
     for (candidate *c = NULL; s == QG_OK && (c = next_candidate(f));)
         s = try_whole(f, c);
+    if (s == QG_OK && !f->best.how && f->o->from)
+        return qg_fail(f->m->ctx, QG_ECONFIG, "infer-backend: backend '%.200s': %.400s",
+                       f->o->from, f->candidate.at[0].refusal);
     if (s == QG_OK && !f->best.how)
         return qg_fail(f->m->ctx, QG_ECONFIG,
                        "infer-backend: no backend can quantize the network: %.400s",

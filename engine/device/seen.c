@@ -19,10 +19,10 @@
 
 /* Different elements from which a value is on no grid that is worth finding. */
 enum { MANY_LEVELS = 1 << 16 };
-/* Different elements below which nothing is told, and from which chance fits no grid of
- * up to 2^16 (2^20: a float format has steps of many sizes) codes: a random number lies
- * within OFF of a code with probability 2 OFF. */
-enum { FEW_LEVELS = 4, SOME_LEVELS = 8, FLOAT_LEVELS = 16 };
+/* Different elements from which chance fits no grid of up to 2^16 (2^20: a float format
+ * has steps of many sizes) codes: a random number lies within OFF of a code with
+ * probability 2 OFF. */
+enum { SOME_LEVELS = 8, FLOAT_LEVELS = 16 };
 /* Nodes that may lie between a product and a value. */
 enum { FAR = 8 };
 /* Steps by which an element may miss its code. */
@@ -172,12 +172,20 @@ static double step_of(qg_arena *a, const double *x, size_t n)
 }
 
 /* Whether every element lies on the grid that the trace gives. */
-static bool fits_given(const numbers *x, double step)
+static bool fits_given(const numbers *x, double step, double relative)
 {
     for (size_t i = 0; i < x->n; i++)
-        if (miss(x->at[i], step) > OFF)
+        if (miss(x->at[i], step) > OFF + relative * fabs(x->at[i]) / step)
             return false;
     return x->n > 0;
+}
+
+/* What storing an element can have changed, relative to it: half a unit of the last
+ * place of a short float.  Such floats lie on a grid of their own, so they show none. */
+static double rounding_of(const qg_trace_array *array)
+{
+    const qg_dtype d = array->type.dtype;
+    return d == QG_F16 ? 0x1p-11 : d == QG_BF16 ? 0x1p-8 : 0;
 }
 
 /* qg_seen.near, from the different elements. */
@@ -196,16 +204,17 @@ static uint32_t near_zero(const numbers *x, double step)
 static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
                   qg_seen *v)
 {
-    bool codes = qg_trace_holds_codes(array);
+    const bool codes = qg_trace_holds_codes(array);
+    const double relative = rounding_of(array);
     v->levels = x->n;
     v->kind = QG_SEEN_REAL;
     if (x->n == 0 || x->n > MANY_LEVELS || isinf(x->at[0]) || isinf(x->at[x->n - 1]))
         return;
-    if (array->grid && (codes || fits_given(x, array->scale)))
+    if (array->grid && (codes || fits_given(x, array->scale, relative)))
         v->step = array->scale;
-    else if (!codes && x->n >= FEW_LEVELS)
+    else if (!codes && relative == 0 && x->n >= QG_SEEN_FEW)
         v->step = step_of(a, x->at, x->n);
-    if (x->n < FEW_LEVELS && !codes && !array->grid)
+    if ((x->n < QG_SEEN_FEW || (relative > 0 && v->step == 0)) && !codes && !array->grid)
         v->kind = QG_SEEN_UNSURE;
     else if (codes || v->step > 0)
         v->kind = QG_SEEN_CODES;

@@ -4,7 +4,8 @@
  *     HIDDEN   the trace lacks it: the device never stored it, or did not show it
  *     CODES    integers, or floats that all lie on one grid
  *     REAL     floats that lie on no grid
- *     UNSURE   too few different elements to tell CODES from REAL
+ *     UNSURE   too few different elements to tell CODES from REAL, or float16 and
+ *              bfloat16 without a description: their own grid hides that of the device
  *
  * Grid     a step and the real 0, which every quantization grid holds: an element is
  *          step times an integer.  Floats alone give the step, not the zero point,
@@ -25,6 +26,9 @@
 #include "engine/device/pair.h"
 #include "engine/exec/ahead.h"
 #include "engine/snapshot/model.h"
+
+/* Different elements below which nothing is told. */
+enum { QG_SEEN_FEW = 4 };
 
 typedef enum qg_seen_kind {
     QG_SEEN_HIDDEN,

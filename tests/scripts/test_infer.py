@@ -96,6 +96,21 @@ class Infer(unittest.TestCase):
         self.assertEqual(self.keys(r), {("fusions", "kernel-Relu-AveragePool")})
         self.explained(r)
 
+    def test_a_backend_in_a_file(self):
+        path = self.variant("trt-int8", "-sharing: [concat-inputs]")
+        r = self.infer(self.device("in-file", path), "--from", path)
+        self.assertEqual(self.keys(r), set())
+        self.explained(r)
+
+    def test_short_floats(self):
+        """float16 has a grid of its own, which is not that of the device."""
+        dump = self.device("halves", "trt-int8", "floats")
+        _, arrays = plants.read(dump)
+        np.savez(self.work / "half.npz", **{k: x.astype("f2") for k, x in arrays.items()})
+        r = self.infer(self.work / "half.npz", "--from", "trt-int8")
+        self.assertEqual(r["undecided_endpoints"], r["endpoints"])
+        self.assertEqual({v["seen"] for v in r["values"]} - {"hidden"}, {"unsure"})
+
     def test_sharing_that_is_not_there(self):
         dump = self.device("apart", self.variant("trt-int8", "-sharing: [concat-inputs]"))
         r = self.infer(dump, "--from", "trt-int8")
@@ -217,7 +232,7 @@ class Infer(unittest.TestCase):
             arrays["x"] = np.zeros((6, 7), np.int8)
         self.refused(changed("names", None, rename), ["no array is a value of the network"])
         self.refused(self.work / "gone.npz", ["gone.npz"])
-        self.refused(dump, ["unknown backend 'trt'"], "--from", "trt")
+        self.refused(dump, ["backend 'trt'", "unknown backend 'trt'"], "--from", "trt")
         self.refused(dump, ["infer-backend", "not quantized"], model=self.work / "wrong.device")
 
 
