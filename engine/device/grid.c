@@ -10,8 +10,8 @@
 /* ... that the trace gives. */
 #define SAME_GIVEN 2e-7
 /* Different small elements from which a float format with half the scale is ruled out:
- * of 15 positions, 5 at random are all even with a probability below 1 %. */
-enum { FINE = 5 };
+ * of 15 positions, 7 at random are all even with a probability below 0.1 %. */
+enum { FINE = 7 };
 
 bool qg_grid_same_step(double x, double y) { return fabs(x - y) <= SAME_SCALE * x; }
 
