@@ -181,7 +181,8 @@ static bool fits_given(const numbers *x, double step, double relative)
 }
 
 /* What storing an element can have changed, relative to it: half a unit of the last
- * place of a short float.  Such floats lie on a grid of their own, so they show none. */
+ * place of a short float.  Such floats lie on a grid of their own, so they show
+ * none. */
 static double rounding_of(const qg_trace_array *array)
 {
     const qg_dtype d = array->type.dtype;
@@ -214,7 +215,8 @@ static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
         v->step = array->scale;
     else if (!codes && relative == 0 && x->n >= QG_SEEN_FEW)
         v->step = step_of(a, x->at, x->n);
-    if ((x->n < QG_SEEN_FEW || (relative > 0 && v->step == 0)) && !codes && !array->grid)
+    if ((x->n < QG_SEEN_FEW || (relative > 0 && v->step == 0)) && !codes &&
+        !array->grid)
         v->kind = QG_SEEN_UNSURE;
     else if (codes || v->step > 0)
         v->kind = QG_SEEN_CODES;

@@ -81,7 +81,7 @@ static const char *about_rounding(const evidence *e, const qg_tqc *t, const char
         return "the value is not one of the float network";
     if (s->kind == QG_SEEN_UNSURE)
         return s->levels >= QG_SEEN_FEW ? "floats of 16 bits have a grid of their own"
-                             : "too few different elements";
+                                        : "too few different elements";
     if (s->kind == QG_SEEN_CODES && !(s->step > 0))
         return "integers of an unknown scale";
     if (counts && !agrees)
