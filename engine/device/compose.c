@@ -202,6 +202,7 @@ static qg_status write(composer *c, const char *path)
     const char *name = qg_draft_name(c->arena, path);
     if (!name)
         return qg_nomem(c->f->d->ctx);
+    QG_TRY(qg_draft_check_name(c->f->d->ctx, "fit", path, c->base->profile->name));
     QG_TRY(qg_writer_open(c->f->d->ctx, path, &w));
     put_profile(w.stream, c, name);
     return qg_writer_commit(&w);

@@ -34,8 +34,8 @@ static qg_status compare_sample(qg_ctx *ctx, const qg_trace_data *data, size_t s
     return QG_OK;
 }
 
-/* Numbers, not codes: grids and types are not considered, and no difference is too
- * small.  Samples that only one trace has are not compared; report_array notes them. */
+/* Numbers as stored, whatever their type (described_alike compares the grids); no
+ * difference is too small.  Samples that only one trace has are not compared; report_array notes them. */
 static qg_status compare(qg_ctx *ctx, const qg_trace *const *t,
                          const qg_trace_array *const *a, qg_arena *scratch,
                          difference *out)
@@ -55,6 +55,16 @@ static qg_status compare(qg_ctx *ctx, const qg_trace *const *t,
     return s;
 }
 
+/* The same numbers on another grid, or in another order of axes, are other values. */
+static bool described_alike(const qg_trace_array *a, const qg_trace_array *b)
+{
+    const size_t axes = (size_t)a->n_axis * sizeof *a->axis;
+    return a->grid == b->grid &&
+           (!a->grid || (a->scale == b->scale && a->zero == b->zero)) &&
+           a->channels_last == b->channels_last && a->n_axis == b->n_axis &&
+           memcmp(a->axis, b->axis, axes) == 0;
+}
+
 /* A row for an array of the first that differs or has no equal in the second. */
 static qg_status report_array(qg_ctx *ctx, const qg_trace *const *t,
                               const qg_trace_array *a, qg_report *r, qg_table *rows,
@@ -69,14 +79,16 @@ static qg_status report_array(qg_ctx *ctx, const qg_trace *const *t,
         qg_arena_free(scratch);
         QG_TRY(s);
     }
-    bool equal = comparable && both[1]->samples == a->samples && !d.differ;
+    bool equal = comparable && both[1]->samples == a->samples && !d.differ &&
+                 described_alike(a, both[1]);
     *same = *same && equal;
     if (equal)
         return QG_OK;
     const char *what = !both[1]                         ? "only in the first"
                        : !comparable                    ? "other dims"
                        : both[1]->samples != a->samples ? "other number of samples"
-                                                        : "elements";
+                       : d.differ                       ? "elements"
+                                                        : "grid or layout";
     return qg_table_cells(r, rows, qg_cell_text(a->value), qg_cell_text(what),
                           qg_cell_count((size_t)d.differ), qg_cell_count((size_t)d.of),
                           qg_cell_number(d.most));

@@ -53,6 +53,20 @@ const char *qg_draft_name(qg_arena *a, const char *path)
     return name;
 }
 
+qg_status qg_draft_check_name(qg_ctx *ctx, const char *doing, const char *path,
+                              const char *base)
+{
+    const char *own = qg_path_base(path), *end = strrchr(own, '.');
+    const size_t n =
+        end && strcmp(end, ".yaml") == 0 ? (size_t)(end - own) : strlen(own);
+    if (strlen(base) != n || memcmp(own, base, n) != 0)
+        return QG_OK;
+    return qg_fail(ctx, QG_ECONFIG,
+                   "%s: write %s: has the name of '%s', which it extends, expected "
+                   "another name",
+                   doing, path, base);
+}
+
 /* A comment of one line, whatever a name of the model holds. */
 static void print_comment(const qg_draft_change *c, FILE *f)
 {

@@ -398,6 +398,7 @@ static qg_status write(inference *f, const char *yaml, qg_report *r)
     if (!d.base)
         return qg_nomem(f->m->ctx);
     QG_TRY(qg_draft_text(f->m->ctx, &f->best.draft, f->arena, &text, &size));
+    QG_TRY(qg_draft_check_name(f->m->ctx, "infer-backend", yaml, f->best.draft.base));
     QG_TRY(qg_file_write(f->m->ctx, yaml, text, size));
     QG_TRY(qg_report_add(r, "written", qg_cell_text(yaml)));
     qg_status s = qg_attempt_make(&f->how, &d, &t);

@@ -232,6 +232,9 @@ class Infer(unittest.TestCase):
             arrays["x"] = np.zeros((6, 7), np.int8)
         self.refused(changed("names", None, rename), ["no array is a value of the network"])
         self.refused(self.work / "gone.npz", ["gone.npz"])
+        own = self.work / "trt-int8.yaml"
+        self.refused(dump, ["has the name of 'trt-int8'"], "--from", "trt-int8", "-o", own)
+        self.assertFalse(own.exists())
         self.refused(dump, ["backend 'trt'", "unknown backend 'trt'"], "--from", "trt")
         self.refused(dump, ["infer-backend", "not quantized"], model=self.work / "wrong.device")
 
