@@ -35,7 +35,8 @@ static qg_status compare_sample(qg_ctx *ctx, const qg_trace_data *data, size_t s
 }
 
 /* Numbers as stored, whatever their type (described_alike compares the grids); no
- * difference is too small.  Samples that only one trace has are not compared; report_array notes them. */
+ * difference is too small.  Samples that only one trace has are not compared;
+ * report_array notes them. */
 static qg_status compare(qg_ctx *ctx, const qg_trace *const *t,
                          const qg_trace_array *const *a, qg_arena *scratch,
                          difference *out)
