@@ -1,6 +1,7 @@
 /* backend_page.c -- a backend as a page: its contents with parents applied, quoted from
  * its files, with reasons and sources. */
 #include <assert.h>
+#include <math.h>
 
 #include "engine/snapshot/model.h"
 #include "engine/report/report.h"
@@ -54,7 +55,7 @@ static const char *choice(page *p, const char *const *word, size_t n)
 static const char *number_text(page *p, double x)
 {
     char number[QG_NUM_TEXT];
-    if (x == (double)(int64_t)x)
+    if (fabs(x) <= 0x1p53 && x == rint(x))
         return qg_arena_printf(p->arena, "%lld", (long long)x);
     qg_num_f64(number, x);
     return qg_arena_strdup(p->arena, number);
