@@ -60,7 +60,8 @@ static void print_bar(const qg_cell *label, double x, bool share, double most)
     char bar[WIDEST + 1];
     size_t room = columns() - LABEL - VALUE - 4;
     double part = most > 0 && isfinite(x) ? fabs(x) / most : 0;
-    size_t n = x == 0 ? 0 : (size_t)ceil(part * (double)room);
+    size_t n = (size_t)(part * (double)room);
+    n += (double)n < part * (double)room; /* rounded up, without the library of math */
     n = n > room ? room : n;
     memset(bar, x < 0 ? '-' : '#', n);
     bar[n] = '\0';
@@ -85,8 +86,10 @@ static void plot(const qg_table *t, const char *label, const char *number, bool 
     size_t n = qg_table_rows(t);
     size_t each = folded ? (n + MOST_ROWS - 1) / MOST_ROWS : 1;
     double most = 0;
-    for (size_t i = 0; i < n; i += each)
-        most = fmax(most, fabs(sum_of(t, i, each, number)));
+    for (size_t i = 0; i < n; i += each) {
+        const double x = fabs(sum_of(t, i, each, number));
+        most = x > most ? x : most;
+    }
     for (size_t i = 0; i < n; i += each)
         print_bar(qg_table_cell(t, i, label), sum_of(t, i, each, number),
                   qg_table_cell(t, i, number)->kind == QG_CELL_PERCENT, most);
