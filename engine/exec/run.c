@@ -12,7 +12,8 @@ struct qg_run {
     qg_arena *dynamic;
     qg_arena **scratch; /* [scratches]: of whole steps and of part 0, of part 1, ... */
     uint32_t scratches;
-    qg_team *team;        /* NULL: one thread */
+    qg_team *own_team;    /* NULL: one thread, or a partial run: the base's */
+    qg_team *team;        /* of the current run */
     unsigned char *block; /* activations */
     qg_tensor *tensor;    /* [plan tensors] */
     void **local;         /* [plan kernels] results of kernel->open */
@@ -87,7 +88,8 @@ static qg_status make_team(qg_run *r)
     for (; r->scratches < n; r->scratches++)
         if (!(r->scratch[r->scratches] = qg_arena_new(r->ctx->alloc)))
             return qg_nomem(r->ctx);
-    return n > 1 ? qg_team_new(r->ctx, n, &r->team) : QG_OK;
+    return n > 1 && !r->plan->options.base ? qg_team_new(r->ctx, n, &r->own_team)
+                                           : QG_OK;
 }
 
 qg_status qg_run_new(qg_ctx *ctx, const qg_plan *p, qg_run **out)
@@ -122,7 +124,7 @@ void qg_run_free(qg_run *r)
 {
     if (!r)
         return;
-    qg_team_free(r->team);
+    qg_team_free(r->own_team);
     for (size_t i = 0; r->local && i < r->plan->kernel.n; i++)
         if (r->local[i] && r->plan->kernel.at[i]->close)
             r->plan->kernel.at[i]->close(r->plan->kernel.at[i], r->local[i]);
@@ -337,7 +339,7 @@ static qg_status take_parts(qg_run *r, const qg_step *s)
 
 static qg_status take(qg_run *r, const qg_step *s)
 {
-    if (s->parts > 1)
+    if (s->parts > 1 && r->team)
         return take_parts(r, s);
     switch (s->kind) {
     case QG_STEP_NODE:
@@ -370,6 +372,7 @@ static void begin(qg_run *r, const qg_hook *hook, size_t n_hook, size_t sample)
     r->n_hook = n_hook;
     r->sample = sample;
     r->from = NULL;
+    r->team = r->own_team;
     qg_arena_reset(r->dynamic);
 }
 
@@ -430,6 +433,7 @@ qg_status qg_run_execute_from(qg_run *r, const qg_run *from, const qg_hook *hook
     assert(p->options.base == from->plan);
     begin(r, hook, n_hook, sample);
     r->from = from;
+    r->team = from->own_team;
     for (size_t i = 0; i < p->tensor.n; i++) {
         const qg_plan_tensor *t = &p->tensor.at[i];
         if (t->kind == QG_TENSOR_BASE && qg_tensor_known(&t->type)) /* may be a view */
