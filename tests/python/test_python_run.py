@@ -43,6 +43,14 @@ class Run(unittest.TestCase):
         kept = self.s.run(self.x[:1], keep=["relu0_out"])
         self.assertEqual(kept["relu0_out"].shape, (1, 16, 8, 8))
 
+    @needs_shared
+    def test_jobs_do_not_show(self):
+        m, x = qg.load(ULTRAFACE), samples(1, (3, 240, 320))
+        one = m.run(x, jobs=1)
+        for jobs in 0, 2, 5:
+            for name, y in m.run(x, jobs=jobs).items():
+                self.assertEqual(y.tobytes(), one[name].tobytes())
+
     def test_outputs_are_the_callers(self):
         first = self.s.run(self.x[:1])["logits"]
         before = first.copy()
