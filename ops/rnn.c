@@ -410,6 +410,15 @@ static void run_step(const qg_call *k, const extent *e, cell *c, int64_t dir, in
     }
 }
 
+/* Steps after the end of a sequence stay 0. */
+static void clear_output(const extent *e, int64_t dir, qg_tensor *y)
+{
+    for (int64_t s = 0; y && s < e->time; s++)
+        for (int64_t b = 0; b < e->batch; b++)
+            memset(y->f32 + (s * e->y_time + b * e->y_batch + dir * e->y_dir) * e->n, 0,
+                   (size_t)e->n * sizeof *y->f32);
+}
+
 /* W x for all steps in one product, R h per step. */
 static qg_status run_direction(const qg_call *k, const extent *e,
                                const directed *packed, int64_t dir)
@@ -439,6 +448,7 @@ static qg_status run_direction(const qg_call *k, const extent *e,
     load_state(e, qg_in(k, H0), dir, c.h);
     load_state(e, qg_in(k, C0), dir, c.c);
     c.projected = projected;
+    clear_output(e, dir, qg_out(k, 0));
     QG_TRY(project(k, e, packed, dir, projected));
     for (int64_t s = 0; s < e->time; s++)
         run_step(k, e, &c, dir, s);
@@ -449,20 +459,13 @@ static qg_status run_direction(const qg_call *k, const extent *e,
 
 /* Y is cleared first: it stays 0 after the end of each sequence.  packed: NULL, or
  * [directions]. */
-static qg_status recur_with(const qg_call *k, const directed *packed)
+static qg_status recur(const qg_call *k)
 {
-    extent e = extent_of(k);
-    if (packed)
-        e.width = packed->w.n;
-    if (qg_out(k, 0))
-        memset(k->out[0]->data, 0,
-               (size_t)qg_tensor_count(k->out[0]) * sizeof *k->out[0]->f32);
+    const extent e = extent_of(k);
     for (int64_t dir = 0; dir < e.dirs; dir++)
-        QG_TRY(run_direction(k, &e, packed ? &packed[dir] : NULL, dir));
+        QG_TRY(run_direction(k, &e, NULL, dir));
     return QG_OK;
 }
-
-static qg_status recur(const qg_call *k) { return recur_with(k, NULL); }
 static qg_status run(const qg_call *k) { return qg_run_f32(k, recur); }
 
 /* --- DynamicQuantizeLSTM --------------------------------------------------------- */
@@ -564,9 +567,20 @@ static qg_status pack(const qg_compile *c, const float *w, int64_t gates, int64_
     return QG_OK;
 }
 
+/* Each direction is a part. */
+static qg_status packed_part(const qg_kernel *kernel, const qg_call *k, uint32_t i)
+{
+    const directed *packed = (const directed *)kernel->state + i;
+    extent e = extent_of(k);
+    e.width = packed->w.n;
+    return run_direction(k, &e, packed, i);
+}
+
 static qg_status run_packed(const qg_kernel *kernel, const qg_call *k)
 {
-    return recur_with(k, kernel->state);
+    for (uint32_t i = 0; i < directions(k->param); i++)
+        QG_TRY(packed_part(kernel, k, i));
+    return QG_OK;
 }
 
 /* Constant float32 weights; others run by reference. */
@@ -591,7 +605,14 @@ static qg_status compile(qg_compile *c, qg_kernel **out)
         if (p->kind->gates == 3 && !p->linear_before_reset)
             QG_TRY(pack(c, r + 2 * e.n * e.n, 1, e.n, e.n, &dirs[d].hidden));
     }
-    *kernel = (qg_kernel){ .run = run_packed, .state = dirs, .name = "panels" };
+    const double work = (double)e.dirs * (double)e.time * (double)e.batch *
+                        (double)e.rows * (double)(e.in + e.n);
+    const bool parts = qg_compile_parts(c, e.dirs, work) == e.dirs;
+    *kernel = (qg_kernel){ .run = run_packed,
+                           .part = packed_part,
+                           .parts = parts ? (uint32_t)e.dirs : 1,
+                           .state = dirs,
+                           .name = "panels" };
     *out = kernel;
     return QG_OK;
 }

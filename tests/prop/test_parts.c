@@ -1,5 +1,6 @@
 /* A sample computed by several threads has the bits of one thread: convolutions, their
- * transposes, pools and products of random shapes, and what stands between them.
+ * transposes, pools, products and recurrent layers of random shapes, and what stands
+ * between them.
  *
  * test_parts [N [SEED]]: N networks from SEED on.  A failure prints the network. */
 #include "tests/support/test.h"
@@ -101,11 +102,26 @@ static void add_product(network *n)
     add(n, " y = LayerNormalization(t, g, g)\n");
 }
 
+/* Both directions of a recurrent layer. */
+static void add_recurrent(network *n)
+{
+    const int inputs = PICK(n, 3, 16, 40), hidden = PICK(n, 5, 32, 48);
+    const bool lstm = below(n, 2);
+    const int rows = hidden * (lstm ? 4 : 3);
+    add(n, " x = input float32[%d,%d,%d]\n", PICK(n, 2, 7, 20), PICK(n, 1, 3), inputs);
+    add(n, " w = const float32[2,%d,%d] seed(7)\n", rows, inputs);
+    add(n, " r = const float32[2,%d,%d] seed(8)\n", rows, hidden);
+    add(n, " h = %s(x, w, r) direction=\"bidirectional\" hidden_size=%d\n",
+        lstm ? "LSTM" : "GRU", hidden);
+    add(n, " t = Tanh(h)\n y = Exp(t)\n");
+}
+
 static void make(network *n, uint64_t seed)
 {
     *n = (network){ .rng = { seed } };
     add(n, "graph {\n opset 17\n");
-    (below(n, 3) ? add_windows : add_product)(n);
+    const int kind = below(n, 8);
+    (kind < 5 ? add_windows : kind < 7 ? add_product : add_recurrent)(n);
     add(n, " output y\n}");
 }
 
