@@ -391,13 +391,11 @@ static qg_status with_program(qg_compile *c, const request *r, const qg_tensor *
     return s;
 }
 
+/* Results have the type of the inputs. */
 static bool all_float(const qg_compile *c)
 {
     for (uint32_t i = 0; i < c->node->n_in; i++)
         if (c->in[i] && c->in[i]->dtype != QG_F32)
-            return false;
-    for (uint32_t i = 0; i < c->node->n_out; i++)
-        if (c->out[i] && c->out[i]->dtype != QG_F32)
             return false;
     return true;
 }

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 import numpy as np
+import onnx
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import infer  # noqa: E402
@@ -145,6 +146,31 @@ class Infer(unittest.TestCase):
         self.assertIn("relu1.out0", listed)
         self.assertEqual(listed.get("conv0.in0"), "grid")
         self.assertNotIn("relu5.out0", listed)
+
+    def test_an_array_with_the_name_of_the_value_before(self):
+        """A multiple of a value is told from the value by size: both correlate alike."""
+        r, model = np.random.default_rng(5), self.work / "multiple.onnx"
+        w = [onnx.numpy_helper.from_array(np.asarray(x, np.float32), name) for name, x in (
+            ("w0", r.standard_normal((4, 1, 3, 3))), ("w1", r.standard_normal((4, 4, 3, 3))),
+            ("three", 3))]
+        node, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+        graph = onnx.helper.make_graph(
+            [node("Conv", ["x", "w0"], ["a"], name="a"), node("Mul", ["a", "three"], ["b"], name="b"),
+             node("Conv", ["b", "w1"], ["y"], name="y")], "g",
+            [info("x", 1, [1, 1, 8, 8])], [info("y", 1, [1, 4, 4, 4])], w)
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)],
+                                         ir_version=8), model)
+        data = self.work / "multiple.npy"
+        np.save(data, r.standard_normal((6, 1, 1, 8, 8)).astype(np.float32))
+        plants.qg("quantize", model, "-b", "trt-int8", "-d", data, "-o", self.work / "multiple")
+        plants.trace(self.work / "multiple", data, self.work / "multiple.npz", "--mode", "simulate")
+        info, arrays = plants.read(self.work / "multiple.npz")
+        info["arrays"] = [a for a in info["arrays"] if a["value"] != "a"]
+        next(a for a in info["arrays"] if a["value"] == "b").update(value="a", endpoint=None)
+        plants.write(self.work / "renamed", info, {"a": arrays["b"], "y": arrays["y"]})
+        found = self.infer(self.work / "renamed", "--from", "trt-int8", model=model, data=data)
+        how = {v["value"]: v["how"] for v in found["values"]}
+        self.assertEqual((how["a"], how["b"], how["y"]), (None, "correlation", "name"))
 
     def test_floats_leave_zero_points_undecided(self):
         r = self.infer(self.device("floats", "tflite-int8", "floats"), "--from", "tflite-int8")
