@@ -217,39 +217,45 @@ static int32_t moved(int32_t limit, const qg_stored *own, float scale, int32_t z
     return q < all.lo ? all.lo : q > all.hi ? all.hi : (int32_t)q;
 }
 
-/* The step with another output grid.  No hypothesis, and QG_OK, when zero is no code
- * of the output's type or scale is not positive.  whose: the end of the verdict. */
-static qg_status with_grid(maker *k, size_t at, const qg_recipe *r, float scale,
-                           int32_t zero, const char *whose)
+qg_status qg_change_grid(const qg_cut *c, float scale, int32_t zero)
 {
-    qg_code_range all = qg_code_range_of(r->out.dtype, 0);
-    qg_stored out = r->out;
-    if (zero < all.lo || zero > all.hi || !(scale > 0))
-        return QG_OK;
+    qg_node *n = c->graph->output.at[0]->def;
+    qg_recipe r;
+    if (!n || !qg_attr_has(n, "row"))
+        return QG_EUNSUPPORTED; /* it moves codes, whatever their grid */
+    QG_TRY(qg_recipe_read(c->graph->ctx, n, &r));
+    qg_code_range all = qg_code_range_of(r.out.dtype, 0);
+    qg_stored out = r.out;
+    if (!out.codes || zero < all.lo || zero > all.hi || !(scale > 0))
+        return QG_EUNSUPPORTED;
     out.scale = &scale;
     out.zero = &zero;
     if (out.low > all.lo)
-        out.low = moved(out.low, &r->out, scale, zero, all);
+        out.low = moved(out.low, &r.out, scale, zero, all);
     if (out.high < all.hi)
-        out.high = moved(out.high, &r->out, scale, zero, all);
+        out.high = moved(out.high, &r.out, scale, zero, all);
+    return qg_recipe_change(c->graph, n, &(qg_recipe_edit){ .out = &out });
+}
+
+/* The step with another output grid.  whose: the end of the verdict. */
+static qg_status with_grid(maker *k, float scale, int32_t zero, const char *whose)
+{
     const char *text = qg_arena_printf(
         k->d->arena, "its output grid is another: scale %.6g, zero %d%s", (double)scale,
         (int)zero, whose);
     QG_TRY(begin(k, "grid", GRID));
-    qg_status s = qg_recipe_change(k->now.cut.graph, node_at(k, at),
-                                   &(qg_recipe_edit){ .out = &out });
-    return end(k, s, text);
+    return end(k, qg_change_grid(&k->now.cut, scale, zero), text);
 }
 
 /* A grid that the dump gives is better evidence than a fitted one: fitting is for
  * dumps without grids. */
-static qg_status vary_grid(maker *k, size_t at, const qg_recipe *r)
+static qg_status vary_grid(maker *k)
 {
     const qg_pair *p = k->s->pair;
     if (p->other)
-        QG_TRY(with_grid(k, at, r, p->scale, p->zero, " (given by the dump)"));
+        QG_TRY(with_grid(k, p->scale, p->zero, " (given by the dump)"));
     return k->exact->grid && !p->other
-               ? with_grid(k, at, r, k->exact->scale, k->exact->zero, "")
+               ? with_grid(k, k->exact->scale, k->exact->zero, "")
                : QG_OK;
 }
 
@@ -463,7 +469,7 @@ static qg_status vary_node(maker *k, size_t at)
     if (has && r.out.codes && n->out[0] == own.graph->output.at[0] && s == QG_OK) {
         s = vary_limits(k, at, &r);
         if (s == QG_OK)
-            s = vary_grid(k, at, &r);
+            s = vary_grid(k);
     }
     qg_graph_free(own.graph);
     return s;
