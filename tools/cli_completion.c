@@ -231,7 +231,7 @@ static void man(void)
         man_verb(v);
     (void)fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 differences or "
                 "findings, 130 interrupted.\n"
-                "Of diverge and conformance: 1 differences or failed tests, 4 failed.\n",
+                "Diverge and conformance: 1 differences or failed tests, 4 failed.\n",
                 stdout);
 }
 

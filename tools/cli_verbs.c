@@ -236,7 +236,7 @@ static int diff(const cli_call *c)
     qg_report *r = NULL;
     double identical = 0;
     const char *const *file = (const char *const *)c->args->file.at;
-    bool traces = cli_is_trace(file[0]) && cli_is_trace(file[1]);
+    bool traces = cli_is_trace(file[0]) || cli_is_trace(file[1]);
     qg_status s = traces ? qg_trace_diff(c->ctx, file[0], file[1], &r)
                          : cli_open(c, file[0], &first);
     if (s == QG_OK && !traces)
@@ -464,8 +464,8 @@ const cli_verb cli_verbs[] = {
       .about = "Each node is computed on the device's own inputs.  For the first\n"
                "node that differs (--top N: the first N), other arithmetic is tried\n"
                "on the dump; hypotheses that explain more elements are listed.\n"
-               "Exit status 0 when nothing differs, 1 when anything does, 4 when a file\n"
-               "is broken or does not fit.\n"
+               "Exit status 0 when nothing differs, 1 when anything does, 4 when a\n"
+               "file is broken or does not fit.\n"
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg diverge snapshot -d images.npy --against dump.npz",
       .run = cli_diverge,
@@ -599,8 +599,8 @@ const cli_verb cli_verbs[] = {
     { .name = "conformance",
       .summary = "run ONNX backend tests: folders with model.onnx and data",
       FILES("DIR...", 1, SIZE_MAX),
-      .about = "Exit status 0 when no test failed, 1 when one did, 4 when they cannot be\n"
-               "run.  Unsupported operators do not count.",
+      .about = "Exit status 0 when no test failed, 1 when one did, 4 when they cannot\n"
+               "be run.  Unsupported operators do not count.",
       .example = "qg conformance /usr/share/libonnx-testdata/data/node/test_relu",
       .run = conformance,
       .judges = true },

@@ -184,11 +184,11 @@ static qg_status append_clamp(maker *k, const qg_stored *limited)
     qg_graph *g = k->now.cut.graph;
     qg_value *v = g->output.at[0], *out;
     qg_recipe r = {
-        .row = { .id = "clamp",
+        .row = {.id = "clamp",
                 .requant = { .scheme = QG_SCHEME_DOUBLE_AWAY,
                               .factor = QG_FACTOR_DOUBLE,
                               .accumulator = 32 } },
-        .in = { *limited },
+        .in = { *limited           },
         .out = *limited
     };
     qg_lower_node spec = { .op = "IntRescale",
@@ -207,8 +207,8 @@ static qg_status append_clamp(maker *k, const qg_stored *limited)
     return qg_infer(g, NULL, 0);
 }
 
-/* The step with these limits.  Those of the last node can only be widened in its recipe;
- * tighter ones are a clamp behind it, whatever it is. */
+/* The step with these limits.  Those of the last node can only be widened in its
+ * recipe; tighter ones are a clamp behind it, whatever it is. */
 static qg_status give_limits(maker *k, int32_t low, int32_t high)
 {
     qg_node *n = k->now.cut.graph->output.at[0]->def;
@@ -232,8 +232,8 @@ static qg_status with_limits(maker *k, int32_t low, int32_t high, const char *te
     return end(k, give_limits(k, low, high), text);
 }
 
-/* One limit, or both, that the dump shows: codes behind it in the program stop there, or
- * codes of the device go beyond the program's limit. */
+/* One limit, or both, that the dump shows: codes beyond it in the program stop there,
+ * or codes of the device go beyond the program's limit. */
 static qg_status vary_seen_limits(maker *k, int32_t low, int32_t high)
 {
     const qg_exact *e = k->exact;
@@ -244,13 +244,14 @@ static qg_status vary_seen_limits(maker *k, int32_t low, int32_t high)
         QG_TRY(with_limits(k, e->low, high,
                            qg_arena_printf(a, "clamps below at code %d", (int)e->low)));
     if (above)
-        QG_TRY(with_limits(k, low, e->high,
-                           qg_arena_printf(a, "clamps above at code %d", (int)e->high)));
+        QG_TRY(
+            with_limits(k, low, e->high,
+                        qg_arena_printf(a, "clamps above at code %d", (int)e->high)));
     if (!below || !above)
         return QG_OK;
-    return with_limits(k, e->low, e->high,
-                       qg_arena_printf(a, "clamps to the codes %d to %d", (int)e->low,
-                                       (int)e->high));
+    return with_limits(
+        k, e->low, e->high,
+        qg_arena_printf(a, "clamps to the codes %d to %d", (int)e->low, (int)e->high));
 }
 
 /* The device has no clamp, so that every code of the type can occur; or it has one

@@ -7,7 +7,7 @@
 
 typedef struct composer {
     qg_fit *f;
-    size_t n_shipped; /* of f->profile: those behind are trials */
+    size_t n_shipped;                 /* of f->profile: those behind are trials */
     const qg_fit_profile *base, *now; /* now: with the parts so far */
     qg_arena *arena;
     QG_VEC(qg_profile_part) part;
@@ -126,8 +126,7 @@ static qg_status try_part(composer *c, const qg_profile_part *part, size_t step,
  * their rows; all of them where the two have none in common. */
 static uint64_t uses_for(const composer *c, const qg_profile_row *row, size_t step)
 {
-    const qg_profile_row *own =
-        row_named(c->base->profile, c->base->cell[step].row);
+    const qg_profile_row *own = row_named(c->base->profile, c->base->cell[step].row);
     uint64_t both = own ? row->uses & own->uses : 0;
     return both ? both : row->uses;
 }
@@ -157,8 +156,7 @@ static qg_status cover(composer *c, size_t step)
             is_tried(done, n, row))
             continue;
         qg_profile_part part = { *row, p->profile->name, row->id, 0, 0 };
-        part.row.id =
-            qg_arena_printf(c->arena, "fit-%zu-%s", c->part.n + 1, row->id);
+        part.row.id = qg_arena_printf(c->arena, "fit-%zu-%s", c->part.n + 1, row->id);
         part.row.uses = uses_for(c, row, step);
         if (!part.row.id)
             return qg_nomem(c->f->d->ctx);
@@ -230,10 +228,9 @@ static qg_status report_parts(const composer *c, qg_report *r)
 
 qg_status qg_fit_compose(qg_fit *f, const char *path, qg_report *r)
 {
-    composer c = { .f = f,
-                   .n_shipped = f->profile.n,
-                   .base = nearest(f),
-                   .arena = r->arena };
+    composer c = {
+        .f = f, .n_shipped = f->profile.n, .base = nearest(f), .arena = r->arena
+    };
     if (!c.base)
         return QG_OK;
     c.now = c.base;

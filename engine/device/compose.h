@@ -12,7 +12,7 @@
 
 /* path: file to write, which is read again and tried; NULL: none.  Facts nearest,
  * as_near (others that explain as many values), rows_taken, written, composed_explains;
-x
+ * table rows: row, from, values, explains. */
 QG_NODISCARD qg_status qg_fit_compose(qg_fit *f, const char *path, qg_report *r);
 
 #endif

@@ -111,9 +111,7 @@ static qg_status make_cut(survey *s, trial *t)
 /* All steps with the grids of one side, inputs and output alike. */
 static qg_status try_all(survey *s, int whose)
 {
-    qg_job job = {
-        .n = s->trial.n, .workers = s->d->work.jobs, .work = work, .ud = s
-    };
+    qg_job job = { .n = s->trial.n, .workers = s->d->work.jobs, .work = work, .ud = s };
     s->whose = whose;
     for (size_t i = 0; i < s->value.n; i++)
         qg_device_refute(s->d, s->value.at[i], whose == PROGRAM);
@@ -132,8 +130,7 @@ static qg_status try_all(survey *s, int whose)
  * else codes that are the program's are on its grid. */
 static bool refuted_by_default(const survey *s, const trial *own)
 {
-    return own && !own->differ[PROGRAM] &&
-           !(own->n_in && s->d->pair[own->in[0]].other);
+    return own && !own->differ[PROGRAM] && !(own->n_in && s->d->pair[own->in[0]].other);
 }
 
 /* The step that writes v decides when it is explained with one grid alone; else that
@@ -199,7 +196,8 @@ const char *qg_declared_verdict(const qg_device *d, const qg_value *v, qg_arena 
     if (p->refuted && is_near(d, v))
         return "the snapshot's, in fewer digits";
     return qg_arena_printf(
-        a, "the dump gives it scale %.6g, zero %d, the snapshot scale %.6g, zero %d: %s",
+        a,
+        "the dump gives it scale %.6g, zero %d, the snapshot scale %.6g, zero %d: %s",
         p->array->scale, (int)p->array->zero, (double)own->scale[0], (int)own->zero[0],
         p->refuted ? "its codes are on that of the snapshot"
                    : "its codes are on that of the dump");
@@ -222,11 +220,10 @@ qg_status qg_declared_report(const qg_device *d, qg_report *r)
             QG_TRY(qg_report_table(
                 r, "grids", "value scale zero snapshot_scale snapshot_zero verdict",
                 &t));
-        QG_TRY(qg_table_cells(r, t, qg_cell_text(v->name),
-                              qg_cell_number(p->array->scale),
-                              qg_cell_number(p->array->zero),
-                              qg_cell_number((double)own->scale[0]),
-                              qg_cell_number(own->zero[0]), qg_cell_text(text)));
+        QG_TRY(qg_table_cells(
+            r, t, qg_cell_text(v->name), qg_cell_number(p->array->scale),
+            qg_cell_number(p->array->zero), qg_cell_number((double)own->scale[0]),
+            qg_cell_number(own->zero[0]), qg_cell_text(text)));
     }
     return QG_OK;
 }

@@ -17,7 +17,7 @@ enum { EXPLAINED = 1 };
 
 /* What a hypothesis must explain to be a verdict: of all elements, and of those that
  * differ.  Codes of few levels fit by chance. */
-#define FLOOR 0.9
+#define FLOOR              0.9
 #define FLOOR_OF_DIFFERING 0.5
 /* Share of differing elements from which layout and names are doubtful. */
 #define NEARLY_ALL 0.5
@@ -148,7 +148,7 @@ static double share(uint64_t part, uint64_t of)
     return of ? (double)part / (double)of : 0;
 }
 
-/* Whether the best hypothesis explains enough to be a verdict; the table lists the others. */
+/* Whether the best hypothesis explains enough to be a verdict. */
 static bool is_explained(const qg_finding *f)
 {
     const qg_suspect *s = f->suspect.n ? &f->suspect.at[0] : NULL;

@@ -30,9 +30,9 @@ typedef struct study {
     uint64_t fits[N_ROUNDING];
     double *real, *code; /* [n_point] */
     size_t n_point, stride;
-    double low, high; /* codes of the device, */
+    double low, high;         /* codes of the device, */
     double own_low, own_high; /* and of the program */
-    double scale;     /* of see_other */
+    double scale;             /* of see_other */
     int32_t zero;
 } study;
 

@@ -15,7 +15,7 @@ typedef struct qg_exact {
     bool grid; /* the codes lie on a line over the real values: */
     float scale;
     int32_t zero;
-    int32_t low, high; /* least and greatest code of the device, */
+    int32_t low, high;         /* least and greatest code of the device, */
     int32_t own_low, own_high; /* and of the program */
 } qg_exact;
 

@@ -4,7 +4,7 @@
 #define OTHER 0.3
 /* Correlation below which it has nothing to do with the device's.  Samples of one kind
  * correlate, too; rounding an input leaves nearly 1. */
-#define RELATED 0.9
+#define RELATED       0.9
 #define RELATED_INPUT 0.99
 
 bool qg_premise_fed(const qg_device *d, const qg_cut *c)

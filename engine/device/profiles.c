@@ -26,12 +26,12 @@ static void text_without_rows(char *text)
 
 /* A hash of the printed graph, the same for equal graphs: all arithmetic is in the
  * attributes that are printed (ir/recipe.h). */
-static qg_status key_of(qg_ctx *ctx, const qg_cut *c, char key[QG_HASH_TEXT])
+qg_status qg_fit_key(qg_ctx *ctx, const qg_graph *g, char key[QG_HASH_TEXT])
 {
     char *text;
     size_t size;
     qg_arena *a = qg_arena_new(ctx->alloc);
-    qg_status s = a ? qg_text_print(c->graph, NULL, a, &text, &size) : qg_nomem(ctx);
+    qg_status s = a ? qg_text_print(g, NULL, a, &text, &size) : qg_nomem(ctx);
     if (s == QG_OK) {
         text_without_rows(text);
         qg_hash_bytes(text, strlen(text), key);
@@ -88,7 +88,7 @@ static qg_status add_try(qg_fit *f, const qg_device *d, const qg_device_step *s,
         return qg_nomem(f->d->ctx);
     *t = (qg_fit_try){ .d = d, .step = s };
     QG_TRY(qg_step_cut(d, s, &t->cut));
-    qg_status status = key_of(f->d->ctx, &t->cut, t->key);
+    qg_status status = qg_fit_key(f->d->ctx, t->cut.graph, t->key);
     *out = status == QG_OK ? earlier(f, t->key) : NULL;
     if (!*out && status == QG_OK) {
         *out = t;

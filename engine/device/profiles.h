@@ -58,6 +58,11 @@ void qg_fit_free(qg_fit *f);
 /* Forgets the profile that was added last and has run; its program is freed. */
 void qg_fit_drop(qg_fit *f);
 
+/* A hash of a graph, the same for graphs that compute the same: ids of rows are left
+ * out. */
+QG_NODISCARD qg_status qg_fit_key(qg_ctx *ctx, const qg_graph *g,
+                                  char key[QG_HASH_TEXT]);
+
 /* All elements of the step are the device's. */
 bool qg_fit_explains(const qg_fit_cell *c);
 /* Number of such steps. */

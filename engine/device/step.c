@@ -403,10 +403,10 @@ qg_status qg_step_fed(const qg_device *d, const qg_value *v, const qg_step_see *
                            : qg_nomem(d->ctx);
     for (size_t i = 0; i < d->samples && status == QG_OK; i++) {
         qg_arena_reset(t.sample);
-        const qg_tensor **fed = QG_NEWN(t.sample, d->exe.graph->input.n,
-                                        const qg_tensor *);
-        status = fed ? feed->fetch(feed->ud, d->ctx, t.sample, i, fed)
-                     : qg_nomem(d->ctx);
+        const qg_tensor **fed =
+            QG_NEWN(t.sample, d->exe.graph->input.n, const qg_tensor *);
+        status =
+            fed ? feed->fetch(feed->ud, d->ctx, t.sample, i, fed) : qg_nomem(d->ctx);
         if (status == QG_OK)
             status = judge(&t, i, fed[k], how, out);
     }
