@@ -410,26 +410,28 @@ QG_API void qg_diverge_options_init(qg_diverge_options *o, size_t size);
 
 /* Compares the integer program with `dump`, a trace of a device (docs/trace.md), value
  * by value, each computed from the device's own inputs.  Facts: profile, samples,
- * values, differing, first (node); tables nodes (node, value, differ, of, share, most,
- * mean, verdict), elements (three of each node: sample, element, accumulator, exact
- * code and its fraction, real value, ours, theirs), hypotheses (node, cause, fits, of,
- * share, verdict, detail);
- * pairs, unpaired and off_the_grid where there are any.  QG_EDATA names an array that
- * does not fit. */
+ * values, differing, first (node or input), fault (a sentence when the dump does not
+ * belong to the samples, or grids are missing); tables nodes (node, value, differ, of,
+ * share, most, mean, verdict), elements (three of each node: sample, element,
+ * accumulator, exact code and its fraction, real value, ours, theirs), hypotheses
+ * (node, cause, fits, of, share, verdict, detail); inputs (that differ), grids (that
+ * the dump gives otherwise), pairs, unpaired and off_the_grid where there are any.
+ * QG_EDATA names an array that does not fit. */
 QG_NODISCARD QG_API qg_status qg_model_diverge(qg_model *m, const qg_diverge_options *o,
                                                const char *dump, qg_report **report);
 
 /* Which profiles explain `dump`, a trace of a device: every step of every profile's
  * program on the device's own inputs.  Facts: samples, values, verdict (a profile, or
- * "not told apart"), not_told_apart, nearest, rows_taken; tables operators (operator,
- * nodes, elements, ties, verdict, explaining, profiles), profiles
- * (profile, values, of, share, first_other, why).  yaml (may be NULL): a file for the
- * composed profile, which extends the nearest one. */
+ * "not told apart"), not_told_apart, fault, nearest, as_near, rows_taken, written,
+ * composed_explains; tables operators (operator, nodes, elements, ties, verdict,
+ * explaining, profiles), profiles (profile, values, of, share, first_other, why),
+ * inputs and grids as above, rows (row, from, values, explains).  yaml (may be NULL): a
+ * file for the composed profile, which extends the nearest one. */
 QG_NODISCARD QG_API qg_status qg_model_fit(qg_model *m, const qg_diverge_options *o,
                                            const char *dump, const char *yaml,
                                            qg_report **report);
 
-/* Two traces, array by array: facts arrays, identical (1 or 0); table differences:
+/* Two traces, array by array: facts arrays, identical; table differences:
  * value, what, differ, of, most.  Elements are compared as they are stored. */
 QG_NODISCARD QG_API qg_status qg_trace_diff(qg_ctx *ctx, const char *first,
                                             const char *second, qg_report **report);
@@ -445,9 +447,10 @@ QG_API void qg_probe_options_init(qg_probe_options *o, size_t size);
 
 /* Searches samples on which two profiles compute different codes, at as many values as
  * possible, each on the first profile's inputs, and writes them to `path`: .npy for one
- * input, or .npz with an array per input.  Facts: between, samples, values, told_apart;
- * table nodes: node, value, elements and samples that differ.  A function of model,
- * options and seed alone. */
+ * input, or .npz with an array per input.  Facts: between, samples, values, told_apart,
+ * verdict (told apart, the same arithmetic, or no proof), written; table nodes: node,
+ * value, elements and samples that differ.  A function of model, options and seed
+ * alone.  QG_ECONFIG: one profile twice. */
 QG_NODISCARD QG_API qg_status qg_model_probe(qg_model *m, const qg_probe_options *o,
                                              const char *path, qg_report **report);
 

@@ -43,7 +43,7 @@ void qg_device_close(qg_device *d)
 /* The grid that the trace gives, or the program's:
  *
  *     float value, codes with a grid      real: codes are read as floats
- *     no grid in the trace                the program's
+ *     no grid in the trace, or refuted    the program's
  *     same scale, other integer type      shift: int8 codes for uint8 or the reverse
  *     same scale and zero                 the program's
  *     else                                other: the trace's is used
@@ -53,8 +53,10 @@ static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
 {
     const qg_trace_array *a = p->array;
     p->grid = *own;
+    p->other = false;
+    p->shift = 0;
     p->real = !own->codes && floats && a->grid && qg_trace_holds_codes(a);
-    if (!own->codes || !a->grid)
+    if (!own->codes || !a->grid || p->refuted)
         return;
     double scale = (double)own->scale[0];
     bool same = fabs(a->scale - scale) <= SAME_SCALE * scale;
@@ -69,6 +71,12 @@ static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
     p->zero = a->zero;
     p->grid.scale = &p->scale;
     p->grid.zero = &p->zero;
+}
+
+void qg_device_refute(qg_device *d, const qg_value *v, bool refuted)
+{
+    d->pair[v->id].refuted = refuted;
+    set_grid(&d->pair[v->id], &d->exe.program->stored[v->id], v->type.dtype == QG_F32);
 }
 
 /* --- pairs --- */
@@ -249,8 +257,6 @@ qg_status qg_device_by(const qg_device *d, const qg_profile *profile, qg_device 
         if (!d->pair[i].array)
             continue;
         out->pair[i] = d->pair[i];
-        out->pair[i].other = false;
-        out->pair[i].shift = 0;
         set_grid(&out->pair[i], &out->exe.program->stored[i],
                  d->m->graph->value.at[i]->type.dtype == QG_F32);
     }

@@ -12,6 +12,7 @@ import unittest
 
 import numpy as np
 import onnx
+from onnx import helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import infer  # noqa: E402
@@ -178,6 +179,30 @@ class Infer(unittest.TestCase):
         self.assertEqual(listed["relu5.out0"], "zero point")
         r = self.infer(self.device("integers", "tflite-int8"), "--from", "tflite-int8")
         self.assertNotIn("relu5.out0", {u["endpoint"] for u in r["undecided"]})
+
+    def test_a_mean_of_many_codes_is_no_evidence(self):
+        """Of 225 codes: the part of the step is too fine to be found in the elements."""
+        r = np.random.RandomState(1)
+        shape = helper.make_tensor_value_info
+        model, data, snapshot, dump = (self.work / n for n in (
+            "mean.onnx", "mean.npy", "mean", "mean.npz"))
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+             helper.make_node("Relu", ["c"], ["r"], "relu"),
+             helper.make_node("AveragePool", ["r"], ["p"], "pool", kernel_shape=[15, 15]),
+             helper.make_node("Flatten", ["p"], ["f"], "flatten"),
+             helper.make_node("Gemm", ["f", "g"], ["y"], "gemm")], "mean",
+            [shape("x", onnx.TensorProto.FLOAT, [1, 3, 17, 17])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, 5])],
+            [onnx.numpy_helper.from_array(r.randn(*s).astype(np.float32), n)
+             for n, s in (("w", (32, 3, 3, 3)), ("g", (32, 5)))]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, r.randn(8, 1, 3, 17, 17).astype(np.float32))
+        plants.qg("quantize", model, "-b", "tflite-int8", "-d", data, "-o", snapshot)
+        plants.trace(snapshot, data, dump, "--mode", "simulate")
+        report = self.infer(dump, "--from", "tflite-int8", model=model, data=data)
+        self.assertEqual([u for u in report["undecided"] if u["what"] == "rounding"], [])
+        self.explained(report)
 
     def test_codes_without_a_grid(self):
         dump = self.device("codes", "trt-int8")
