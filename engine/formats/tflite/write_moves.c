@@ -20,7 +20,8 @@ enum {
     MINIMUM = 57,
     PADV2 = 60,
     RESIZE_NEAREST_NEIGHBOR = 97,
-    SPLIT_V = 102
+    SPLIT_V = 102,
+    BROADCAST_TO = 130
 };
 
 static const qg_tflite_options no_options;
@@ -87,16 +88,21 @@ static qg_status list(qg_tflite_writer *w, uint32_t k, const char *name, int64_t
 
 /* --- moves --- */
 
-static qg_status reshape(qg_tflite_writer *w)
+/* To the dims of output 0. */
+static qg_status put_shaped(qg_tflite_writer *w, int32_t code)
 {
     const qg_tensor *y = &w->node->out[0]->type;
     int32_t in[2], dim[QG_MAX_RANK];
     for (int32_t i = 0; i < y->rank; i++)
         dim[i] = (int32_t)y->dim[i];
     QG_TRY(input(w, 0, QG_TFLITE_AS_IS, &in[0]));
-    QG_TRY(vector(w, "shape", dim, (size_t)y->rank, &in[1]));
-    return put(w, RESHAPE, in, 2, QG_TFLITE_AS_IS, &no_options);
+    QG_TRY(vector(w, "shape", dim, y->rank > 0 ? (size_t)y->rank : 0, &in[1]));
+    return put(w, code, in, 2, QG_TFLITE_AS_IS, &no_options);
 }
+
+static qg_status reshape(qg_tflite_writer *w) { return put_shaped(w, RESHAPE); }
+
+static qg_status expand(qg_tflite_writer *w) { return put_shaped(w, BROADCAST_TO); }
 
 static qg_status transpose(qg_tflite_writer *w)
 {
@@ -305,6 +311,7 @@ static const struct {
     bool floats; /* of any type */
 } rows[] = {
     {"Reshape",    reshape,   true },
+    { "Expand",    expand,    true },
     { "Flatten",   reshape,   true },
     { "Squeeze",   reshape,   true },
     { "Unsqueeze", reshape,   true },
