@@ -128,6 +128,37 @@ static bool above(qg_lint_site *s, const char *what, double found, double limit)
 
 /* --- the factor of the requantization --- */
 
+/* s_x / s_y of data inputs on grids: the least and the largest. */
+static bool input_ratios(const qg_lint *l, const qg_node *n, double *least,
+                         double *most)
+{
+    const qg_tqc *y = qg_lint_output_grid(l, n);
+    *least = INFINITY;
+    *most = 0;
+    for (uint32_t k = 0; k < n->n_in && is_linear(y, 1); k++) {
+        const qg_tqc *x = qg_lint_is_data(n, k) ? qg_lint_input_grid(l, n, k) : NULL;
+        if (!is_linear(x, 1))
+            continue;
+        *least = fmin(*least, scale_of(x, 0) / scale_of(y, 0));
+        *most = fmax(*most, scale_of(x, 0) / scale_of(y, 0));
+    }
+    return *most > 0;
+}
+
+bool qg_test_input_above(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    double least, most;
+    return input_ratios(l, s->node, &least, &most) &&
+           above(s, "factor of an input", most, c->number);
+}
+
+bool qg_test_input_below(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    double least, most;
+    return input_ratios(l, s->node, &least, &most) &&
+           !above(s, "factor of an input", least, c->number) && least < c->number;
+}
+
 static bool ratio(const qg_lint *l, qg_lint_site *s, double *least, double *most)
 {
     product p;
