@@ -62,7 +62,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(SOME_CODES, "some-codes", NONE, "a data input is on a grid")                     \
     X(WEIGHT_CODES, "weight-codes", NONE, "the weight is on a grid")                   \
     X(WEIGHT_CONSTANT, "weight-constant", NONE, "the weight is a constant")            \
-    X(WEIGHT_SYMMETRIC, "weight-symmetric", NONE, "the weight is on a grid whose "      \
+    X(WEIGHT_SYMMETRIC, "weight-symmetric", NONE, "the weight is on a grid whose "     \
       "zero points are 0")                                                             \
     X(BIAS_ABSENT, "bias-absent", NONE, "there is no bias")                            \
     X(BIAS_CODES, "bias-codes", NONE, "the bias is int32 in steps of input x weight, " \
