@@ -79,7 +79,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(SIGNED_INPUT, "signed-input", NUMBER, "input 0 stays signed by the same rule")   \
     X(BECOMES_GEMM, "becomes-gemm", NONE, "a product of matrices whose only reader "   \
       "adds a constant of one axis to it")                                             \
-    X(READ_BY, "read-by", WORDS, "the first reader of output 0 is one of these "      \
+    X(READ_BY, "read-by", WORDS, "the first reader of output 0 is one of these "       \
       "operators")                                                                     \
     X(READER_CODES, "reader-codes", NONE, "every data input of that reader is on a "   \
       "grid")                                                                          \
@@ -110,6 +110,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "for any codes of the input, unsigned in the kernel")                            \
     X(PAIRS_CALIBRATED, "pairs-calibrated", NUMBER, "the same, for codes of the "      \
       "calibrated range")                                                              \
+    X(PAIRS_WITHIN, "pairs-within", NUMBER, "the same, of one kernel position: the "   \
+      "kernel pads an odd number of channels")                                         \
     X(ROUNDS, "rounds", NONE, "the quantizer is active")                               \
     X(CONSTANT, "constant", NONE, "the value is a constant")                           \
     X(PER_CHANNEL, "per-channel", NONE, "it has more than one scale")                  \
@@ -165,7 +167,7 @@ typedef struct qg_conditions {
     X(MOVES,   "moves",   "moves codes without a change of grid")                      \
     X(FUSED,   "fused",   "part of the kernel before it")                              \
     X(OTHER,   "other",   "codes, by a kernel of the runtime beside the target's")     \
-    X(BLOCKED, "blocked", "float: the integer kernel of the target does not fit") \
+    X(BLOCKED, "blocked", "float: the integer kernel of the target does not fit")      \
     X(NONE,    "none",    "float: the target has no integer kernel")
 /* clang-format on */
 typedef enum qg_fate {

@@ -659,6 +659,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_SUM_CALIBRATED] = qg_test_sum_calibrated,
     [QG_PREDICATE_PAIRS] = qg_test_pairs,
     [QG_PREDICATE_PAIRS_CALIBRATED] = qg_test_pairs_calibrated,
+    [QG_PREDICATE_PAIRS_WITHIN] = qg_test_pairs_within,
     [QG_PREDICATE_ROUNDS] = rounds,
     [QG_PREDICATE_CONSTANT] = constant,
     [QG_PREDICATE_PER_CHANNEL] = per_channel,
