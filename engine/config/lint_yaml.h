@@ -85,6 +85,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "grid")                                                                          \
     X(RESIDUAL_FLOAT, "residual-float", NONE, "one operand is a product without a "    \
       "quantizer, another one no product, and in float")                               \
+    X(CENTERS, "centers", NONE, "every reader of output 0 combines it with input 0, "  \
+      "as a normalization subtracts the mean")                                         \
     X(READ_ONCE, "read-once", NONE, "output 0 has one reader and is no output of the " \
       "network")                                                                       \
     X(CLAMP, "clamp", NONE, "it only clamps input 0 between constants")                \

@@ -350,6 +350,19 @@ static bool residual_float(const qg_lint *l, qg_lint_site *s, const qg_condition
     return products && floats;
 }
 
+static bool centers(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    (void)l, (void)c;
+    for (size_t i = 0; v && i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        uint32_t other = 1 - v->use.at[i].slot;
+        if (n->n_in != 2 || !s->node->n_in || n->in[other] != s->node->in[0])
+            return false;
+    }
+    return v && v->use.n && !v->is_output;
+}
+
 static bool read_once(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
@@ -642,6 +655,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_READ_BY] = read_by,
     [QG_PREDICATE_READER_CODES] = reader_codes,
     [QG_PREDICATE_RESIDUAL_FLOAT] = residual_float,
+    [QG_PREDICATE_CENTERS] = centers,
     [QG_PREDICATE_READ_ONCE] = read_once,
     [QG_PREDICATE_CLAMP] = clamp,
     [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
