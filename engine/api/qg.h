@@ -127,7 +127,9 @@ QG_API bool qg_model_is_quantized(const qg_model *m);
 typedef struct qg_workload {
     const char *data; /* DATA of the command line: a file, a folder, random:N */
     size_t samples;   /* use at most this many leading samples; 0: all */
-    unsigned jobs;    /* workers; 0: one per core.  Results do not depend on it. */
+    unsigned jobs;    /* threads; 0: one per core.  They compute different samples, and
+                       * share each when there are fewer samples.  Results do not depend
+                       * on it. */
     bool reference_kernels; /* the same bytes on every machine, in ONNX Runtime's
                              * order of sums */
     qg_progress progress;

@@ -242,7 +242,9 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
                      .out = t->out,
                      .in_layout = t->layout,
                      .chain = chain,
-                     .chain_in = chain_in };
+                     .chain_in = chain_in,
+                     .threads = p->options.threads,
+                     .split_small = p->options.split_small };
     *out = NULL;
     if (!n->op->compile || !t->all_known || p->options.reference ||
         rests_on_written(b, n))
@@ -706,6 +708,8 @@ qg_status qg_plan_new(qg_ctx *ctx, const qg_graph *g, const qg_plan_options *o,
     qg_status s = build_plan(p);
     if (s == QG_OK)
         s = qg_plan_pack(p);
+    if (s == QG_OK)
+        qg_plan_split(p);
     if (s != QG_OK) {
         qg_plan_free(p);
         return s;
