@@ -355,6 +355,7 @@ class Device(unittest.TestCase):
             r = self.fit(self.work / f"{other}.mixed", "-o", mine)
             again = report("diverge", self.snapshot, "-d", self.data, "--against",
                            self.work / f"{other}.mixed", "--profile", mine)
+            self.assertNotIn("fault", r, other)
             n = int(r["composed_explains"].split()[0])
             self.assertEqual(n, again["values"] - again["differing"], other)
             best = max(p["values"] for p in r["profiles"])
