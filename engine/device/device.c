@@ -117,9 +117,12 @@ static qg_status pair_by_name(qg_device *d, const qg_trace_array *a)
         char text[2][QG_SHAPE_TEXT];
         return qg_fail(d->ctx, QG_EDATA,
                        "read %.200s: array '%.100s' is %s, expected the dims of %s "
-                       "behind an axis of samples",
+                       "behind an axis of samples%s",
                        d->trace->path, a->value, qg_tensor_text(&a->type, text[0]),
-                       qg_tensor_text(&v->type, text[1]));
+                       qg_tensor_text(&v->type, text[1]),
+                       qg_tensor_known(&v->type)
+                           ? ""
+                           : "; the network leaves dims open, --shape gives them");
     }
     return qg_vec_push(d->ctx, d->arena, &d->unpaired, a);
 }

@@ -567,6 +567,29 @@ class Device(unittest.TestCase):
         with_array("type", lambda x: x.astype(np.int32) + 1000, ["relu1_out", "int8"])
         with_array("empty", lambda x: x[:0], ["array 'relu1_out'", "no elements"])
 
+    def test_open_dims_need_a_shape(self):
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        shape = helper.make_tensor_value_info
+        model, data, snap, dump = (self.work / n for n in ("open.onnx", "open.npy", "open",
+                                                           "open.npz"))
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["m"], "matmul"),
+             helper.make_node("Relu", ["m"], ["y"], "relu")], "open",
+            [shape("x", onnx.TensorProto.FLOAT, [1, "length", 6])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, "length", 4])],
+            [onnx.numpy_helper.from_array(np.random.RandomState(3).randn(6, 4).astype(
+                np.float32), "w")]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, np.random.RandomState(4).randn(3, 1, 5, 6).astype(np.float32))
+        plants.qg("quantize", model, "-b", "tflite-int8", "-d", data, "-o", snap)
+        plants.trace(snap, data, dump)
+        status, _, error = qg("diverge", snap, "-d", data, "--against", dump)
+        self.assertEqual(status, 4)
+        self.assertIn("--shape gives them", error)
+        r = report("diverge", snap, "-d", data, "--against", dump, "--shape", "x=1x5x6")
+        self.assertEqual((r["values"], r["differing"]), (2, 0))
+
     def test_wrong_files(self):
         cases = self.work / "cases"
         cases.mkdir()
