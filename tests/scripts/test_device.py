@@ -175,7 +175,7 @@ class Device(unittest.TestCase):
     def test_a_wrong_grid_is_blamed_on_its_value(self):
         for k, (value, node, keys) in enumerate((
                 ("image", "image", {"scale": 0.02}), ("relu0_out", "relu0", {"scale": 0.02}),
-                ("relu0_out", "relu0", {"zero": -100}), ("maxpool0_out", "maxpool0", {"zero": 3}),
+                ("relu0_out", "relu0", {"zero": -100}), ("relu1_out", "relu1", {"zero": 200}), ("maxpool0_out", "maxpool0", {"zero": 3}),
                 ("flatten0_out", "flatten0", {"scale": 0.01}),
                 ("logits", "gemm1", {"scale": 0.3}))):
             dump = self.regridded(f"grid{k}", value, **keys)
@@ -224,6 +224,17 @@ class Device(unittest.TestCase):
         r = self.diverge(self.other_device())
         self.assertIn("given by the dump", r["nodes"][0]["verdict"])
         self.assertTrue(all("on that of the dump" in g["verdict"] for g in r["grids"]))
+
+    def test_unsigned_codes_on_own_grids(self):
+        info, arrays = plants.read(self.other_device())
+        for a in info["arrays"]:
+            a["grid"]["zero"] += 128
+            arrays[a["value"]] = (arrays[a["value"]].astype(np.int16) + 128).astype(np.uint8)
+        plants.write(self.work / "unsigned", info, arrays)
+        signed, r = self.diverge(self.other_device()), self.diverge(self.work / "unsigned")
+        self.assertEqual([(n["value"], n["differ"]) for n in r["nodes"]],
+                         [(n["value"], n["differ"]) for n in signed["nodes"]])
+        self.assertIn("given by the dump", r["nodes"][0]["verdict"])
 
     def test_codes_without_grids_have_a_headline(self):
         info, arrays = plants.read(self.other_device())
