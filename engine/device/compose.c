@@ -95,7 +95,7 @@ static qg_status assemble(const composer *c, qg_profile **out)
     return QG_OK;
 }
 
-/* The step is explained now, and nothing is lost. */
+/* The step is explained now, and more steps in all. */
 static bool is_better(const composer *c, const qg_fit_profile *p, size_t step)
 {
     return p->cell && qg_fit_explains(&p->cell[step]) &&

@@ -17,7 +17,7 @@ enum { EXPLAINED = 1 };
 
 /* What a hypothesis must explain to be a verdict: of all elements, and of those that
  * differ.  Codes of few levels fit by chance. */
-#define FLOOR              0.9
+#define FLOOR              0.75
 #define FLOOR_OF_DIFFERING 0.5
 /* Share of differing elements from which layout and names are doubtful. */
 #define NEARLY_ALL 0.5

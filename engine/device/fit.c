@@ -162,26 +162,30 @@ static qg_status count_ties(qg_fit *f)
 
 /* --- the premise --- */
 
-/* Steps as the profile has them that explains most of each: what it does not explain,
- * does not come from a kernel. */
+/* The differences of the profile that explains most of the step: what is left does not
+ * come from a kernel. */
+static void note_best(const qg_fit *f, size_t i, qg_finding *out)
+{
+    out->tally.differ = UINT64_MAX;
+    for (size_t k = 0; k < f->profile.n; k++) {
+        const qg_fit_cell *x = f->profile.at[k]->cell;
+        if (x && x[i].try && !x[i].try->failed &&
+            x[i].try->tally.differ < out->tally.differ)
+            out->tally = x[i].try->tally;
+    }
+}
+
+/* Only steps that read the samples alone are correlated, and others taken as related:
+ * that tells other samples. */
 static qg_status judge_premise(const qg_fit *f, qg_premise *p)
 {
     qg_finding *all = QG_NEWN(f->d->arena, f->d->n_step, qg_finding);
     if (!all)
         return qg_nomem(f->d->ctx);
     for (size_t i = 0; i < f->d->n_step; i++) {
-        qg_cut c;
-        all[i].step = &f->d->step[i];
-        all[i].tally.differ = UINT64_MAX;
-        for (size_t k = 0; k < f->profile.n; k++) {
-            const qg_fit_cell *x = f->profile.at[k]->cell;
-            if (x && x[i].try && !x[i].try->failed &&
-                x[i].try->tally.differ < all[i].tally.differ)
-                all[i].tally = x[i].try->tally;
-        }
-        QG_TRY(qg_step_cut(f->d, &f->d->step[i], &c));
-        all[i].fed = qg_premise_fed(f->d, &c);
-        qg_graph_free(c.graph);
+        all[i] = (qg_finding){ .step = &f->d->step[i], .correlation = 1 };
+        QG_TRY(qg_premise_relate(f->d, &all[i]));
+        note_best(f, i, &all[i]);
     }
     return qg_premise_judge(f->d, all, p);
 }

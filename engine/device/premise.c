@@ -1,5 +1,7 @@
 #include "engine/device/premise.h"
 
+#include "engine/device/correlate.h"
+
 /* Share of elements from which a value is another one; a Relu leaves many zeros. */
 #define OTHER 0.3
 /* Correlation below which it has nothing to do with the device's.  Samples of one kind
@@ -13,6 +15,36 @@ bool qg_premise_fed(const qg_device *d, const qg_cut *c)
     for (size_t i = 0; i < c->n_in; i++)
         fed &= !d->stop[c->in[i]->id];
     return fed;
+}
+
+typedef struct relation {
+    qg_moments both;
+    size_t elements; /* of a sample */
+} relation;
+
+static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
+                     const double *theirs)
+{
+    relation *r = ud;
+    (void)ctx, (void)sample;
+    for (size_t i = 0; i < r->elements; i++)
+        qg_moments_add(&r->both, ours[i], theirs[i]);
+    return QG_OK;
+}
+
+qg_status qg_premise_relate(const qg_device *d, qg_finding *f)
+{
+    relation r = { .elements = f->step->elements };
+    qg_cut c;
+    QG_TRY(qg_step_cut(d, f->step, &c));
+    f->fed = qg_premise_fed(d, &c);
+    qg_status s = f->fed ? qg_step_try(d, d->ctx, f->step, &c,
+                                       &(qg_step_see){ see, &r, 0 }, &f->tally)
+                         : QG_OK;
+    qg_graph_free(c.graph);
+    if (f->fed && s == QG_OK)
+        f->correlation = qg_moments_correlation(&r.both);
+    return qg_step_refusal(s);
 }
 
 /* --- inputs --- */

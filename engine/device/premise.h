@@ -28,6 +28,9 @@ typedef struct qg_premise {
 /* Whether a step reads the samples and no array of the trace. */
 bool qg_premise_fed(const qg_device *d, const qg_cut *c);
 
+/* Sets fed, and for such a step tally and correlation; f->step is given. */
+QG_NODISCARD qg_status qg_premise_relate(const qg_device *d, qg_finding *f);
+
 /* Compares the inputs.  QG_EDATA for elements that are no numbers. */
 QG_NODISCARD qg_status qg_premise_inputs(const qg_device *d, qg_premise *p);
 

@@ -175,7 +175,7 @@ class Device(unittest.TestCase):
     def test_a_wrong_grid_is_blamed_on_its_value(self):
         for k, (value, node, keys) in enumerate((
                 ("image", "image", {"scale": 0.02}), ("relu0_out", "relu0", {"scale": 0.02}),
-                ("relu0_out", "relu0", {"zero": -100}), ("maxpool0_out", "maxpool0", {"zero": 3}),
+                ("relu0_out", "relu0", {"zero": -100}), ("relu1_out", "relu1", {"zero": 200}), ("maxpool0_out", "maxpool0", {"zero": 3}),
                 ("flatten0_out", "flatten0", {"scale": 0.01}),
                 ("logits", "gemm1", {"scale": 0.3}))):
             dump = self.regridded(f"grid{k}", value, **keys)
@@ -224,6 +224,17 @@ class Device(unittest.TestCase):
         r = self.diverge(self.other_device())
         self.assertIn("given by the dump", r["nodes"][0]["verdict"])
         self.assertTrue(all("on that of the dump" in g["verdict"] for g in r["grids"]))
+
+    def test_unsigned_codes_on_own_grids(self):
+        info, arrays = plants.read(self.other_device())
+        for a in info["arrays"]:
+            a["grid"]["zero"] += 128
+            arrays[a["value"]] = (arrays[a["value"]].astype(np.int16) + 128).astype(np.uint8)
+        plants.write(self.work / "unsigned", info, arrays)
+        signed, r = self.diverge(self.other_device()), self.diverge(self.work / "unsigned")
+        self.assertEqual([(n["value"], n["differ"]) for n in r["nodes"]],
+                         [(n["value"], n["differ"]) for n in signed["nodes"]])
+        self.assertIn("given by the dump", r["nodes"][0]["verdict"])
 
     def test_codes_without_grids_have_a_headline(self):
         info, arrays = plants.read(self.other_device())
@@ -355,6 +366,7 @@ class Device(unittest.TestCase):
             r = self.fit(self.work / f"{other}.mixed", "-o", mine)
             again = report("diverge", self.snapshot, "-d", self.data, "--against",
                            self.work / f"{other}.mixed", "--profile", mine)
+            self.assertNotIn("fault", r, other)
             n = int(r["composed_explains"].split()[0])
             self.assertEqual(n, again["values"] - again["differing"], other)
             best = max(p["values"] for p in r["profiles"])
@@ -565,6 +577,29 @@ class Device(unittest.TestCase):
         with_array("few", lambda x: x[:3], ["3 samples", "expected 6"])
         with_array("type", lambda x: x.astype(np.int32) + 1000, ["relu1_out", "int8"])
         with_array("empty", lambda x: x[:0], ["array 'relu1_out'", "no elements"])
+
+    def test_open_dims_need_a_shape(self):
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        shape = helper.make_tensor_value_info
+        model, data, snap, dump = (self.work / n for n in ("open.onnx", "open.npy", "open",
+                                                           "open.npz"))
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["m"], "matmul"),
+             helper.make_node("Relu", ["m"], ["y"], "relu")], "open",
+            [shape("x", onnx.TensorProto.FLOAT, [1, "length", 6])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, "length", 4])],
+            [onnx.numpy_helper.from_array(np.random.RandomState(3).randn(6, 4).astype(
+                np.float32), "w")]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, np.random.RandomState(4).randn(3, 1, 5, 6).astype(np.float32))
+        plants.qg("quantize", model, "-b", "tflite-int8", "-d", data, "-o", snap)
+        plants.trace(snap, data, dump)
+        status, _, error = qg("diverge", snap, "-d", data, "--against", dump)
+        self.assertEqual(status, 4)
+        self.assertIn("--shape gives them", error)
+        r = report("diverge", snap, "-d", data, "--against", dump, "--shape", "x=1x5x6")
+        self.assertEqual((r["values"], r["differing"]), (2, 0))
 
     def test_wrong_files(self):
         cases = self.work / "cases"
