@@ -469,11 +469,12 @@ QG_API void qg_infer_options_init(qg_infer_options *o, size_t size);
  * what shares a grid.  yaml (may be NULL): the file, which extends the nearest shipped
  * backend; it is read again and compared with the trace.
  * Facts: samples, arrays, nearest, not_told_apart, values_explained, links_explained,
- * own_grids (that need no rule), elements, endpoints, undecided_endpoints, written,
- * file_explains_values, _links, _grids; tables candidates (backend, score, kinds,
- * links, grids, elements, why), changes (key, word, why), values (value, seen, step,
- * zero, levels, backend, equal, how), unpaired, undecided (endpoint, what, why).
- * Time: every shipped backend quantizes the network. */
+ * schemes_explained, results_explained, own_grids (that need no rule), elements,
+ * endpoints, undecided_endpoints, written, file_explains_values, _links, _grids; tables
+ * candidates (backend, changes, kinds, links, schemes, results, unshown, grids,
+ * elements, why), changes (key, word, why), values (value, seen, step, zero, levels,
+ * backend, equal, how), unpaired, undecided (endpoint, what, why).
+ * Time: every shipped backend quantizes the network, the best ones many times. */
 QG_NODISCARD QG_API qg_status qg_model_infer_backend(qg_model *m,
                                                      const qg_infer_options *o,
                                                      const char *dump, const char *yaml,

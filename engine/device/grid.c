@@ -1,6 +1,7 @@
 #include "engine/device/grid.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "engine/core/num.h"
 #include "engine/quant/fake_kernel.h"
@@ -110,6 +111,52 @@ bool qg_grid_matches(const qg_tqc *t, const qg_seen *o)
         return zero_by(s, o) == zero;
     return o->low * nearbyint(ratio) + (double)zero >= (double)s->qmin &&
            o->high * nearbyint(ratio) + (double)zero <= (double)s->qmax;
+}
+
+/* The codes of the trace in a linear scheme. */
+static bool fits_codes(const qg_scheme *s, const qg_seen *o)
+{
+    const double low = (double)s->qmin, high = (double)s->qmax;
+    if (o->high - o->low > high - low)
+        return false;
+    if (!o->zero_known)
+        return !(s->policy & QG_SYMMETRIC) || (o->low >= low && o->high <= high);
+    int64_t zero = zero_by(s, o);
+    return !other_sign(s, o) && o->low + (double)zero >= low &&
+           o->high + (double)zero <= high && (zero == 0 || !(s->policy & QG_SYMMETRIC));
+}
+
+static bool fits_float(const qg_scheme *s, const qg_seen *o)
+{
+    qg_floating f;
+    qg_floating_init(&f, s, 1);
+    double most = ldexp(o->step, f.mantissa - f.least);
+    double peak = fmax(o->high / (double)f.high, o->low / (double)f.low) * o->step;
+    return !o->zero_known && o->bits <= (unsigned)f.mantissa + 1 &&
+           peak <= most * (1 + SAME_SCALE);
+}
+
+bool qg_grid_fits(const qg_tqc *root, const qg_seen *o)
+{
+    const qg_scheme *s = &root->scheme;
+    if (s->policy & QG_POWER_OF_2 && !qg_grid_is_common_step(o->step))
+        return false;
+    return s->policy & QG_FLOATING ? fits_float(s, o) : fits_codes(s, o);
+}
+
+bool qg_grid_is_usual(const qg_tqc *root, const qg_seen *o)
+{
+    const qg_scheme *s = &root->scheme;
+    if (strcmp(root->observer.name, "fixed") == 0)
+        return qg_grid_matches(root, o);
+    if (!qg_grid_fits(root, o))
+        return false;
+    if (s->policy & QG_FLOATING)
+        return true;
+    int64_t middle = s->qmin < 0 ? 0 : (int64_t)1 << (s->bits - 1);
+    bool few = 8 * fmax(o->high - o->low, 1) < (double)(s->qmax - s->qmin);
+    return !few && (s->policy & QG_POWER_OF_2 || !qg_grid_is_common_step(o->step)) &&
+           (s->policy & QG_SYMMETRIC || !o->zero_known || zero_by(s, o) != middle);
 }
 
 /* Zero point of a scheme without a known one: the real range stays where the backend

@@ -105,24 +105,43 @@ static double miss(double x, double step)
     return fabs(x / step - nearbyint(x / step));
 }
 
-/* The greatest step of which all gaps between neighbours are multiples, by Euclid's
- * algorithm with a tolerance; 0: there is none above `least`. */
-static double common_gap(const double *x, size_t n, double noise, double least)
+/* One pass over gaps in order of size: the step, made more exact by every gap; *rest:
+ * what is left of the first one that is no multiple, 0 where all are.  A gap is known
+ * to `noise`, and k steps to k times what one step is. */
+static double measure(const double *gap, size_t n, double step, double noise,
+                      double *rest)
 {
-    double step = INFINITY;
+    double kx = step, kk = 1, most = 1;
+    for (size_t i = 0; i < n; i++) {
+        double k = nearbyint(gap[i] / step);
+        *rest = fabs(gap[i] - k * step);
+        if (*rest > fmax(0.05 * step, 2 * noise) + fmin(noise * k / most, 0.2 * step))
+            return step;
+        kx += k * gap[i];
+        kk += k * k;
+        most = fmax(most, k);
+        step = kx / kk;
+    }
+    *rest = 0;
+    return step;
+}
+
+/* The greatest step of which all gaps between neighbours are multiples, by Euclid's
+ * algorithm with a tolerance; 0: there is none above `least`.  Sorts into gap[n]. */
+static double common_gap(const double *x, size_t n, double noise, double least,
+                         double *gap)
+{
+    size_t m = 0;
     for (size_t i = 1; i < n; i++)
         if (x[i] - x[i - 1] > noise)
-            step = fmin(step, x[i] - x[i - 1]);
-    for (bool again = true; again && step >= least;) {
-        again = false;
-        for (size_t i = 1; i < n && !again; i++) {
-            double gap = x[i] - x[i - 1];
-            double rest = fabs(gap - nearbyint(gap / step) * step);
-            again = rest > fmax(0.05 * step, 2 * noise);
-            step = again ? rest : step;
-        }
+            gap[m++] = x[i] - x[i - 1];
+    qsort(gap, m, sizeof *gap, by_size);
+    double step = m ? gap[0] : 0, rest = step;
+    while (step >= least && rest > 0) {
+        double next = measure(gap, m, step, noise, &rest);
+        step = rest > 0 ? rest : next;
     }
-    return isfinite(step) && step >= least ? step : 0;
+    return step >= least ? step : 0;
 }
 
 /* Least squares through 0, from small multiples to large ones: an error of the first
@@ -147,18 +166,18 @@ static double refine(const double *x, size_t n, double step)
  * none. */
 static double step_of(qg_arena *a, const double *x, size_t n)
 {
-    double *with_zero = QG_NEWN(a, n + 1, double);
+    double *with_zero = QG_NEWN(a, n + 1, double), *gap = QG_NEWN(a, n + 1, double);
     double most = fmax(fabs(x[0]), fabs(x[n - 1]));
     double codes = n < SOME_LEVELS               ? 255
                    : n < FLOAT_LEVELS || n > 512 ? 65535
                                                  : 1 << 20;
-    if (!with_zero)
+    if (!with_zero || !gap)
         return 0;
     memcpy(with_zero, x, n * sizeof *x);
     with_zero[n] = 0;
     size_t m = different(with_zero, n + 1);
     double span = with_zero[m - 1] - with_zero[0];
-    double step = common_gap(with_zero, m, NOISE * most, span / codes);
+    double step = common_gap(with_zero, m, NOISE * most, span / codes, gap);
     if (!(step > 0))
         return 0;
     step = refine(x, n, step);
@@ -201,6 +220,22 @@ static uint32_t near_zero(const numbers *x, double step)
     return bits;
 }
 
+/* qg_seen.bits, from the different elements. */
+static unsigned significant_bits(const numbers *x, double step)
+{
+    uint64_t odd = 0;
+    unsigned bits = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        uint64_t k = (uint64_t)fmin(fabs(nearbyint(x->at[i] / step)), 0x1p53);
+        while (k && k % 2 == 0)
+            k /= 2;
+        odd |= k;
+    }
+    for (; odd; odd /= 2)
+        bits++;
+    return bits;
+}
+
 /* Kind, step and limits from the different elements. */
 static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
                   qg_seen *v)
@@ -223,6 +258,7 @@ static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
     v->zero_known = array->grid && v->kind == QG_SEEN_CODES;
     v->zero = array->zero;
     v->near = v->step > 0 ? near_zero(x, v->step) : 0;
+    v->bits = v->step > 0 ? significant_bits(x, v->step) : 0;
     double unit = v->step > 0 ? v->step : 1;
     v->low = nearbyint(x->at[0] / unit);
     v->high = nearbyint(x->at[x->n - 1] / unit);

@@ -50,6 +50,8 @@ typedef struct qg_seen {
     int32_t zero;     /* code of the real 0 */
     int sign;         /* of the trace's type: 1 unsigned, -1 signed, 0 floats */
     double low, high; /* least and greatest element: in steps, or codes for step 0 */
+    unsigned bits;    /* significant ones of the elements, in steps: 12 has two; 0
+                       * without a step */
     size_t levels;    /* different elements; 0 when they were not counted to the end */
     uint32_t near;    /* bit k - 1: an element is k steps, bit k + 15: -k steps; k = 1
                        * .. 15.  0 without a step, and of values that are not computed

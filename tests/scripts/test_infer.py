@@ -143,7 +143,7 @@ class Infer(unittest.TestCase):
         plants.write(self.work / "few", info, arrays)
         r = self.infer(self.work / "few", "--from", "trt-int8")
         listed = {u["endpoint"]: u["what"] for u in r["undecided"]}
-        self.assertEqual(listed.get("gemm1.out0"), "rounding")
+        self.assertEqual(listed.get("gemm1.out0"), "fusion")
         self.assertIn("relu1.out0", listed)
         self.assertEqual(listed.get("conv0.in0"), "grid")
         self.assertNotIn("relu5.out0", listed)
@@ -241,7 +241,9 @@ class Infer(unittest.TestCase):
             self.dump(name, model, self.data, dump, "--rounded")
             r = self.infer(dump)
             self.assertEqual((r["nearest"], "not_told_apart" in r), (backend, False))
-            self.assertEqual((self.keys(r), r["undecided"]), (set(), []))
+            self.assertEqual(self.keys(r), set())
+            self.assertEqual({u["what"] for u in r["undecided"]}, {"backend"})
+            self.assertLessEqual(len(r["undecided"]), 22)  # of 58: other words for the same codes
             self.explained(r)
 
     def test_litert(self):
@@ -255,7 +257,7 @@ class Infer(unittest.TestCase):
         r = self.infer(dump, model=model, data=data)
         self.assertIn("tflite-int8", r["not_told_apart"].split(", "))
         self.assertEqual((r["links_explained"], self.keys(r)), ("4 of 4", set()))
-        self.assertLessEqual(len(r["undecided"]), 2)
+        self.assertEqual({u["endpoint"].rsplit(".", 1)[1] for u in r["undecided"]}, {"in2"})
 
     # --- dumps that do not fit ---
     def refused(self, dump, words, *more, model=MODEL):
