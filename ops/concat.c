@@ -289,8 +289,7 @@ static qg_status lower_concat(qg_lower *l)
         .traits = QG_OP_JOIN | QG_OP_PURE | QG_OP_NONNEGATIVE,                         \
         .param_size = sizeof(axis_param), .prepare = concat_prepare,                   \
         .infer = concat_infer, .run = concat_run, .free_axes = concat_free_axes,       \
-        .compile = concat_compile,                                                     \
-        .lower = lower_concat, .backward = qg_backward_move                            \
+        .compile = concat_compile, .lower = lower_concat, .backward = qg_backward_move \
     }
 #define ROWSPLIT(first, last, inputs)                                                  \
     {                                                                                  \

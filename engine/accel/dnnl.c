@@ -278,15 +278,14 @@ static bool describe_conv(const void *problem, qg_dnnl_span rows,
         any = *packed;
     dnnl_window at = window_of(&w);
     return dnnl_success ==
-           (w.transposed
-                ? dnnl_dilated_deconvolution_forward_desc_init(
-                      &r->desc.deconv, dnnl_forward_inference,
-                      dnnl_deconvolution_direct, &r->src, &any, b, &r->dst, at.stride,
-                      at.dilation, at.begin, at.end)
-                : dnnl_dilated_convolution_forward_desc_init(
-                      &r->desc.conv, dnnl_forward_inference, dnnl_convolution_direct,
-                      &r->src, &any, b, &r->dst, at.stride, at.dilation, at.begin,
-                      at.end));
+           (w.transposed ? dnnl_dilated_deconvolution_forward_desc_init(
+                               &r->desc.deconv, dnnl_forward_inference,
+                               dnnl_deconvolution_direct, &r->src, &any, b, &r->dst,
+                               at.stride, at.dilation, at.begin, at.end)
+                         : dnnl_dilated_convolution_forward_desc_init(
+                               &r->desc.conv, dnnl_forward_inference,
+                               dnnl_convolution_direct, &r->src, &any, b, &r->dst,
+                               at.stride, at.dilation, at.begin, at.end));
 }
 
 /* Floats, or codes; types were checked. */
@@ -444,7 +443,8 @@ static int product_axis(const product *v)
     while (axis < v->y.rank - 1 && v->y.dim[axis] == 1)
         axis++;
     const int of_b = axis - (v->y.rank - v->b.rank);
-    bool constant = axis < v->y.rank - 2 && of_b >= 0 && v->b.dim[of_b] > 1 && v->b.data;
+    bool constant =
+        axis < v->y.rank - 2 && of_b >= 0 && v->b.dim[of_b] > 1 && v->b.data;
     return axis == v->y.rank - 1 || v->trans_a || constant ? -1 : axis;
 }
 

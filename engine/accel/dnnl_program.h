@@ -1,13 +1,13 @@
-/* dnnl_program.h -- primitives of oneDNN as kernels: made from requests, run whole or in
- * parts.
+/* dnnl_program.h -- primitives of oneDNN as kernels: made from requests, run whole or
+ * in parts.
  *
  *     describe(job, {0, rows}, NULL, &whole)         what oneDNN shall compute
  *     describe(job, {0, half}, packed weights, &r)   the same for some of its rows
  *
- * Parts     made when several threads may compute a sample (qg_compile.threads).  A part
- *           reads the packed weights of the whole and must be of the same
+ * Parts     made when several threads may compute a sample (qg_compile.threads).  A
+ *           part reads the packed weights of the whole and must be of the same
  *           implementation, else the kernel stays whole.  Then the sums have the same
- *           order: tests/prop/test_parts.c compares the bits.
+ *           order: tests/prop/test_parts.c compares the bits
  * Refused   products through a general matrix multiplication ("gemm"): there the number
  *           of rows decides the order of sums; of integers all orders are equal
  *
@@ -28,9 +28,9 @@ typedef struct qg_dnnl_request {
     } desc;
     dnnl_memory_desc_t src, weights, bias, dst;
     bool has_weights, has_bias;
-    bool has_other;                /* the second operand comes at run time */
-    const qg_accel_codes *codes;   /* NULL: floats */
-    int channel_axis;              /* of dst */
+    bool has_other;                  /* the second operand comes at run time */
+    const qg_accel_codes *codes;     /* NULL: floats */
+    int channel_axis;                /* of dst */
     size_t src_at, dst_at, other_at; /* bytes of the operands before those of a part */
 } qg_dnnl_request;
 

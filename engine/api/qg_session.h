@@ -84,7 +84,8 @@ QG_NODISCARD QG_API qg_status qg_session_new(qg_model *m, const qg_session_optio
                                              qg_session **out);
 
 /* Another session over the same plan and weights, with memory of its own: one per
- * thread.  Each has as many threads as o->jobs of the first.  Its messages are qg_session_message.  To be freed before `s`. */
+ * thread.  Each has as many threads as o->jobs of the first.  Its messages are
+ * qg_session_message.  To be freed before `s`. */
 QG_NODISCARD QG_API qg_status qg_session_fork(qg_session *s, qg_session **out);
 QG_API void qg_session_free(qg_session *s); /* NULL is fine */
 

@@ -58,8 +58,8 @@ unsigned qg_pool_workers(unsigned asked, size_t n)
 
 unsigned qg_pool_share(unsigned asked, size_t n)
 {
-    unsigned workers = qg_pool_workers(asked, n), all = qg_pool_workers(asked, SIZE_MAX);
-    return workers > 0 ? all / workers : 1;
+    const unsigned workers = qg_pool_workers(asked, n);
+    return workers > 0 ? qg_pool_workers(asked, SIZE_MAX) / workers : 1;
 }
 
 /* *at = min(*at, value), whatever other threads do meanwhile. */

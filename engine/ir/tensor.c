@@ -156,7 +156,8 @@ static inline void interleave_f32(const float *restrict x, int64_t ldx,
             y[j * rows + i] = x[i * ldx + j];
 }
 
-/* y[j][i] = x[i][j] for i < rows, j < columns; ld: elements from one row to the next. */
+/* y[j][i] = x[i][j] for i < rows, j < columns; ld: elements from one row to the
+ * next. */
 static void transpose_f32(const float *x, int64_t ldx, float *y, int64_t ldy,
                           int64_t rows, int64_t columns)
 {

@@ -196,9 +196,8 @@ qg_status qg_executable_plan(const qg_executable *e, const qg_workload *work,
                           .input = feed ? feed->shape : NULL,
                           .watch = watch,
                           .show_all = watch != NULL, /* values of folded nodes, too */
-                          .threads = work && feed
-                                         ? qg_pool_share(work->jobs, feed->n)
-                                         : 1,
+                          .threads =
+                              work && feed ? qg_pool_share(work->jobs, feed->n) : 1,
                           .reference = work && work->reference_kernels };
     return qg_plan_new(e->model->ctx, e->graph, &o, out);
 }

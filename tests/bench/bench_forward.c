@@ -45,8 +45,7 @@ static qg_status time_runs(qg_ctx *ctx, const qg_graph *g, const qg_plan *p, siz
            1e3 * t[0], 1e3 * t[n / 2], 1e3 * made, p->report.bytes,
            p->report.lower_bound,
            (double)p->report.bytes / (double)p->report.lower_bound, p->report.steps,
-           p->report.kernels, p->report.absorbed, p->report.reorders,
-           p->report.split);
+           p->report.kernels, p->report.absorbed, p->report.reorders, p->report.split);
     return s;
 }
 

@@ -71,8 +71,8 @@ static inline qg_status bench_print_steps(qg_ctx *ctx, const qg_plan *p, qg_run 
         const qg_step *s = &p->step.at[k];
         char shape[QG_SHAPE_TEXT];
         uint32_t to = s->n_out ? p->slot.at[s->first + s->n_in] : QG_NONE;
-        fprintf(stderr, "%4zu %9.2f us %2u %-12s %-24s %s\n", k, 1e6 * best[k], s->parts,
-                bench_step_name(s),
+        fprintf(stderr, "%4zu %9.2f us %2u %-12s %-24s %s\n", k, 1e6 * best[k],
+                s->parts, bench_step_name(s),
                 to == QG_NONE ? "" : qg_tensor_text(&p->tensor.at[to].type, shape),
                 s->kernel ? s->kernel->name : "");
     }

@@ -31,7 +31,7 @@ static void add(network *n, const char *fmt, ...)
     n->used +=
         (size_t)vsnprintf(n->text + n->used, sizeof n->text - n->used, fmt, list);
     va_end(list);
-    assert_true(n->used < sizeof n->text);
+    assert_cmp_int(n->used, <, sizeof n->text);
 }
 
 static int below(network *n, int limit)
@@ -74,7 +74,11 @@ static void add_windows(network *n)
     add(n, line ? " pads=[%d,%d]" : " pads=[%d,%d,%d,%d]", pad, pad, pad, pad);
     if (kind < 2)
         add(n, line ? " dilations=[%d]" : " dilations=[%d,%d]", dilation, dilation);
-    add(n, "\n r = Relu(c)\n s = Sigmoid(r)\n m = Mul(r, s)\n t = Add(m, r)\n");
+    const int made = kind < 2 ? outputs : channels;
+    add(n, "\n v = const float32[%d] fill(1.25)\n k = const float32[%d] seed(9)\n",
+        made, made);
+    add(n, " r = BatchNormalization(c, v, k, k, v)\n s = Sigmoid(r)\n m = Mul(r, s)\n "
+           "t = Add(m, r)\n");
     add(n, " y = Concat(t, m) axis=%d\n", 1 + below(n, line ? 2 : 3));
 }
 
@@ -83,14 +87,18 @@ static void add_product(network *n)
 {
     const int rows = PICK(n, 1, 7, 16, 33, 64, 128), k = PICK(n, 1, 16, 31, 64, 200);
     const int columns = PICK(n, 1, 8, 24, 64, 100), heads = PICK(n, 1, 1, 4, 6);
+    int last = columns;
     if (below(n, 2)) {
         add(n, " x = input float32[1,%d,%d,%d]\n", heads, rows, k);
         add(n, " w = const float32[%d,%d] seed(7)\n p = MatMul(x, w)\n", k, columns);
     } else {
         add(n, " x = input float32[1,%d,%d,%d]\n", heads, rows, k);
         add(n, " e = Transpose(x) perm=[0,1,3,2]\n p = MatMul(x, e)\n");
+        last = rows;
     }
-    add(n, " a = Exp(p)\n q = Softmax(p)\n r = Sub(a, q)\n y = Tanh(r)\n");
+    add(n, " g = const float32[%d] seed(9)\n", last);
+    add(n, " a = Exp(p)\n q = Softmax(p)\n r = Sub(a, q)\n t = Tanh(r)\n");
+    add(n, " y = LayerNormalization(t, g, g)\n");
 }
 
 static void make(network *n, uint64_t seed)
