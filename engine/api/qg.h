@@ -511,6 +511,46 @@ QG_NODISCARD QG_API qg_status qg_model_tune(qg_model *m, const qg_tune_options *
  * to be called once the result is saved. */
 QG_API void qg_tune_forget(qg_ctx *ctx, const char *checkpoint);
 
+/* For qg_model_search. */
+typedef struct qg_search_options {
+    size_t size;
+    qg_workload work;     /* data: required */
+    const char *budget;   /* "nsr=1%", "bits=6.0", "size=2MB"; required */
+    const char *choices;  /* rising bits, then perhaps float; NULL: 4,8,16,float */
+    const char *estimate; /* "measured" or "gradient"; NULL: measured */
+    const char *patch;    /* file to write; NULL: none */
+    const char *backend;  /* NULL: that of the snapshot, by name */
+    const char *holdout;  /* DATA that judges; NULL: every second sample of work */
+} qg_search_options;
+QG_API void qg_search_options_init(qg_search_options *o, size_t size);
+
+/* The bits of every group of values: within a budget the least noise, or within a budget
+ * of noise the fewest bits: found exactly as predicted, judged on samples without
+ * a part in it, written as a policy patch.  docs/search.md lists facts and tables.
+ * QG_ENUMERIC when the budget cannot be met. */
+QG_NODISCARD QG_API qg_status qg_model_search(qg_model *m, const qg_search_options *o,
+                                              qg_report **report);
+
+/* For qg_model_search_rules. */
+typedef struct qg_rules_options {
+    size_t size;
+    qg_workload work;          /* data: required */
+    const char *backend;       /* required */
+    const char *const *policy; /* [n_policy] patches that come before */
+    size_t n_policy;
+    const char *observer; /* of every activation; NULL: the backend's */
+    const char *holdout;  /* DATA that is measured; NULL: every second sample of work */
+} qg_rules_options;
+QG_API void qg_rules_options_init(qg_rules_options *o, size_t size);
+
+/* What the fusion and sharing rules of a backend are worth on a network without
+ * records, which stays so: each of those that act switched off, alone and in pairs.
+ * Table policies: off, nsr, nsr_change, rounding_points, requantizations,
+ * added_steps. */
+QG_NODISCARD QG_API qg_status qg_model_search_rules(qg_model *m,
+                                                    const qg_rules_options *o,
+                                                    qg_report **report);
+
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
  * float_top1, and when quantized simulated_top1, difference, agreement.
  * The class is the index of the largest element of the first output, the first on a

@@ -42,6 +42,8 @@ VERBS = {
     "analyse": ["analyse", "SNAP", *DATA, "--by", "layer"],
     "sensitivity": ["sensitivity", "SNAP", *DATA, "--top", "2"],
     "price": ["price", "SNAP", *DATA],
+    "search": ["search", "SNAP", "-d", "random:2", *FAST, "--budget", "bits=6",
+               "--choices", "4,8", "-o", "OUT"],
     "compare": ["compare", MODEL, "-b", "trt-int8", "-b", "tflite-int8", *DATA],
     "doctor": ["stats", "doctor", MODEL, *DATA],
     "explain": ["explain", "SNAP", "Convolution28"],

@@ -2,6 +2,8 @@
  * sanitizers, on the demo model. */
 #include "tests/support/test.h"
 
+#include <sys/stat.h>
+
 #include "engine/api/qg.h"
 #include "tests/support/scratch.h"
 
@@ -40,6 +42,7 @@ static int begin(void **state)
     o.backend = "tflite-int8";
     o.work = work();
     scratch_path(f.folder, "device");
+    assert_int_equal(mkdir(f.folder, 0700), 0);
     (void)snprintf(f.dump, sizeof f.dump, "%s/dump.npz", f.folder);
     assert_int_equal(qg_open(NULL, &f.ctx), QG_OK);
     assert_ok(f.ctx, qg_model_open(f.ctx, MODEL, NULL, &f.m));
