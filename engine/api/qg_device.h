@@ -103,7 +103,8 @@ QG_API void qg_infer_options_init(qg_infer_options *o, size_t size);
  * which is not quantized: which values it rounds, to which grids, what it fuses and
  * what shares a grid.  yaml (may be NULL): the file, which extends the nearest shipped
  * backend; it is read again and compared with the trace.
- * Facts: samples, arrays, nearest, not_told_apart, values_explained, links_explained,
+ * Facts: samples, arrays, verdict (why no backend is named; then yaml is refused with
+ * QG_EDATA), nearest, not_told_apart, values_explained, links_explained,
  * schemes_explained, results_explained, own_grids (that need no rule), elements,
  * endpoints, undecided_endpoints, written, file_explains_values, _links, _grids; tables
  * candidates (backend, changes, kinds, links, schemes, results, unshown, grids,

@@ -153,13 +153,45 @@ static qg_status write(inference *f, const char *yaml, qg_report *r)
     return s;
 }
 
+/* Why no backend is named; NULL: one is.  Half of the facts, or less, can agree by
+ * chance. */
+static const char *verdict(const inference *f)
+{
+    const qg_attempt *b = &f->ranking.best;
+    const qg_seen_values *o = &f->seen;
+    size_t facts = b->kinds.of + b->links.of + b->schemes.of, steps = 0, codes = 0;
+    for (size_t i = 0; i < o->graph->value.n; i++) {
+        codes += o->at[i].kind == QG_SEEN_CODES;
+        steps += o->at[i].kind == QG_SEEN_CODES && o->at[i].step > 0;
+    }
+    if (o->compared > 0 && 2 * o->alike < o->compared)
+        return "the arrays are not those of the network on these samples: check "
+               "samples, "
+               "their order, layout and names";
+    if (2 * qg_attempt_contradicted(b) > facts || (b->results.of && b->elements < 0.5))
+        return "no backend explains the dump: check samples, layout and names";
+    if (codes > 0 && 2 * steps < codes && !f->o->from)
+        return "integers without a grid do not tell backends apart: give scale and "
+               "zero "
+               "in trace.json, or a backend with --from";
+    return NULL;
+}
+
 static qg_status fill(inference *f, const char *yaml, qg_report *r)
 {
     const qg_attempt *b = &f->ranking.best;
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(f->feed.feed.n)));
     QG_TRY(qg_report_add(r, "arrays", qg_cell_count(f->seen.seen)));
-    QG_TRY(qg_report_add(r, "nearest", qg_cell_text(b->draft.base)));
-    QG_TRY(report_equals(f, r));
+    const char *why = verdict(f);
+    if (why && yaml)
+        return qg_fail(f->m->ctx, QG_EDATA, "infer-backend: %.200s: %s", f->trace->path,
+                       why);
+    if (why)
+        QG_TRY(qg_report_add(r, "verdict", qg_cell_text(why)));
+    QG_TRY(qg_report_add(r, "nearest",
+                         why ? (qg_cell){ 0 } : qg_cell_text(b->draft.base)));
+    if (!why)
+        QG_TRY(report_equals(f, r));
     QG_TRY(report_portion(r, "values_explained", b->kinds));
     QG_TRY(report_portion(r, "links_explained", b->links));
     QG_TRY(report_portion(r, "schemes_explained", b->schemes));

@@ -319,10 +319,11 @@ static qg_status choose_contenders(finder *f)
 
 /* --- the best one --- */
 
-/* > 0: a is better, before observers are known. */
+/* > 0: a is better, before observers are known.  A change counts as much as what it
+ * explains, since a long list of changes explains anything. */
 static int compare(const finder *f, const contender *a, const contender *b)
 {
-    int more = explains_more(&a->t, &b->t);
+    int more = explains_more(&a->t, &b->t) - ((int)a->changes - (int)b->changes);
     if (more)
         return more;
     bool out = qg_rivals_is_ruled_out(&a->t, &b->t);

@@ -3,9 +3,9 @@
  *     1  a look at every backend: decisions beside the trace, without results
  *     2  the best few of different decisions are simulated, and changed one step at a
  *        time as long as less is contradicted
- *     3  the best: least contradicted and most results, fewest changes; among equals
- *        the one that stores fewest values that the trace lacks, whose own grids are
- *        those of the trace, the most general one
+ *     3  the best: least contradictions and changes together, most results; among
+ *        equals the one that stores fewest values that the trace lacks, whose own grids
+ *        are those of the trace, the most general one
  *
  * Ranking before changes would attribute a changed device to whatever backend happens
  * to be near it unchanged, so 3 is after 2.  Two changes that explain something only

@@ -33,6 +33,9 @@ enum { FAR = 8 };
  * named after, and the share of the other squared distance that it may have. */
 #define SURE   0.98
 #define BETTER 0.98
+/* Squared distance from the float value from which an array is another one: quantization
+ * of a whole network in 8 bits makes a few hundredths. */
+#define OTHER 0.1
 
 const char *qg_seen_name(qg_seen_kind k)
 {
@@ -328,6 +331,8 @@ static qg_status look_at(qg_ctx *ctx, qg_seen_values *o, size_t samples, qg_seen
 
 /* --- pairs --- */
 
+typedef QG_VEC(const qg_trace_array *) strays;
+
 static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, qg_arena *a,
                               const qg_trace_array *array)
 {
@@ -452,6 +457,58 @@ static void find_types(qg_seen_values *o, const qg_correlation *c, const qg_feed
         o->at[i].type.data = NULL;
 }
 
+/* By the name of a value where `named`, else by its endpoint, which a device can give to
+ * another value than that of the model: an array of other elements than the float
+ * network's is stray. */
+static qg_status pair_first(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c,
+                            bool named, qg_arena *a, strays *stray)
+{
+    for (size_t i = 0; i < o->trace->n; i++) {
+        const qg_trace_array *array = &o->trace->array[i];
+        qg_trace_data data;
+        double distance = 0;
+        const char *how;
+        if ((qg_graph_value(o->graph, array->value) != NULL) != named)
+            continue;
+        const qg_value *v = qg_pair_named(o->graph, array, &how);
+        size_t at = v ? candidate_of(c, v) : c->n;
+        if (!named && at < c->n) {
+            QG_TRY(qg_trace_load(ctx, o->trace, array, &data));
+            qg_status s = qg_correlation_distance(ctx, &data, c, at, &distance);
+            qg_trace_unload(&data);
+            QG_TRY(s);
+        }
+        if (distance > OTHER && isfinite(distance))
+            QG_TRY(qg_vec_push(ctx, a, stray, array));
+        else
+            QG_TRY(pair_by_name(ctx, o, a, array));
+    }
+    return QG_OK;
+}
+
+/* Counts the arrays that are those of the network on the first sample: the first half
+ * of them, since rounding errors grow behind. */
+static qg_status compare_all(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c)
+{
+    size_t paired = 0;
+    for (size_t i = 0; i < c->n; i++)
+        paired += o->pair[c->value[i]->id].array != NULL;
+    for (size_t i = 0; i < c->n && 2 * o->compared <= paired; i++) {
+        const qg_trace_array *array = o->pair[c->value[i]->id].array;
+        qg_trace_data data;
+        double distance = 0;
+        if (!array)
+            continue;
+        QG_TRY(qg_trace_load(ctx, o->trace, array, &data));
+        qg_status s = qg_correlation_distance(ctx, &data, c, i, &distance);
+        qg_trace_unload(&data);
+        QG_TRY(s);
+        o->compared++;
+        o->alike += distance < OTHER || isnan(distance);
+    }
+    return QG_OK;
+}
+
 /* By name, then by values. */
 static qg_status pair_all(qg_ctx *ctx, qg_seen_values *o, const qg_feed *feed,
                           qg_arena *a)
@@ -462,12 +519,19 @@ static qg_status pair_all(qg_ctx *ctx, qg_seen_values *o, const qg_feed *feed,
         s = qg_correlation_open(ctx, a, &c);
     if (s == QG_OK)
         find_types(o, &c, feed);
-    for (size_t i = 0; i < o->trace->n && s == QG_OK; i++)
-        s = pair_by_name(ctx, o, a, &o->trace->array[i]);
+    strays stray = { 0 };
+    if (s == QG_OK)
+        s = pair_first(ctx, o, &c, true, a, &stray);
+    if (s == QG_OK)
+        s = pair_first(ctx, o, &c, false, a, &stray);
     if (s == QG_OK)
         s = follow_readers(ctx, o, &c);
     if (s == QG_OK)
         s = pair_the_rest(ctx, o, &c);
+    if (s == QG_OK)
+        s = compare_all(ctx, o, &c);
+    for (size_t i = 0; i < stray.n && s == QG_OK; i++)
+        s = qg_vec_push(ctx, a, &o->unpaired, stray.at[i]);
     qg_correlation_close(&c);
     return s;
 }

@@ -67,6 +67,9 @@ typedef struct qg_seen_values {
     qg_pair *pair;         /* [values of graph] */
     qg_seen *at;           /* [values of graph] */
     size_t seen;           /* values with an array */
+    size_t compared,
+        alike; /* arrays near the inputs; those that are the network's on the
+                             * first sample but for rounding */
     QG_VEC(const qg_trace_array *) unpaired;
 } qg_seen_values;
 

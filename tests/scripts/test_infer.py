@@ -259,6 +259,56 @@ class Infer(unittest.TestCase):
         self.assertEqual((r["links_explained"], self.keys(r)), ("4 of 4", set()))
         self.assertEqual({u["endpoint"].rsplit(".", 1)[1] for u in r["undecided"]}, {"in2"})
 
+    # --- dumps that name no backend ---
+    def changed_dump(self, name, change):
+        info, arrays = plants.read(self.work / "right")
+        change(info, arrays)
+        plants.write(self.work / name, info, arrays)
+        return self.work / name
+
+    def test_no_backend_is_named(self):
+        self.device("right", "trt-int8")
+        def turned(_, arrays):
+            arrays.update({k: x[::-1].copy() for k, x in arrays.items()})
+        def bare(info, _):
+            info["arrays"] = [{**a, "grid": None} for a in info["arrays"]]
+        def noise(_, arrays):
+            rng = np.random.RandomState(1)
+            arrays.update({k: rng.randint(-128, 128, x.shape).astype(np.int8)
+                           for k, x in arrays.items()})
+        for name, change, words in (("turned", turned, "on these samples"),
+                                    ("bare-codes", bare, "integers without a grid"),
+                                    ("noise", noise, "on these samples")):
+            dump = self.changed_dump(name, change)
+            report = json.loads(plants.qg("infer-backend", MODEL, "-d", self.data, "--against",
+                                          dump, "--json"))
+            self.assertIn(words, report["verdict"], name)
+            self.assertIsNone(report["nearest"], name)
+            yaml = self.work / f"{name}.yaml"
+            self.refused(dump, [words], "-o", yaml)
+            self.assertFalse(yaml.exists())
+
+    def test_sixteen_bits(self):
+        """int16 codes: bits are a fact by which backends are judged."""
+        dump = self.device("wide", self.variant("trt-int8", "defaults: {bits: 16, range: "
+                                                "[-32768, 32767]}"))
+        r = self.infer(dump, "--from", "trt-int8")
+        changes = {c["word"] for c in r["changes"] if c["key"] == "defaults"}
+        self.assertEqual(len(changes), 1)
+        self.assertIn("bits: 16", changes.pop())
+        self.assertNotIn("fp8", self.infer(dump)["nearest"])
+
+    def test_a_part_of_a_dump_invents_nothing(self):
+        """A tensor that is stored and not shown is no fusion."""
+        self.device("right2", "trt-int8")
+        info, arrays = plants.read(self.work / "right2")
+        for seed in range(3):
+            keep = np.random.RandomState(seed).rand(len(info["arrays"])) < 0.6
+            part = {**info, "arrays": [a for a, k in zip(info["arrays"], keep) if k]}
+            plants.write(self.work / f"part{seed}", part, arrays)
+            r = self.infer(self.work / f"part{seed}", "--from", "trt-int8")
+            self.assertEqual(self.keys(r), set(), seed)
+
     # --- dumps that do not fit ---
     def refused(self, dump, words, *more, model=MODEL):
         done = subprocess.run([QG, "infer-backend", str(model), "-d", str(self.data), "--against",
