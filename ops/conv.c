@@ -273,12 +273,11 @@ static qg_status compile_upsampling(qg_compile *c, const qg_conv_problem *p,
     for (int64_t i = 0; i < u->passes; i++)
         QG_TRY(pack_upsampling(c, u, i, p->kernel[1] / u->passes, &u->w[i]));
     QG_TRY(unpack_few(c, u));
+    const double work = (double)qg_tensor_count(c->out[0]) * (double)p->in_channels;
     *kernel =
         (qg_kernel){ .run = run_upsampling,
                      .part = upsampling_part,
-                     .parts = input_rows(c->in[0]) < c->threads
-                                  ? (uint32_t)input_rows(c->in[0])
-                                  : c->threads,
+                     .parts = qg_compile_parts(c, input_rows(c->in[0]), work),
                      .state = u,
                      .in_layout = { QG_LAYOUT_CHANNELS_LAST },
                      .out_layout = QG_LAYOUT_CHANNELS_LAST,

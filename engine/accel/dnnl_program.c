@@ -15,9 +15,6 @@ typedef qg_dnnl_request request;
  * each. */
 extern void omp_set_num_threads(int n);
 
-/* Multiplications below which parts cost more than they save: some 20 us. */
-static const double least_work = 1e6;
-
 /* The whole, or a part of it. */
 typedef struct piece {
     dnnl_primitive_t primitive;
@@ -360,15 +357,14 @@ static qg_status make_part(qg_compile *c, program *p, const qg_dnnl_job *job,
     return s;
 }
 
-/* As many parts as threads and rows, or none.  sums: of products. */
+/* All parts, or none.  sums: of products. */
 static qg_status make_parts(qg_compile *c, program *p, const qg_dnnl_job *job,
                             bool sums, qg_kernel *k)
 {
-    const int64_t n = job->rows < (int64_t)c->threads ? job->rows : (int64_t)c->threads;
+    const int64_t n = qg_compile_parts(c, job->rows, job->work);
     const bool exact = !sums || c->in[0]->dtype != QG_F32;
     bool made = true;
-    const bool small = job->work < least_work && !c->split_small;
-    if (n < 2 || small || (!exact && strstr(k->name, "gemm")))
+    if (n < 2 || (!exact && strstr(k->name, "gemm")))
         return QG_OK;
     for (int64_t i = 0; i < n && made; i++) {
         qg_dnnl_span rows = { job->rows * i / n, job->rows * (i + 1) / n };

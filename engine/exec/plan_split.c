@@ -14,8 +14,8 @@
 
 #include "engine/exec/slice.h"
 
-/* Elements of an output below which threads cost more than they save. */
-enum { LEAST_ELEMENTS = 1 << 15 };
+/* Elements of a slice: fewer cost more than a second thread saves. */
+enum { LEAST_ELEMENTS = 1 << 14 };
 
 static const qg_tensor *tensor_of(const qg_plan *p, const qg_step *s, uint32_t slot)
 {
@@ -74,9 +74,18 @@ static bool may_slice(qg_plan *p, const qg_step *s, int32_t axis)
     return free_axes(p, s) >> axis & 1;
 }
 
+/* At most one per thread and index of the axis. */
+static int64_t slices_of(const qg_plan *p, const qg_tensor *y, int64_t extent)
+{
+    const int64_t threads = p->options.threads, count = qg_tensor_count(y);
+    const int64_t n = extent < threads ? extent : threads;
+    return p->options.split_small || count / LEAST_ELEMENTS >= n
+               ? n
+               : count / LEAST_ELEMENTS;
+}
+
 static void split(qg_plan *p, qg_step *s)
 {
-    const uint32_t threads = p->options.threads;
     if (s->kind == QG_STEP_NODE && s->kernel && s->kernel->parts > 1 && !s->dynamic) {
         s->parts = s->kernel->parts;
         s->axis = -1;
@@ -86,11 +95,11 @@ static void split(qg_plan *p, qg_step *s)
         return;
     const qg_tensor *y = tensor_of(p, s, s->n_in);
     const int32_t axis = qg_slice_axis(y);
-    const bool small = qg_tensor_count(y) < LEAST_ELEMENTS && !p->options.split_small;
-    if (small || axis < 0 || !may_slice(p, s, axis))
+    const int64_t n = axis < 0 ? 1 : slices_of(p, y, y->dim[axis]);
+    if (n < 2 || !may_slice(p, s, axis))
         return;
     s->axis = axis;
-    s->parts = y->dim[axis] < threads ? (uint32_t)y->dim[axis] : threads;
+    s->parts = (uint32_t)n;
 }
 
 void qg_plan_split(qg_plan *p)

@@ -80,6 +80,17 @@ struct qg_compile {
     bool split_small; /* parts of little work, too */
 };
 
+/* The number of parts of a kernel of that many rows and multiplications: at most one
+ * per thread and row, and each of some 10 us, which a second thread saves. */
+static inline uint32_t qg_compile_parts(const qg_compile *c, int64_t rows, double work)
+{
+    static const double least = 5e5;
+    int64_t n = rows < (int64_t)c->threads ? rows : (int64_t)c->threads;
+    if (!c->split_small && (double)n * least > work)
+        n = (int64_t)(work / least);
+    return n > 1 ? (uint32_t)n : 1;
+}
+
 /* The call that run would get, with data only for constants: lets an operator use the
  * helpers it has for running while it compiles.  Outputs must not be written. */
 static inline qg_call qg_compile_call(const qg_compile *c)
