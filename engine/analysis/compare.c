@@ -111,18 +111,17 @@ static qg_status quantize_variant(comparison *c, variant *v)
 
 /* --- counting --- */
 
-/* Rounding points are those of activations; constants are counted as baked. */
 static void count_endpoints(const comparison *c, variant *v)
 {
     const qg_quant *q = c->model.quant;
     const qg_graph *g = c->model.graph;
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
-        v->rounding += qg_tqc_rounds(t) && !qg_tqc_is_constant(t);
         v->baked += t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED;
     }
     for (size_t i = 0; i < g->node.n; i++)
         v->quantized += g->node.at[i]->platform == QG_PLATFORM_QUANTIZED;
+    v->rounding = qg_rounding_points(q);
     v->requantizations = qg_requantizations(g, NULL);
 }
 

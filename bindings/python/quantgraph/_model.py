@@ -12,8 +12,8 @@ import numpy as np
 
 from ._data import Input, inputs_of, split
 from ._extend import Extension, Hook, registered
-from ._native import ConfigError, Context, encode, ffi, lib, options, text, work
-from ._records import Graph
+from ._native import ConfigError, Context, StateError, encode, ffi, lib, options, text, work
+from ._records import Endpoint, Graph
 from ._report import Report, page
 from ._tensor import TYPE_OF, Array, dims, dtype_of, fill, view
 
@@ -154,6 +154,7 @@ class Session:
         ctx.check(lib.qg_session_new(model._handle, o, out))
         self.handle = out[0]
         self.key = ctx.own(self.handle, lib.qg_session_free)
+        self.busy = False
         self._one = ffi.new("qg_tensor *")
         self.names = [v.name for v in model.outputs]
         self._out = ffi.new("qg_tensor[]", max(len(self.names), 1))
@@ -179,7 +180,11 @@ class Session:
         for t, o in zip(self._out, into):
             t.data = ffi.NULL if o is None or not o.size else ffi.from_buffer(o)
         n = len(self.names)
-        status = lib.qg_session_run(self.handle, self._in, len(arrays), self._out, n)
+        self.busy = True
+        try:
+            status = lib.qg_session_run(self.handle, self._in, len(arrays), self._out, n)
+        finally:
+            self.busy = False
         if status:
             lib.qg_fail(self._ctx.ctx, status, b"%s", lib.qg_session_message(self.handle))
         self._ctx.check(status)
@@ -252,6 +257,7 @@ class Model(Verbs, Graph):
                  getattr(x, "shape", None), getattr(x, "dtype", None))
         if usual == self._usual and not keep and not hooks and x.flags.c_contiguous:
             with self._ctx.lock:
+                self._idle(self._last)
                 return self._single(self._last, [x])
         samples = list(split(self._inputs, x))
         arrays = [[i.plain(s[i.name]) for i in self._inputs] for s in samples]
@@ -271,12 +277,19 @@ class Model(Verbs, Graph):
     def _session(self, key: _Key, hooks: Sequence[Hook]) -> Session:
         found = self._sessions.get(key)
         if found is None:
-            if len(self._sessions) == MOST_SESSIONS:
-                oldest = self._sessions.pop(next(iter(self._sessions)))
+            idle = [k for k, s in self._sessions.items() if not s.busy]
+            if len(self._sessions) >= MOST_SESSIONS and idle:
+                oldest = self._sessions.pop(idle[0])
                 self._ctx.drop(oldest.key)
                 self._usual = self._last = None
             found = self._sessions[key] = Session(self, key, hooks)
+        self._idle(found)
         return found
+
+    def _idle(self, session: Session) -> None:
+        """Refuse a run within a run of the same session, whose arrays it would change."""
+        if session.busy:
+            raise StateError("run: a hook calls the run that it is in, expected another one")
 
     def explain(self, name: str) -> Report:  # type: ignore[override]
         """The origin of every setting of a node, endpoint, value or "group:..."."""
@@ -368,6 +381,10 @@ class Snapshot(Model):
     def to_bytes(self) -> bytes:
         """The snapshot as one block, which `load` opens."""
         return self._bytes(lib.qg_model_save_bytes)
+
+    def _tqc(self, e: Endpoint | str) -> Any:
+        self._ctx.lock.refuse_callbacks()  # it would change what is being run
+        return super()._tqc(e)
 
     def _check(self, status: int) -> None:
         super()._check(status)
