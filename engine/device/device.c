@@ -59,8 +59,8 @@ static int32_t type_shift(const qg_trace_array *a, const qg_stored *own)
  *     same scale, other integer type      shift: int8 codes for uint8 or the reverse
  *     same scale and zero                 the program's
  *     a zero point that is no code        the program's, refuted
- *     else                                other: the trace's is used, its codes and zero
- *                                         point shifted to the program's type
+ *     else                                other: the trace's is used, with codes and
+ *                                         zero point shifted to the program's type
  *
  * own has one scale; p is where it will stay, since grid can point into it. */
 static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
