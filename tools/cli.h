@@ -57,7 +57,7 @@ typedef struct cli_arguments {
     const char *stats, *slice, *channels;
     const char *target, *sarif;
     const char *select, *against, *between, *from, *method, *block_name, *rate,
-        *gradient;
+        *gradient, *budget, *choices, *estimate, *over;
     size_t seed, steps, max_mem, max_nodes, max_ratio;
     bool end_to_end, fix;
     bool resume, any_kernels;
@@ -103,6 +103,7 @@ typedef struct cli_option {
     X(PATCH) X(AFTER) X(CURVE)                                                 \
     X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(FROM) X(SEED) X(TRACE) X(YAML)     \
     X(METHOD) X(STEPS) X(RATE) X(GRADIENT) X(BLOCK_NAME)                       \
+    X(BUDGET) X(CHOICES) X(ESTIMATE) X(OVER)                                   \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
     X(FORMAT_VERSION) X(NAMES) X(ANALYSIS)                                     \
@@ -229,6 +230,7 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);
 int cli_tune(const cli_call *c);
+int cli_search(const cli_call *c);
 cli_question cli_compare, cli_price;
 int cli_lint(const cli_call *c);
 int cli_report(const cli_call *c);

@@ -512,6 +512,21 @@ const cli_verb cli_verbs[] = {
                "\n" DATA_FORMS,
       .example = "qg tune snapshot -d calib.npy --method lsq -o tuned",
       .run = cli_tune },
+    { .name = "search",
+      .summary = "find the bits of every group, or what rules are worth",
+      FILES(ANY_MODEL, 1, 1),
+      .use = { NEEDS(DATA), RUNS, TAKES(BUDGET), TAKES(CHOICES), TAKES(ESTIMATE),
+               TAKES(OVER), TAKES(BACKEND), TAKES(POLICY), TAKES(OBSERVER),
+               TAKES(JUDGES), TAKES(PATCH) },
+      .about = "Among all policies the best one for the budget, as predicted from the\n"
+               "errors of single groups, is found exactly.  It is quantized, run, and\n"
+               "written for `qg quantize --policy` when it holds on samples without a\n"
+               "part in it: --holdout, else every second one.\n"
+               "--over rules -b BACKEND: MODEL.onnx with each fusion and sharing rule\n"
+               "of the backend off, alone and in pairs.\n"
+               "\n" DATA_FORMS,
+      .example = "qg search snapshot -d calib.npy --budget nsr=1% -o policy.yaml",
+      .run = cli_search },
     { .name = "switch",
       .summary = "disable endpoints of a snapshot, or restore them",
       FILES("SNAPSHOT", 1, 1),

@@ -128,7 +128,7 @@ static qg_status write(tracing *t, qg_report **report)
     QG_TRY(qg_sink_make(k, &t->exe, t->feed.feed.n));
     QG_TRY(begin_folder(t));
     QG_TRY(qg_sink_dumps(k, glob, t->folder.work));
-    QG_TRY(qg_sink_plan(k, t->o->work.reference_kernels, &t->feed.feed, &t->plan));
+    QG_TRY(qg_sink_plan(k, &t->o->work, &t->feed.feed, &t->plan));
     QG_TRY(qg_sink_run(k, t->plan, &t->feed.feed, &t->o->work));
     QG_TRY(expect_stacked(k));
     QG_TRY(qg_sink_commit(k));
