@@ -59,7 +59,7 @@ static int32_t type_shift(const qg_trace_array *a, const qg_stored *own)
  *     same scale, other integer type      shift: int8 codes for uint8 or the reverse
  *     same scale and zero                 the program's
  *     a zero point that is no code        the program's, refuted
- *     else                                other: the trace's is used, its codes and
+ *     else                                other: the trace's is used, with codes and
  *                                         zero point shifted to the program's type
  *
  * own has one scale; p is where it will stay, since grid can point into it. */
@@ -300,9 +300,12 @@ static qg_status add_other(const qg_device *d, const qg_profile *p, qg_others *o
     qg_device *other = QG_NEW(d->arena, qg_device);
     if (!other)
         return qg_nomem(d->ctx);
+    QG_TRY(qg_vec_reserve(d->ctx, d->arena, &out->device));
     qg_status s = qg_device_by(d, p, other);
-    if (s == QG_OK)
-        return qg_vec_push(d->ctx, d->arena, &out->device, other);
+    if (s == QG_OK) {
+        out->device.at[out->device.n++] = other;
+        return QG_OK;
+    }
     qg_device_by_close(other);
     return qg_step_refusal(s); /* it cannot hold the network */
 }

@@ -140,9 +140,10 @@ qg_status qg_fit_add_profile(qg_fit *f, const qg_profile *profile)
     if (!p)
         return qg_nomem(f->d->ctx);
     p->profile = profile;
+    QG_TRY(qg_vec_reserve(f->d->ctx, f->d->arena, &f->profile));
     qg_status s = qg_device_by(f->d, p->profile, &p->d);
     if (s == QG_OK) {
-        QG_TRY(qg_vec_push(f->d->ctx, f->d->arena, &f->profile, p));
+        f->profile.at[f->profile.n++] = p;
         return add_steps(f, p);
     }
     p->refusal = qg_arena_strdup(f->d->arena, qg_ctx_message(f->d->ctx));
@@ -152,7 +153,8 @@ qg_status qg_fit_add_profile(qg_fit *f, const qg_profile *profile)
         return s;
     if (!p->refusal)
         return qg_nomem(f->d->ctx);
-    return qg_vec_push(f->d->ctx, f->d->arena, &f->profile, p);
+    f->profile.at[f->profile.n++] = p;
+    return QG_OK;
 }
 
 /* `part` is a view of the tries that have not run; it shares them with f. */
