@@ -33,8 +33,8 @@ enum { FAR = 8 };
  * named after, and the share of the other squared distance that it may have. */
 #define SURE   0.98
 #define BETTER 0.98
-/* Squared distance from the float value from which an array is another one: quantization
- * of a whole network in 8 bits makes a few hundredths. */
+/* Squared distance from the float value from which an array is another one:
+ * quantization of a whole network in 8 bits makes a few hundredths. */
 #define OTHER 0.1
 
 const char *qg_seen_name(qg_seen_kind k)
@@ -430,8 +430,8 @@ static void find_types(qg_seen_values *o, const qg_correlation *c, const qg_feed
         o->at[i].type.data = NULL;
 }
 
-/* By the name of a value where `named`, else by its endpoint, which a device can give to
- * another value than that of the model: an array of other elements than the float
+/* By the name of a value where `named`, else by its endpoint, which a device can give
+ * to another value than that of the model: an array of other elements than the float
  * network's is stray. */
 static qg_status pair_first(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c,
                             bool named, qg_arena *a, strays *stray)
