@@ -267,6 +267,31 @@ static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
     v->high = nearbyint(x->at[x->n - 1] / unit);
 }
 
+/* A mean of n codes, or a copy of one, lies on the n-th part of their grid.  Of many
+ * codes that part is too fine to be found in the elements, so it is tried.  The input
+ * comes before v in the graph. */
+static void judge_part(const qg_seen_values *o, const numbers *x, qg_seen *v)
+{
+    const qg_node *n = v->value->def;
+    const qg_value *in = n && n->n_in && n->in[0] ? n->in[0] : NULL;
+    const qg_seen *from = in ? &o->at[in->id] : NULL;
+    if (v->kind != QG_SEEN_REAL || x->n < SOME_LEVELS || x->n > MANY_LEVELS || !from ||
+        isinf(x->at[0]) || isinf(x->at[x->n - 1]) || from->kind != QG_SEEN_CODES ||
+        !(from->step > 0) || !qg_tensor_known(&from->type) ||
+        !qg_tensor_known(&v->type))
+        return;
+    int64_t all = qg_tensor_count(&from->type), own = qg_tensor_count(&v->type);
+    if (own < 1 || all < own || all % own)
+        return;
+    double step = from->step * (double)own / (double)all;
+    if (!fits_given(x, step, NOISE))
+        return;
+    v->kind = QG_SEEN_CODES;
+    v->step = step;
+    v->low = nearbyint(x->at[0] / step);
+    v->high = nearbyint(x->at[x->n - 1] / step);
+}
+
 /* The value is a product, or elementwise of one that no array shows on a grid: its
  * elements can be any number. */
 static bool is_of_product(const qg_seen_values *o, const qg_value *v, int depth)
@@ -297,6 +322,8 @@ static qg_status look_at(qg_ctx *ctx, qg_seen_values *o, size_t samples, qg_seen
     qg_status s = collect(ctx, o, v, samples, scratch, &all);
     if (s == QG_OK)
         judge(p->array, scratch, &all, v);
+    if (s == QG_OK)
+        judge_part(o, &all, v);
     qg_arena_free(scratch);
     o->seen += s == QG_OK;
     return s;

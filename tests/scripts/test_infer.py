@@ -11,6 +11,8 @@ import tempfile
 import unittest
 
 import numpy as np
+import onnx
+from onnx import helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import infer  # noqa: E402
@@ -165,12 +167,61 @@ class Infer(unittest.TestCase):
         self.assertEqual(listed.get("conv0.in0"), "grid")
         self.assertNotIn("relu5.out0", listed)
 
+    def test_an_array_with_the_name_of_the_value_before(self):
+        """A multiple of a value is told from the value by size: both correlate alike."""
+        r, model = np.random.default_rng(5), self.work / "multiple.onnx"
+        w = [onnx.numpy_helper.from_array(np.asarray(x, np.float32), name) for name, x in (
+            ("w0", r.standard_normal((4, 1, 3, 3))), ("w1", r.standard_normal((4, 4, 3, 3))),
+            ("three", 3))]
+        node, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+        graph = onnx.helper.make_graph(
+            [node("Conv", ["x", "w0"], ["a"], name="a"), node("Mul", ["a", "three"], ["b"], name="b"),
+             node("Conv", ["b", "w1"], ["y"], name="y")], "g",
+            [info("x", 1, [1, 1, 8, 8])], [info("y", 1, [1, 4, 4, 4])], w)
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)],
+                                         ir_version=8), model)
+        data = self.work / "multiple.npy"
+        np.save(data, r.standard_normal((6, 1, 1, 8, 8)).astype(np.float32))
+        plants.qg("quantize", model, "-b", "trt-int8", "-d", data, "-o", self.work / "multiple")
+        plants.trace(self.work / "multiple", data, self.work / "multiple.npz", "--mode", "simulate")
+        info, arrays = plants.read(self.work / "multiple.npz")
+        info["arrays"] = [a for a in info["arrays"] if a["value"] != "a"]
+        next(a for a in info["arrays"] if a["value"] == "b").update(value="a", endpoint=None)
+        plants.write(self.work / "renamed", info, {"a": arrays["b"], "y": arrays["y"]})
+        found = self.infer(self.work / "renamed", "--from", "trt-int8", model=model, data=data)
+        how = {v["value"]: v["how"] for v in found["values"]}
+        self.assertEqual((how["a"], how["b"], how["y"]), (None, "correlation", "name"))
+
     def test_floats_leave_zero_points_undecided(self):
         r = self.infer(self.device("floats", "tflite-int8", "floats"), "--from", "tflite-int8")
         listed = {u["endpoint"]: u["what"] for u in r["undecided"]}
         self.assertEqual(listed["relu5.out0"], "zero point")
         r = self.infer(self.device("integers", "tflite-int8"), "--from", "tflite-int8")
         self.assertNotIn("relu5.out0", {u["endpoint"] for u in r["undecided"]})
+
+    def test_a_mean_of_many_codes_is_no_evidence(self):
+        """Of 225 codes: the part of the step is too fine to be found in the elements."""
+        r = np.random.RandomState(1)
+        shape = helper.make_tensor_value_info
+        model, data, snapshot, dump = (self.work / n for n in (
+            "mean.onnx", "mean.npy", "mean", "mean.npz"))
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+             helper.make_node("Relu", ["c"], ["r"], "relu"),
+             helper.make_node("AveragePool", ["r"], ["p"], "pool", kernel_shape=[15, 15]),
+             helper.make_node("Flatten", ["p"], ["f"], "flatten"),
+             helper.make_node("Gemm", ["f", "g"], ["y"], "gemm")], "mean",
+            [shape("x", onnx.TensorProto.FLOAT, [1, 3, 17, 17])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, 5])],
+            [onnx.numpy_helper.from_array(r.randn(*s).astype(np.float32), n)
+             for n, s in (("w", (32, 3, 3, 3)), ("g", (32, 5)))]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, r.randn(8, 1, 3, 17, 17).astype(np.float32))
+        plants.qg("quantize", model, "-b", "tflite-int8", "-d", data, "-o", snapshot)
+        plants.trace(snapshot, data, dump, "--mode", "simulate")
+        report = self.infer(dump, "--from", "tflite-int8", model=model, data=data)
+        self.assertEqual([u for u in report["undecided"] if u["what"] == "rounding"], [])
+        self.explained(report)
 
     def test_codes_without_a_grid(self):
         dump = self.device("codes", "trt-int8")
