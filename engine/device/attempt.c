@@ -12,6 +12,8 @@
  */
 #include "engine/device/attempt.h"
 
+#include <string.h>
+
 #include "engine/config/text.h"
 #include "engine/core/num.h"
 
@@ -34,9 +36,10 @@ static bool whole_in(const qg_value *v, const qg_tqc *root)
     return whole;
 }
 
-static qg_status add_rule(qg_attempt *t, const char *match, const char *set,
-                          const qg_seen *o)
+static qg_status add_rule(qg_attempt *t, const char *match, const qg_tqc *root,
+                          const char *set, const qg_seen *o)
 {
+    bool open = !o->zero_known && root->scheme.policy & QG_ASYMMETRIC;
     qg_arena *a = t->how->arena;
     qg_draft_change c = { .key = QG_DRAFT_RULE };
     c.word = qg_arena_printf(a, "grid-%zu", t->draft.change.n + 1);
@@ -48,7 +51,9 @@ static qg_status add_rule(qg_attempt *t, const char *match, const char *set,
                         "%zu different elements of %.80s are multiples %.0f to %.0f "
                         "of this step%s",
                         o->levels, o->value->name, o->low, o->high,
-                        o->zero_known ? ", zero point given" : "");
+                        o->zero_known ? ", zero point given"
+                        : open        ? "; the zero point is a guess, undecided"
+                                      : "");
     if (!c.word || !c.body || !c.why)
         return qg_nomem(t->how->m->ctx);
     return qg_vec_push(t->how->m->ctx, a, &t->draft.change, c);
@@ -67,11 +72,12 @@ static qg_status give_to(qg_attempt *t, const qg_tqc *x, const char *set,
     if (!name)
         return qg_nomem(t->how->m->ctx);
     if (whole)
-        return add_rule(t, qg_arena_printf(a, "value: [%s]", name), set, o);
+        return add_rule(t, qg_arena_printf(a, "value: [%s]", name), qg_tqc_root(x), set,
+                        o);
     return add_rule(t,
                     qg_arena_printf(a, "node: [%s], slot: %s", name,
                                     qg_slot_text(x->is_output, x->slot, slot)),
-                    set, o);
+                    qg_tqc_root(x), set, o);
 }
 
 /* The scale of a group: to its dominator, from which the others have it; `all`: to
@@ -191,6 +197,29 @@ static qg_status quantize(qg_attempt *t, const char *stop, qg_model *out)
 
 /* --- all --- */
 
+/* Whether a record of the network has its settings from the rule, the last one that
+ * matches it. */
+static bool has_effect(const qg_model *m, const char *id)
+{
+    for (size_t i = 0; i < m->quant->tqc.n; i++) {
+        uint32_t rule = m->quant->tqc.at[i]->rule;
+        if (rule != QG_NONE &&
+            strcmp(m->quant->backend->rule.at[rule].origin.id, id) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Rules of scales that match nothing, or nothing alone, say nothing. */
+static void drop_idle_rules(qg_attempt *t, size_t before)
+{
+    size_t n = before;
+    for (size_t i = before; i < t->draft.change.n; i++)
+        if (has_effect(&t->given, t->draft.change.at[i].word))
+            t->draft.change.at[n++] = t->draft.change.at[i];
+    t->draft.change.n = n;
+}
+
 /* Rules of scales until every group has the observed one, or no rule helps: twice at
  * most. */
 static qg_status give_grids(qg_attempt *t)
@@ -205,6 +234,8 @@ static qg_status give_grids(qg_attempt *t)
         QG_TRY(write_rules(t, before, given));
         QG_TRY(quantize(t, NULL, &t->given));
     }
+    if (t->given.graph)
+        drop_idle_rules(t, before);
     return QG_OK;
 }
 

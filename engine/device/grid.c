@@ -13,8 +13,6 @@
 /* Different small elements from which a float format with half the scale is ruled out:
  * of 15 positions, 7 at random are all even with a probability below 0.1 %. */
 enum { FINE = 7 };
-/* ... from which it is unlikely: all are even with a probability of one eighth. */
-enum { LIKELY = 3 };
 
 bool qg_grid_same_step(double x, double y) { return fabs(x - y) <= SAME_SCALE * x; }
 
@@ -41,14 +39,14 @@ static int fine_levels(const qg_floating *f, const qg_seen *o)
 }
 
 /* The greatest scale by the step; the least one by the greatest element, or the same
- * where `fine` small elements rule smaller scales out. */
-static bounds scales_of(const qg_scheme *s, const qg_seen *o, int fine)
+ * where smaller scales are ruled out. */
+static bounds scales_of(const qg_scheme *s, const qg_seen *o)
 {
     qg_floating f;
     qg_floating_init(&f, s, 1);
     double most = ldexp(o->step, f.mantissa - f.least), least = most;
     double peak = fmax(o->high / (double)f.high, o->low / (double)f.low) * o->step;
-    bool ruled_out = fine_levels(&f, o) >= fine;
+    bool ruled_out = fine_levels(&f, o) >= FINE;
     while (!ruled_out && peak > 0 && least / 2 >= peak * (1 - SAME_SCALE))
         least /= 2;
     return (bounds){ least, most };
@@ -56,13 +54,13 @@ static bounds scales_of(const qg_scheme *s, const qg_seen *o, int fine)
 
 bool qg_grid_decides_float(const qg_scheme *s, const qg_seen *o)
 {
-    bounds b = scales_of(s, o, FINE);
+    bounds b = scales_of(s, o);
     return b.least >= b.most;
 }
 
 static bool matches_float(const qg_scheme *s, double scale, const qg_seen *o)
 {
-    bounds b = scales_of(s, o, LIKELY);
+    bounds b = scales_of(s, o);
     return is_whole(log2(b.most / scale)) && scale <= b.most * (1 + SAME_SCALE) &&
            scale >= b.least * (1 - SAME_SCALE);
 }
@@ -70,7 +68,7 @@ static bool matches_float(const qg_scheme *s, double scale, const qg_seen *o)
 /* Of the scales within the bounds the one that is nearest to the record's. */
 static double nearest_float(const qg_scheme *s, double scale, const qg_seen *o)
 {
-    bounds b = scales_of(s, o, LIKELY);
+    bounds b = scales_of(s, o);
     double x = b.most * exp2(nearbyint(log2(scale / b.most)));
     return fmin(fmax(x, b.least), b.most);
 }

@@ -168,7 +168,8 @@ static const char *verdict(const inference *f)
         return "the arrays are not those of the network on these samples: check "
                "samples, "
                "their order, layout and names";
-    if (2 * qg_attempt_contradicted(b) > facts || (b->results.of && b->elements < 0.5))
+    bool other_results = facts > 0 && b->results.of > 0 && b->elements < 0.5;
+    if (2 * qg_attempt_contradicted(b) > facts || other_results)
         return "no backend explains the dump: check samples, layout and names";
     if (codes > 0 && 2 * steps < codes && !f->o->from)
         return "integers without a grid do not tell backends apart: give scale and "

@@ -284,7 +284,7 @@ class Table:
 
     def row(self, backend, names):
         """Texts, and the misses that are not listed."""
-        cells = {n: c for n in names if (c := self.cell(backend, n))}
+        cells = {n: c for n in names if (c := self.cell(backend, n)) and c[1]}
         equal, of = (sum(c[i] for c in cells.values()) for i in (0, 1))
         unlisted = [f"{n}:{m}" for n, c in cells.items() for m in c[2]]
         texts = [f"{100 * cells[n][0] / cells[n][1]:.1f}" if n in cells else "-" for n in names]

@@ -80,7 +80,26 @@ class Infer(unittest.TestCase):
     def test_from_another_backend(self):
         self.table(("trt-int8", "tflite-int8"), 0.95, without=True)
 
+    def test_shuffled_channels(self):
+        """Reshape with computed dims copies codes: integers among its inputs are no values."""
+        options = argparse.Namespace(form="codes", same=False, without=False)
+        equal, of, unlisted, report, _ = infer.judge(
+            "shufflenet_v2", "qnn-dsp-int8", self.work / "shuffle", options)
+        self.assertGreaterEqual(equal / of, 0.95)
+        self.assertEqual(unlisted, [])
+        self.assertIn("qnn-dsp-int8", report["not_told_apart"])
+
     # --- changes ---
+    def test_a_changed_backend_keeps_its_base(self):
+        """Other codes of all values are one change: no other backend is nearer."""
+        options = argparse.Namespace(form="codes", same=False, without=False)
+        path = self.variant("tflite-int8", "-fusions: [compute-activation]\ndefaults: "
+                            "{range: [0, 255], policy: [per-tensor, linear, asymmetric]}")
+        equal, of, unlisted, report, _ = infer.judge("digits", path, self.work / "kept", options)
+        self.assertGreaterEqual(equal / of, 0.95)
+        self.assertEqual(unlisted, [])
+        self.assertIn(("-fusions", "compute-activation"), self.keys(report))
+
     def test_a_fusion_that_is_not_there(self):
         dump = self.device("unfused", self.variant(
             "trt-int8", "-fusions: [compute-activation, any-relu]"))

@@ -71,6 +71,59 @@ static void powers_of_two_are_common(void **state)
     assert_false(qg_grid_same_step(0.1, 0.1001));
 }
 
+/* A linear scheme, and a trace of codes low .. high around a zero point. */
+typedef struct linear {
+    int64_t qmin, qmax;
+    uint16_t symmetry;
+    int32_t zero;
+    int sign;
+    double low, high;
+    bool fits, usual;
+} linear;
+
+static void expect_codes(const linear *c)
+{
+    float scale = 0.1f;
+    int32_t zero = 0;
+    qg_tqc t = {
+        .observer = { .name = "minmax" }, .scale = &scale, .offset = &zero, .nparam = 1
+    };
+    qg_seen o = { .kind = QG_SEEN_CODES, .step = 0.1, .zero_known = true };
+    t.scheme.policy = (uint16_t)(QG_PER_TENSOR | QG_LINEAR | c->symmetry);
+    t.scheme.bits = c->qmax > 255 ? 16 : 8;
+    t.scheme.axis = -1;
+    t.scheme.qmin = c->qmin;
+    t.scheme.qmax = c->qmax;
+    t.up = &t;
+    o.zero = c->zero;
+    o.sign = c->sign;
+    o.low = c->low;
+    o.high = c->high;
+    assert_int_equal(qg_grid_fits(&t, &o), c->fits);
+    assert_int_equal(qg_grid_is_usual(&t, &o), c->usual);
+}
+
+static void codes_fit_their_scheme(void **state)
+{
+    (void)state;
+    static const uint16_t S = QG_SYMMETRIC, A = QG_ASYMMETRIC;
+    const linear cases[] = {
+        {-128,    127,   S, 0,    -1, -100,  120,  true,  true },
+        { -127,   127,   S, 0,    -1, -128,  120,  false, false},
+        { -128,   127,   S, 7,    -1, -100,  120,  false, false},
+        { -128,   127,   S, 0,    1,  -100,  120,  false, false}, /* unsigned */
+        { -128,   127,   A, -128, -1, 0,     250,  true,  true },
+        { -128,   127,   A, 0,    -1, -100,  120,  true,  false},
+        { -128,   127,   A, -128, -1, 0,     9,    true,  false}, /* few codes */
+        { -128,   127,   S, 0,    -1, -3000, 3000, false, false}, /* 16 bits */
+        { -32768, 32767, S, 0,    -1, -100,  100,  true,  false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        print_message("case %zu\n", i);
+        expect_codes(&cases[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -78,6 +131,7 @@ int main(void)
         cmocka_unit_test(a_large_element_decides),
         cmocka_unit_test(a_record_matches_within_the_bounds),
         cmocka_unit_test(powers_of_two_are_common),
+        cmocka_unit_test(codes_fit_their_scheme),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
