@@ -119,6 +119,7 @@ class _Key:
     mode: str | None
     kernels: bool
     profile: str | None
+    jobs: int
     keep: tuple[str, ...]
     hooks: tuple[int, ...]
     shapes: tuple[tuple[int, ...], ...]
@@ -134,6 +135,7 @@ class Session:
         o = options("qg_session_options")
         held = [encode(key.mode), encode(key.profile), *map(encode, key.keep)]
         o.mode, o.profile, o.reference_kernels = held[0], held[1], key.kernels
+        o.jobs = key.jobs
         words = ffi.new("char *[]", held[2:])
         o.keep, o.n_keep = words, len(key.keep)
         self._in = ffi.new("qg_tensor[]", len(inputs))
@@ -242,14 +244,17 @@ class Model(Verbs, Graph):
         hooks: Sequence[Hook] = (),
         kernels: Literal["fast", "reference"] = "fast",
         profile: str | None = None,
+        jobs: int = 0,
     ) -> dict[str, Array]:
         """Run on arrays: the outputs by name, then the inner values of `keep`.
 
         x: an array, or a dict of arrays by input name.  Of several samples the results
         are stacked as the samples are.  mode: "float", "simulate" (when quantized the
-        default) or "integer", with the arithmetic of `profile`.
+        default) or "integer", with the arithmetic of `profile`.  jobs: threads that compute
+        a sample together, 0 one per core; results do not depend on it.
         """
-        usual = (mode, kernels, profile, getattr(x, "shape", None), getattr(x, "dtype", None))
+        usual = (mode, kernels, profile, jobs,
+                 getattr(x, "shape", None), getattr(x, "dtype", None))
         if usual == self._usual and not keep and not hooks and x.flags.c_contiguous:
             with self._ctx.lock:
                 self._idle(self._last)
@@ -259,7 +264,9 @@ class Model(Verbs, Graph):
         if not arrays:
             raise ConfigError("run: no samples, expected at least one")
         with self._ctx.lock:
-            session = self._session(arrays[0], mode, tuple(keep), hooks, kernels, profile)
+            key = _Key(mode, kernels == "reference", profile, jobs, tuple(keep),
+                       tuple(map(id, hooks)), tuple(a.shape for a in arrays[0]))
+            session = self._session(key, hooks)
             stacked = self._counted(x)
             if len(arrays) == 1 and not stacked:
                 if arrays[0][0] is x and not keep and not hooks:
@@ -267,11 +274,7 @@ class Model(Verbs, Graph):
                 return self._single(session, arrays[0])
             return self._several(session, arrays, stacked)
 
-    def _session(self, arrays: Sequence[Array], mode: Any, keep: tuple[str, ...],
-                 hooks: Sequence[Hook], kernels: str, profile: Any) -> Session:
-        shapes = tuple(a.shape for a in arrays)
-        reference = kernels == "reference"
-        key = _Key(mode, reference, profile, keep, tuple(map(id, hooks)), shapes)
+    def _session(self, key: _Key, hooks: Sequence[Hook]) -> Session:
         found = self._sessions.get(key)
         if found is None:
             idle = [k for k, s in self._sessions.items() if not s.busy]
