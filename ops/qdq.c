@@ -103,9 +103,9 @@ static qg_status check_grain(const qg_call *k)
     }
     QG_TRY(qg_check_rank(k, 1, x->rank, x->rank));
     for (int32_t i = 0; i < x->rank; i++) {
-        int64_t d = x->dim[i];
-        QG_TRY(qg_check_dim(k, 1, i,
-                            i == axis && d >= 0 ? (d + p->block - 1) / p->block : d));
+        int64_t d = x->dim[i]; /* d + block may be no int64 */
+        QG_TRY(qg_check_dim(
+            k, 1, i, i == axis && d >= 0 ? d / p->block + (d % p->block != 0) : d));
     }
     return QG_OK;
 }

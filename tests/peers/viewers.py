@@ -11,7 +11,7 @@ Netron       a node of the onnx-qdq file lists scale and zero point of its input
 Model Explorer  SNAPSHOT/model.onnx with node data: the overlay lists every kind and has a
              value for each node
 
-FOLDER gets screenshots.  No page may log an error of its own."""
+FOLDER gets screenshots."""
 import contextlib
 import json
 import pathlib

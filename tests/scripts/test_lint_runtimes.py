@@ -23,12 +23,17 @@ except ImportError as missing:
 
 import agreement
 import litert
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "zoo"))
+import graph
+import segmentation  # noqa: F401  they register their networks
+import vision  # noqa: F401
 
 QG = agreement.QG
 MOVES = {"Expand", "Flatten", "Gather", "GatherElements", "Reshape", "Slice", "Squeeze",
          "Tile", "Transpose", "Unsqueeze", "MaxPool", "Resize", "Split"}
 ORT_BACKENDS = "ort-int8", "onnxruntime-int8", "trt-int8"
 OV_BACKENDS = "openvino-int8", "openvino-avx2-int8", "openvino-mixed-int8"
+ZOO = "hrnet", "mobilenet_v3", "vit"  # for LiteRT
 TFLITE_BACKENDS = "tflite-int8", "xnnpack-int8"
 KWS = pathlib.Path("tests/data/tflite/kws_int8.tflite")
 PRODUCTS = {"Conv", "ConvTranspose", "MatMul", "Gemm"}
@@ -246,6 +251,10 @@ def main():
                 continue
             follow_openvino(table, pathlib.Path(folder), name, path)
             follow_litert(table, pathlib.Path(folder), name, path)
+        for name in ZOO if "--ort" not in sys.argv else ():
+            path = pathlib.Path(folder) / f"{name}.zoo.onnx"
+            graph.build(name).save(path, 2)
+            follow_litert(table, pathlib.Path(folder), f"zoo-{name}", path)
     print(f"{table.rows} rows, {table.bad} differ")
     return table.bad > 0
 

@@ -68,6 +68,8 @@ LIST = {"name": "x", "enc_type": "PER_TENSOR", "dtype": "INT", "bw": 8, "is_sym"
         "scale": [0.1], "offset": [-128]}
 REFUSED = [  # format, document, words of the message
     ("aimet", [], "is not an object"),
+    ("aimet", {"foo": 1}, "has no entries, expected 'activation_encodings' or"),
+    ("aimet", {"version": "2.0.0"}, "has no entries, expected a list 'encodings'"),
     ("aimet", {"version": "3.0.0"}, "has version 3.0.0, expected 0.4.0 to 0.6.1"),
     ("aimet", {"activation_encodings": {"x": []}}, "is no list of objects"),
     ("aimet", {"activation_encodings": {"x": [ENTRY | {"bitwidth": 40}]}}, "has 40 bits"),

@@ -353,9 +353,11 @@ def _beside(run: Callable[[Progress], T], progress: Progress) -> T:
     result: list[T] = []
     raised: list[BaseException] = []
 
-    done = threading.Event()
+    done, begun = threading.Event(), threading.Lock()
 
     def body() -> None:
+        if not begun.acquire(blocking=False):
+            return  # started again, after an interrupt within start()
         try:
             result.append(run(progress))
         except BaseException as e:
@@ -363,10 +365,12 @@ def _beside(run: Callable[[Progress], T], progress: Progress) -> T:
         finally:
             done.set()
 
-    threading.Thread(target=body, name="quantgraph", daemon=True).start()
-    interrupted = False
+    interrupted = started = False
     while not done.is_set():
         try:
+            if not started:
+                threading.Thread(target=body, name="quantgraph", daemon=True).start()
+                started = True
             done.wait()
         except KeyboardInterrupt:
             interrupted = progress.canceled = True

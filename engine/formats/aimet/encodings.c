@@ -603,12 +603,20 @@ static qg_status parse_root(qg_table_reader *r, const qg_json *root)
     if (!r->from)
         return qg_nomem(r->ctx);
     if (strcmp(version, "2.0.0") == 0)
-        return read_section(r, root, "encodings", read_entry_2);
+        return qg_json_get(root, "encodings")
+                   ? read_section(r, root, "encodings", read_entry_2)
+                   : qg_json_fail(r->ctx, QG_EPARSE, root,
+                                  "has no entries, expected a list 'encodings'");
     bool lists = strcmp(version, "1.0.0") == 0;
     if (!lists && strncmp(version, "0.", 2) != 0)
         return qg_json_fail(r->ctx, QG_EUNSUPPORTED, root,
                             "has version %s, expected 0.4.0 to 0.6.1, 1.0.0 or 2.0.0",
                             version);
+    if (!qg_json_get(root, "activation_encodings") &&
+        !qg_json_get(root, "param_encodings"))
+        return qg_json_fail(r->ctx, QG_EPARSE, root,
+                            "has no entries, expected 'activation_encodings' or "
+                            "'param_encodings'");
     QG_TRY(read_section(r, root, "activation_encodings",
                         lists ? read_entry_1 : read_dictionary));
     return read_section(r, root, "param_encodings",

@@ -178,7 +178,9 @@ static qg_status dims_of(qg_tflite_writer *w, const qg_tensor *type,
     for (int32_t i = 0; i < type->rank; i++) {
         int64_t n = type->dim[form == QG_TFLITE_NHWC ? to_nhwc[i] : i];
         if (n < 0 || n > INT32_MAX)
-            return qg_tflite_refuse(w, "%s, expected dims that are known",
+            return qg_tflite_refuse(w,
+                                    "%s, expected dims that are known, as with "
+                                    "qg quantize --shape",
                                     qg_tensor_text(type, (char[QG_SHAPE_TEXT]){ 0 }));
         dim[i] = (int32_t)n;
     }
