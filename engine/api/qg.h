@@ -518,8 +518,8 @@ typedef struct qg_search_options {
 } qg_search_options;
 QG_API void qg_search_options_init(qg_search_options *o, size_t size);
 
-/* The bits of every group of values: within a budget the least noise, or within a budget
- * of noise the fewest bits: found exactly as predicted, judged on samples without
+/* The bits of every group of values: the least noise within a budget, or the fewest
+ * bits within a budget of noise; found exactly as predicted, judged on samples without
  * a part in it, written as a policy patch.  docs/search.md lists facts and tables.
  * QG_ENUMERIC when the budget cannot be met. */
 QG_NODISCARD QG_API qg_status qg_model_search(qg_model *m, const qg_search_options *o,
