@@ -438,7 +438,7 @@ static int store(reader *r, const cli_option *o, const char *value)
 /* A word with a dash is an option, unless the option before it takes numbers. */
 static bool can_be_value(const cli_option *o, const char *word)
 {
-    bool numbers = o->kind == CLI_LIST || o->kind == CLI_INDEX;
+    bool numbers = o->kind == CLI_LIST || o->kind == CLI_INDEX || o->kind == CLI_NUMBER;
     return word[0] != '-' || !word[1] || (numbers && strchr("0123456789.", word[1]));
 }
 

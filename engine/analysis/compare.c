@@ -296,8 +296,7 @@ static qg_status measure(comparison *c, variant *v)
     QG_TRY(qg_executable_make(&c->model, &mode, &c->run));
     if (c->run.program)
         QG_TRY(count_nodes(c, v, c->run.program));
-    QG_TRY(qg_executable_plan(&c->run, c->o->work.reference_kernels, c->measured_on,
-                              NULL, &c->plan));
+    QG_TRY(qg_executable_plan(&c->run, &c->o->work, c->measured_on, NULL, &c->plan));
     QG_TRY(qg_pool_run(c->m->ctx, &job));
     return average(c, v);
 }
@@ -345,8 +344,8 @@ static qg_status prepare(comparison *c)
     c->vote = QG_NEWN(c->arena, n, int32_t);
     if (!c->value || !c->real_vote || !c->vote)
         return qg_nomem(ctx);
-    QG_TRY(qg_model_plan(c->m, QG_RUN_FLOAT, c->o->work.reference_kernels,
-                         c->measured_on, NULL, &c->real));
+    QG_TRY(
+        qg_model_plan(c->m, QG_RUN_FLOAT, &c->o->work, c->measured_on, NULL, &c->real));
     return qg_plan_measures(ctx, c->real, c->arena, "compare", &c->measured);
 }
 
