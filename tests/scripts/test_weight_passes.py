@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Passes that rewrite weights, on networks and samples that they were not tuned for:
 smooth-quant keeps the float outputs and lowers the noise where channels are outliers;
-gptq lowers the noise of 4-bit weights; weight-split keeps the float outputs."""
+gptq lowers the noise of 4-bit weights; weight-split and channel-split keep the float
+outputs."""
 import json
 import pathlib
 import sys
@@ -200,15 +201,15 @@ def check_definition(folder):
 
 def check_split(folder):
     plain = quantize(DIGITS, CALIB, folder / "whole")
-    parts = quantize(DIGITS, CALIB, folder / "parts", "--set",
-                     "pass=weight-split run=yes threshold=0.3")
-    apart = difference(float_outputs(plain, TEST, folder),
-                       float_outputs(parts, TEST, folder))
-    check("weight-split: float outputs stay", apart < 1e-5, f"{apart:.2g}")
-    layers = [sum(n.op_type in ("Conv", "Gemm") for n in
-                  onnx.load(f / "model.onnx").graph.node) for f in (plain, parts)]
-    check("weight-split: layers", layers[1] > layers[0], layers,
-          f"{noise(plain, TEST):.3g} -> {noise(parts, TEST):.3g}")
+    for name, threshold in ("weight-split", 0.3), ("channel-split", 0.2):
+        parts = quantize(DIGITS, CALIB, folder / "parts", "--set",
+                         f"pass={name} run=yes threshold={threshold}")
+        apart = difference(float_outputs(plain, TEST, folder),
+                           float_outputs(parts, TEST, folder))
+        sizes = [sum(c.size for c in constants(f).values()) for f in (plain, parts)]
+        check(f"{name}: float outputs stay", apart < 1e-5, f"{apart:.2g}")
+        check(f"{name}: weights", sizes[1] > sizes[0], sizes,
+              f"{noise(plain, TEST):.3g} -> {noise(parts, TEST):.3g}")
 
 
 def main():
