@@ -7,9 +7,10 @@
 #include "engine/exec/drive.h"
 #include "engine/calib/observer.h"
 
-/* Shared by all workers: the observer minmax per channel of axis 1. */
+/* Shared by all workers: the observer minmax per channel. */
 typedef struct search {
     qg_pass_env *env;
+    const uint8_t *wanted;
     qg_observe *observe; /* [nodes] channels 0: not requested */
     size_t *offset;      /* [nodes] of its state in a block */
     size_t bytes;        /* of a block */
@@ -49,6 +50,11 @@ static qg_status worker_begin(void *ud, qg_ctx *ctx, void **out)
     return QG_OK;
 }
 
+static int axis_of(const search *s, size_t node, const qg_tensor *y)
+{
+    return s->wanted[node] == QG_LARGEST_LAST ? y->rank - 1 : 1;
+}
+
 /* Float runs do not quantize, so the hook is called once per output. */
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
                             const qg_hook_point *at, qg_tensor *value)
@@ -59,7 +65,8 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
     if (!at->endpoint.is_output || at->endpoint.slot != 0 ||
         !s->observe[node].channels || qg_tensor_count(value) == 0)
         return QG_OK;
-    assert(value->rank >= 2 && (size_t)value->dim[1] == s->observe[node].channels);
+    assert(value->rank >= 2 &&
+           (size_t)value->dim[axis_of(s, node, value)] == s->observe[node].channels);
     qg_arena_reset(w->scratch);
     const qg_observe *o = &s->observe[node];
     return o->observer->see(ctx, o, w->state + s->offset[node], sample, value,
@@ -80,11 +87,8 @@ static void worker_end(void *ud, void *state)
 }
 
 /* Lays out the states of all requested nodes in one block. */
-static qg_status prepare(search *s, const uint8_t *wanted, qg_arena *a)
+static qg_status prepare(search *s, qg_arena *a)
 {
-    static const qg_scheme channels = {
-        .policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC, .bits = 8, .axis = 1
-    };
     static const qg_observer_setting setting = { .name = "minmax" };
     const qg_graph *g = s->env->graph;
     s->observe = QG_NEWN(a, g->node.n, qg_observe);
@@ -92,14 +96,21 @@ static qg_status prepare(search *s, const uint8_t *wanted, qg_arena *a)
     if (!s->observe || !s->offset)
         return qg_nomem(s->env->ctx);
     for (size_t i = 0; i < g->node.n; i++) {
-        if (!wanted[i])
+        if (!s->wanted[i])
             continue;
         const qg_tensor *type = &g->node.at[i]->out[0]->type;
-        assert(type->rank >= 2 && type->dim[1] > 0);
+        const int axis = axis_of(s, i, type);
+        qg_scheme *channels = QG_NEW(a, qg_scheme);
+        assert(type->rank >= 2 && type->dim[axis] > 0);
+        if (!channels)
+            return qg_nomem(s->env->ctx);
+        *channels = (qg_scheme){ .policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC,
+                                 .bits = 8,
+                                 .axis = (int8_t)axis };
         s->observe[i] = (qg_observe){ .observer = &qg_observer_minmax,
-                                      .scheme = &channels,
+                                      .scheme = channels,
                                       .setting = &setting,
-                                      .channels = (size_t)type->dim[1],
+                                      .channels = (size_t)type->dim[axis],
                                       .samples = qg_pass_samples(s->env) };
         s->offset[i] = s->bytes;
         s->bytes += (qg_observe_bytes(&s->observe[i]) + 15) / 16 * 16;
@@ -112,12 +123,12 @@ static qg_status prepare(search *s, const uint8_t *wanted, qg_arena *a)
 }
 
 /* The lock and the plan are released on success and failure. */
-static qg_status run_samples(search *s, const uint8_t *wanted)
+static qg_status run_samples(search *s)
 {
     qg_pass_env *env = s->env;
     qg_plan_options o = { .mode = QG_MODE_FLOAT,
                           .input = env->feed->shape,
-                          .watch = wanted,
+                          .watch = s->wanted,
                           .reference = true };
     qg_plan *plan;
     QG_TRY(qg_plan_new(env->ctx, env->graph, &o, &plan));
@@ -163,7 +174,7 @@ size_t qg_pass_samples(const qg_pass_env *env)
 qg_status qg_largest_outputs(qg_pass_env *env, const uint8_t *wanted, qg_arena *a,
                              float ***largest)
 {
-    search s = { .env = env };
+    search s = { .env = env, .wanted = wanted };
     float **row = QG_NEWN(a, env->graph->node.n, float *);
     if (!row)
         return qg_nomem(env->ctx);
@@ -171,8 +182,8 @@ qg_status qg_largest_outputs(qg_pass_env *env, const uint8_t *wanted, qg_arena *
         return qg_fail(env->ctx, QG_EDATA,
                        "%s: there are no samples, expected calibration data",
                        env->at_work->name);
-    QG_TRY(prepare(&s, wanted, a));
-    QG_TRY(run_samples(&s, wanted));
+    QG_TRY(prepare(&s, a));
+    QG_TRY(run_samples(&s));
     for (size_t i = 0; i < env->graph->node.n; i++)
         if (wanted[i])
             QG_TRY(read_largest(&s, i, a, &row[i]));

@@ -71,6 +71,11 @@ QG_NODISCARD qg_status qg_edit_add_constant(qg_graph *g, const char *prefix,
 QG_NODISCARD qg_status qg_edit_give_constant(qg_graph *g, qg_node *n, uint32_t slot,
                                              const char *name, const qg_tensor *t);
 
+/* Input `slot` of n, a constant, becomes the learned constant t; that of the float
+ * network stays beside it (QG_UNTUNED in graph.h). */
+QG_NODISCARD qg_status qg_edit_learn_constant(qg_graph *g, qg_node *n, uint32_t slot,
+                                              const qg_tensor *t);
+
 /* `n` alone consumes output 0 of `producer` and its work now happens there: n is
  * removed, and its output 0 becomes the producer's (asserted: one use, not an output of
  * the graph).

@@ -21,6 +21,7 @@
  *     DIMS_ONLY     inference folds it without data
  *     HOMOGENEOUS   equalize may move a factor per channel through it
  *     COPY          drop-identity removes it
+ *     GAIN          smooth-quant moves a factor per channel into its constants
  *     CONTROL       runs its bodies; never folded
  *     others        backends name them in `match: {trait: ...}`
  *
@@ -59,7 +60,9 @@
     X(HOMOGENEOUS, "homogeneous", "scaling channel c of every data input by s > 0 "    \
                                   "scales channel c of the output by s") \
     X(COPY,        "copy",        "output 0 is input 0: Identity")           \
-    X(NONNEGATIVE, "nonnegative", "inputs >= 0 give outputs >= 0: Add, Concat")
+    X(NONNEGATIVE, "nonnegative", "inputs >= 0 give outputs >= 0: Add, Concat") \
+    X(GAIN,        "gain",        "scaling its second input, and a third one, scales " \
+                                  "the output: Mul, LayerNormalization")
 /* clang-format on */
 
 enum {

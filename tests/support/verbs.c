@@ -139,6 +139,7 @@ ASK(search)
     qg_search_options o;
     qg_search_options_init(&o, sizeof o);
     o.work = *w;
+    o.work.samples = 2;
     o.patch = output;
     o.budget = "bits=6";
     o.choices = "4,8";
@@ -151,6 +152,7 @@ ASK(rules)
     qg_rules_options o;
     qg_rules_options_init(&o, sizeof o);
     o.work = *w;
+    o.work.samples = 2;
     o.backend = "trt-int8";
     o.observer = "minmax";
     (void)output;
