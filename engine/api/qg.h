@@ -495,8 +495,8 @@ QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
 /* Blocks of the network learn to give the outputs of the float network, on unlabelled
  * samples: weights, biases, step sizes, or how weights are rounded.  What may not
  * change does not: groups keep one scale, powers of two stay.  A quarter of the samples
- * judges; a block that is no better there stays as it was, and the model as a whole,
- * too. Facts: method, gradient, samples, judged_on, metric, before, after, kept,
+ * judges; a block that is not clearly better there stays as it was, and the model as a
+ * whole, too. Facts: method, gradient, samples, judged_on, metric, before, after, kept,
  * changed, why; tables blocks: block, nodes, before, after, verdict; curves: the mean
  * loss in each tenth of the steps.  A function of model, samples, options alone. */
 QG_NODISCARD QG_API qg_status qg_model_tune(qg_model *m, const qg_tune_options *o,

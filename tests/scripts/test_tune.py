@@ -20,7 +20,7 @@ MODEL = "configs/models/digits.onnx"
 CALIB, TEST, LABELS = (f"configs/data/digits_{n}.npy" for n in ("calib", "test", "labels"))
 BITS = [word for op in ("Conv", "Gemm")
         for word in ("--set", f"op={op} slot=in1 bits=4 range=[-7,7]")]
-MOST = {"lsq": 0.5, "adaquant": 0.5, "adaround": 0.5, "brecq": 0.75, "bias": 0.75}
+MOST = {"lsq": 0.4, "adaquant": 0.4, "adaround": 0.5, "brecq": 0.5, "bias": 0.75}
 LINES = {"float_top1", "simulated_top1", "agreement"}
 
 
@@ -93,16 +93,28 @@ def test_mistakes(root, four):
     assert [b["block"] for b in only["blocks"]] == ["conv3"], only
 
 
+def top1_of(snapshot):
+    return answer("evaluate", snapshot, "-d", TEST, "--labels", LABELS)["simulated_top1"]
+
+
 def test_eight_bits(root):
-    """Weights of 8 bits gain less, but gain."""
-    eight = root / "eight"
+    """Weights of 8 bits have little to gain: on samples not used a result has less noise and
+    no lower accuracy than both start and float network, or the start was kept and the report
+    says so."""
+    eight, gained = root / "eight", 0
     qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", eight)
     before = noise(eight)
+    got = answer("evaluate", eight, "-d", TEST, "--labels", LABELS)
+    least = min(got["float_top1"], got["simulated_top1"])
     for method in MOST:
-        qg("tune", eight, "-d", CALIB, "--method", method, "-o", root / f"eight-{method}")
-        share = noise(root / f"eight-{method}") / before
-        print(f"8 bits, {method}: {share:.2f} of the noise")
-        assert share < 1, (method, share)
+        out = root / f"eight-{method}"
+        report = answer("tune", eight, "-d", CALIB, "--method", method, "-o", out)
+        assert out.exists() == report["changed"] == ("why" not in report), report
+        if report["changed"]:
+            share, gained = noise(out) / before, gained + 1
+            print(f"8 bits, {method}: {share:.2f} of the noise")
+            assert share < 1 and top1_of(out) >= least, (method, share)
+    assert gained >= 3, gained
 
 
 def scales(folder):
@@ -157,13 +169,13 @@ def test_tied(root):
                          [onnx.numpy_helper.from_array(w, "w")])
     onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8),
               root / "tied.onnx")
-    np.save(root / "x.npy", rng.normal(0, 1, (32, 4, 8, 8)).astype("f4"))
+    np.save(root / "x.npy", rng.normal(0, 1, (128, 4, 8, 8)).astype("f4"))
     qg("quantize", root / "tied.onnx", "-b", "trt-int8", "-d", root / "x.npy", *BITS[:2],
        "-o", root / "tied")
     for method, learned in (("adaround", False), ("lsq", True)):
         out = root / f"tied-{method}"
         report = answer("tune", root / "tied", "-d", root / "x.npy", "--method", method,
-                        "--lr", 0.0005, "-o", out)
+                        "--lr", 0.00005, "-o", out)
         names = [i.name for i in onnx.load(out / "model.onnx").graph.initializer] \
             if out.exists() else []
         assert ("w.untuned" in names) == learned, (method, names, report)
