@@ -57,6 +57,7 @@ static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
     qg_hash_add(&h, magic, sizeof magic);
     qg_hash_add(&h, r->method->name, strlen(r->method->name) + 1);
     qg_hash_add(&h, number, sizeof number);
+    qg_hash_add(&h, r->optimizer->name, strlen(r->optimizer->name) + 1);
     qg_hash_add(&h, &r->rate, sizeof r->rate);
     for (size_t i = 0; i < t->n_weight; i++) {
         qg_hash_add(&h, &t->weight[i].role, 1);

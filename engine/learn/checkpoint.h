@@ -3,7 +3,7 @@
  *
  * A file is named by the SHA-256 of all that a block's result is a function of:
  *
- *     method, steps, rate, state of the generator, version of this format
+ *     method, steps, optimizer, rate, state of the generator, version of this format
  *     weights and scales before learning; grids, and which of them are learned
  *     of every sample: inputs of the block in the lane NOW, outputs in FLOAT; of those
  *     held back, in BEFORE

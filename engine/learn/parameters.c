@@ -11,7 +11,7 @@ struct qg_learned_array {
     enum kind kind;
     qg_tape_weight *weight; /* WEIGHT, ROUNDING */
     qg_tape_step *step;     /* STEP; of the weight's grid for ROUNDING */
-    qg_adam adam;
+    qg_optimized state;
     double *grad;  /* [n] sum since the last step */
     double *mean;  /* [n] of p over the second half of the steps */
     double unit;   /* WEIGHT: p is in it */
@@ -42,10 +42,10 @@ static double unit_of(const qg_tape *t, const qg_tape_weight *w)
 
 static qg_status add(qg_parameters *w, learned l, size_t n)
 {
-    l.adam = qg_adam_new(w->arena, n, w->rate);
+    l.state = qg_optimized_new(w->arena, w->optimizer, n, w->rate);
     l.grad = QG_NEWN(w->arena, n, double);
     l.mean = QG_NEWN(w->arena, n, double);
-    if (!l.adam.p || !l.grad || !l.mean)
+    if (!l.state.p || !l.grad || !l.mean)
         return qg_nomem(w->ctx);
     return qg_vec_push(w->ctx, w->arena, &w->array, l);
 }
@@ -92,7 +92,7 @@ static qg_status add_rounding(qg_parameters *w, qg_tape_weight *weight)
     for (size_t i = 0; i < n; i++) {
         const double code = (double)weight->now.f32[i] / scale_of(&l, &at, i);
         l.floor[i] = floor(code);
-        added->adam.p[i] = v_of(code - l.floor[i]);
+        added->state.p[i] = v_of(code - l.floor[i]);
     }
     weight->on_grid = true;
     return QG_OK;
@@ -104,7 +104,7 @@ static qg_status add_weight(qg_parameters *w, qg_tape_weight *weight)
     learned l = { .kind = WEIGHT, .weight = weight, .unit = unit_of(w->tape, weight) };
     QG_TRY(add(w, l, n));
     for (size_t i = 0; i < n; i++)
-        w->array.at[w->array.n - 1].adam.p[i] = (double)weight->now.f32[i] / l.unit;
+        w->array.at[w->array.n - 1].state.p[i] = (double)weight->now.f32[i] / l.unit;
     return QG_OK;
 }
 
@@ -118,7 +118,8 @@ static qg_status add_step(qg_parameters *w, qg_tape_step *step)
 {
     QG_TRY(add(w, (learned){ .kind = STEP, .step = step }, step->n));
     for (size_t i = 0; i < step->n; i++)
-        w->array.at[w->array.n - 1].adam.p[i] = is_power_of_two(step) ? -log(2) / 2 : 0;
+        w->array.at[w->array.n - 1].state.p[i] =
+            is_power_of_two(step) ? -log(2) / 2 : 0;
     return QG_OK;
 }
 
@@ -175,8 +176,8 @@ static void store(const learned *l, bool hard)
     qg_learned_layer at = { 0 };
     if (l->kind == ROUNDING)
         at = qg_tape_layer(l->step, &l->weight->start);
-    for (size_t i = 0; i < l->adam.n; i++) {
-        const double p = l->adam.p[i];
+    for (size_t i = 0; i < l->state.n; i++) {
+        const double p = l->state.p[i];
         if (l->kind == WEIGHT)
             l->weight->now.f32[i] = (float)(p * l->unit);
         else if (l->kind == STEP)
@@ -192,8 +193,8 @@ static void store(const learned *l, bool hard)
 static void add_rounding_gradient(const learned *l, const float *grad)
 {
     const qg_learned_layer at = qg_tape_layer(l->step, &l->weight->start);
-    for (size_t i = 0; i < l->adam.n; i++) {
-        const double code = l->floor[i] + h_of(l->adam.p[i]);
+    for (size_t i = 0; i < l->state.n; i++) {
+        const double code = l->floor[i] + h_of(l->state.p[i]);
         if (limited(l, &at, i, code) == code)
             l->grad[i] += (double)grad[i] * scale_of(l, &at, i);
     }
@@ -206,7 +207,7 @@ static void add_gradient(const learned *l, const qg_tape *lead, const qg_tape *t
     const float *w = l->weight ? t->weight[l->weight - lead->weight].grad.f32 : NULL;
     if (l->kind == ROUNDING)
         add_rounding_gradient(l, w);
-    for (size_t i = 0; l->kind != ROUNDING && i < l->adam.n; i++)
+    for (size_t i = 0; l->kind != ROUNDING && i < l->state.n; i++)
         l->grad[i] +=
             scale ? scale[i] * (double)l->step->scale[i] : (double)w[i] * l->unit;
 }
@@ -218,8 +219,8 @@ static double beta_of(double part) { return 2 + 18 * (1 - (part - 0.2) / 0.8); }
 static void penalize(const learned *l, double part)
 {
     const double beta = beta_of(part);
-    for (size_t i = 0; i < l->adam.n; i++) {
-        const double v = l->adam.p[i], h = h_of(v), sigmoid = 1 / (1 + exp(-v));
+    for (size_t i = 0; i < l->state.n; i++) {
+        const double v = l->state.p[i], h = h_of(v), sigmoid = 1 / (1 + exp(-v));
         const double slope =
             h > 0 && h < 1 ? (ZETA - GAMMA) * sigmoid * (1 - sigmoid) : 0;
         const double u = 2 * h - 1;
@@ -255,14 +256,14 @@ void qg_parameters_step(qg_parameters *p, size_t t, size_t steps)
     const size_t from = steps / 2;
     for (size_t k = 0; k < p->array.n; k++) {
         learned *l = &p->array.at[k];
-        for (size_t i = 0; i < l->adam.n; i++)
+        for (size_t i = 0; i < l->state.n; i++)
             l->grad[i] /= (double)p->n_sample;
         if (l->kind == ROUNDING)
             penalize(l, (double)t / (double)steps);
-        qg_adam_step(&l->adam, l->grad, t, steps);
-        for (size_t i = 0; t > from && i < l->adam.n; i++)
-            l->mean[i] += (l->adam.p[i] - l->mean[i]) / (double)(t - from);
-        memset(l->grad, 0, l->adam.n * sizeof *l->grad);
+        qg_optimizer_step(&l->state, l->grad, t, steps);
+        for (size_t i = 0; t > from && i < l->state.n; i++)
+            l->mean[i] += (l->state.p[i] - l->mean[i]) / (double)(t - from);
+        memset(l->grad, 0, l->state.n * sizeof *l->grad);
     }
     p->n_sample = 0;
 }
@@ -272,7 +273,7 @@ void qg_parameters_finish(qg_parameters *p)
     for (size_t k = 0; k < p->array.n; k++) {
         learned *l = &p->array.at[k];
         if (l->kind != ROUNDING)
-            memcpy(l->adam.p, l->mean, l->adam.n * sizeof *l->mean);
+            memcpy(l->state.p, l->mean, l->state.n * sizeof *l->mean);
         store(l, true);
     }
     for (size_t i = 0; i < p->tape->n_weight; i++)

@@ -22,10 +22,10 @@
  * Units    of weights, their step; of biases, a quarter of their root mean square; of
  *          a step size, its logarithm, within a factor of e^3; of a rounding, V
  * Result   weights and steps: the mean over the second half of the steps, which has
- *          less of the noise of single samples (Polyak and Juditsky 1992); roundings: the
+ *          less of the noise of single samples (Polyak, Juditsky 1992); roundings: the
  *          last
  *
- *     QG_TRY(qg_parameters_of(&p, tape));         // p: ctx, arena, method, rate
+ *     QG_TRY(qg_parameters_of(&p, tape));         // p: ctx, arena, method ...
  *     for (t = 1 .. steps) {
  *         qg_parameters_store(&p);                // to the tape
  *         for (each sample of the step)
@@ -49,7 +49,8 @@ typedef struct qg_parameters {
     qg_ctx *ctx;
     qg_arena *arena;
     const qg_tune_method *method; /* chooses what is learned */
-    double rate;                  /* of the first step */
+    const qg_optimizer *optimizer;
+    double rate; /* of the first step */
     QG_VEC(qg_learned_array) array;
     qg_tape *tape;
     size_t n_sample; /* added since the last step */

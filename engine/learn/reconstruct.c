@@ -271,9 +271,11 @@ static qg_status run(work *w)
 qg_status qg_reconstruct(qg_reconstruction *r)
 {
     work w = { .r = r, .tape = r->team->tape[0], .arena = qg_arena_new(r->ctx->alloc) };
-    w.p = (qg_parameters){
-        .ctx = r->ctx, .arena = w.arena, .method = r->method, .rate = r->rate
-    };
+    w.p = (qg_parameters){ .ctx = r->ctx,
+                           .arena = w.arena,
+                           .method = r->method,
+                           .optimizer = r->optimizer,
+                           .rate = r->rate };
     qg_status s = w.arena ? run(&w) : qg_nomem(r->ctx);
     qg_arena_free(w.arena);
     return s;

@@ -27,6 +27,7 @@
 #include "engine/core/rng.h"
 #include "engine/learn/importance.h"
 #include "engine/learn/method.h"
+#include "engine/learn/optimizer.h"
 #include "engine/learn/stream.h"
 #include "engine/learn/verdict.h"
 
@@ -41,6 +42,7 @@ typedef struct qg_reconstruction {
     const qg_team *team;     /* of the block; its tapes keep what was learned */
     const qg_importance *importance; /* of elements of the outputs; NULL: all alike */
     size_t steps;
+    const qg_optimizer *optimizer;
     double rate;                 /* of the first step */
     const qg_progress *progress; /* of "tune", after each step; may cancel; or NULL */
     size_t done, total;          /* steps of all blocks, for progress */

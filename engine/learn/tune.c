@@ -25,6 +25,7 @@ typedef struct tuning {
     const qg_tune_options *o;
     const qg_tune_method *method;
     qg_step_gradient gradient;
+    const qg_optimizer *optimizer;
     qg_arena *arena;
     qg_block *block;
     size_t n_block;
@@ -103,6 +104,11 @@ static qg_status weigh(tuning *t)
     return s;
 }
 
+static double rate_of(const tuning *t)
+{
+    return t->o->rate > 0 ? t->o->rate : t->method->rate * t->optimizer->rate_factor;
+}
+
 static qg_status learn_block(tuning *t, size_t k)
 {
     const size_t steps = t->o->steps ? t->o->steps : t->method->iterations;
@@ -113,7 +119,8 @@ static qg_status learn_block(tuning *t, size_t k)
                              .team = &t->team[k],
                              .importance = t->method->weighs ? &t->importance : NULL,
                              .steps = steps,
-                             .rate = t->o->rate > 0 ? t->o->rate : t->method->rate,
+                             .optimizer = t->optimizer,
+                             .rate = rate_of(t),
                              .progress = &t->o->work.progress,
                              .done = steps * t->done++,
                              .total = steps * t->chosen,
@@ -392,6 +399,7 @@ static qg_status report(const tuning *t, const double worst[2], bool better,
     QG_TRY(qg_report_add(r, "method", qg_cell_text(t->method->name)));
     QG_TRY(
         qg_report_add(r, "gradient", qg_cell_text(qg_step_gradient_name(t->gradient))));
+    QG_TRY(qg_report_add(r, "optimizer", qg_cell_text(t->optimizer->name)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(t->stream.n)));
     QG_TRY(qg_report_addf(r, "judged_on", "%zu samples held back",
                           t->stream.n < 4 ? t->stream.n : t->stream.n / 4));
@@ -470,6 +478,19 @@ static qg_status choose_gradient(tuning *t)
     return QG_OK;
 }
 
+static const char *optimizer_name(size_t i) { return qg_optimizers[i].name; }
+
+static qg_status choose_optimizer(tuning *t)
+{
+    const char *name = t->o->optimizer ? t->o->optimizer : qg_optimizers[0].name;
+    for (const qg_optimizer *o = qg_optimizers; o->name; o++)
+        if (strcmp(o->name, name) == 0) {
+            t->optimizer = o;
+            return QG_OK;
+        }
+    return unknown(t, "optimizer", name, optimizer_name);
+}
+
 qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **out)
 {
     qg_tune_options o;
@@ -480,6 +501,7 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     tuning t = { .m = m, .o = &o };
     QG_TRY(choose_method(&t));
     QG_TRY(choose_gradient(&t));
+    QG_TRY(choose_optimizer(&t));
     t.arena = qg_arena_new(m->ctx->alloc);
     qg_status s = t.arena ? qg_feed_open(m, &o.work, &feed) : qg_nomem(m->ctx);
     if (s == QG_OK)

@@ -156,6 +156,17 @@ def test_gradients(root, four):
        fails="gradient 'magic': expected one of usual, ste, lsq")
 
 
+def test_optimizers(root, four):
+    """Both help with their own default rates; the result is another one."""
+    for name in ("adam", "sgd"):
+        report = answer("tune", four, "-d", CALIB, "--optimizer", name, "-o", root / name)
+        print(name, report["before"], report["after"], report["kept"])
+        assert report["optimizer"] == name and report["after"] < 0.5 * report["before"]
+    assert hashes(root / "adam") == hashes(root / "lsq") != hashes(root / "sgd")
+    qg("tune", four, "-d", CALIB, "--optimizer", "magic", "-o", root / "m",
+       fails="optimizer 'magic': expected one of adam, sgd")
+
+
 def test_tied(root):
     """A constant of two blocks stays; within one block it is learned."""
     h = onnx.helper
@@ -192,6 +203,7 @@ def main():
         test_nothing_gained(root, four)
         test_eight_bits(root)
         test_gradients(root, four)
+        test_optimizers(root, four)
         test_tied(root)
         test_mistakes(root, four)
 
