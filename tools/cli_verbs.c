@@ -506,8 +506,8 @@ const cli_verb cli_verbs[] = {
                NEEDS(SNAPSHOT) },
       .about = "Each block learns to give the outputs of the float network, from what\n"
                "the blocks before it give.  No labels are needed.  A quarter of the\n"
-               "samples is held back to judge: a block that is not clearly better there\n"
-               "stays as it was; when the network is not, nothing is written.\n"
+               "samples is held back to judge: a block that is not clearly better\n"
+               "there stays as it was; if the network is not, nothing is written.\n"
                "\n" DATA_FORMS,
       .example = "qg tune snapshot -d calib.npy --method lsq -o tuned",
       .run = cli_tune },

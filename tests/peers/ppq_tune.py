@@ -6,7 +6,7 @@ usage: tests/peers/ppq_tune.py [--write] [--steps N] [--bits 8|4] [NETWORK...]
 
 With QG=path of `qg`, from the project's root.  PPQ_PYTHON is the Python that has ppq 0.6.6 and
 torch (as for ppq_goldens.py).  Networks are Ultraface and stand-ins of ../shared; --write
-puts the table into docs/learning.md.
+puts the table into docs/learning.md, at its end when there is none.
 
 Both start from their own calibration for TensorRT; --bits are those of the weights, -7 to 7 for 4.
 PPQ's time is that of the pass alone; ours that of the whole command, reading and writing
@@ -215,6 +215,8 @@ def main():
                 lines.append(line)
     if a.write:
         page = PAGE.read_text()
+        if BEGIN not in page:
+            page += f"\n## Beside PPQ\nBy `tests/peers/ppq_tune.py`.\n\n{BEGIN}{END}"
         begin = page.index(BEGIN) + len(BEGIN)
         table = "\n".join(lines)
         PAGE.write_text(f"{page[:begin]}\n{table}\n\n{page[page.index(END, begin):]}")
