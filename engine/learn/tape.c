@@ -316,6 +316,19 @@ void qg_tape_reset(qg_tape *t)
         memcpy(t->step[i].scale, t->step[i].start, t->step[i].n * sizeof(float));
 }
 
+/* A new arena, since a reset keeps the memory; without memory for one the old stays. */
+void qg_tape_rest(qg_tape *t)
+{
+    qg_arena **own[] = { &t->state->pass, &t->state->scratch };
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        qg_arena *fresh = qg_arena_new(t->ctx->alloc);
+        if (!fresh)
+            continue;
+        qg_arena_free(*own[i]);
+        *own[i] = fresh;
+    }
+}
+
 /* Derived scales are written by each forward, hence not shared. */
 void qg_tape_follow(qg_tape *t, const qg_tape *leader)
 {

@@ -97,6 +97,9 @@ QG_NODISCARD qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
                                    const qg_tape_options *o, qg_tape **out);
 void qg_tape_free(qg_tape *t); /* NULL is fine */
 
+/* Frees the activations and gradients of the last forward; a later one works. */
+void qg_tape_rest(qg_tape *t);
+
 /* From now on t, made of the same part, has the weights and learned scales of the
  * leader, which must outlive it.  Both may work at the same time. */
 void qg_tape_follow(qg_tape *t, const qg_tape *leader);

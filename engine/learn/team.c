@@ -22,6 +22,7 @@ void qg_team_dismiss(qg_team *t)
 {
     while (t->n > 1)
         qg_tape_free(t->tape[--t->n]);
+    qg_tape_rest(t->tape[0]);
 }
 
 void qg_team_free(qg_team *t)

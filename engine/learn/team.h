@@ -32,7 +32,8 @@ QG_NODISCARD qg_status qg_team_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
                                    const qg_tape_options *o, size_t n, qg_team *out);
 void qg_team_free(qg_team *t); /* also of a zeroed one */
 
-/* All but the leader; what is still needed of a block that is done is the leader's. */
+/* All but the leader, whose parameters are what is still needed of a block that is
+ * done. */
 void qg_team_dismiss(qg_team *t);
 
 /* Work on samples 0 .. n-1, which are numbers of the caller. */

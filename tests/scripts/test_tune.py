@@ -167,6 +167,29 @@ def test_optimizers(root, four):
        fails="optimizer 'magic': expected one of adam, sgd")
 
 
+def test_memory(root):
+    """The memory of a block is given back when it is done: three blocks and twelve need
+    the same."""
+    h, rng = onnx.helper, np.random.default_rng(1)
+    np.save(root / "m.npy", rng.normal(0, 1, (4, 16, 64, 64)).astype("f4"))
+    for count in (3, 12):
+        names = ["x", *(f"v{i}" for i in range(count))]
+        nodes = [h.make_node("Conv", [a, f"w{i}"], [b], name=f"c{i}", pads=[1] * 4)
+                 for i, (a, b) in enumerate(zip(names, names[1:]))]
+        weights = [onnx.numpy_helper.from_array(
+            rng.normal(0, 0.1, (16, 16, 3, 3)).astype("f4"), f"w{i}") for i in range(count)]
+        values = [h.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 16, 64, 64])
+                  for n in (names[0], names[-1])]
+        graph = h.make_graph(nodes, "chain", values[:1], values[1:], weights)
+        path, start = root / f"chain{count}.onnx", root / f"chain{count}"
+        onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), path)
+        qg("quantize", path, "-b", "trt-int8", "-d", root / "m.npy", *BITS[:2], "-o", start)
+        qg("tune", start, "-d", root / "m.npy", "--method", "adaquant", "--steps", 1, "-j1",
+           "--max-mem", "24M", "-o", root / f"chain{count}-tuned")
+    qg("tune", start, "-d", root / "m.npy", "-j1", "--max-mem", "8M", "-o", root / "little",
+       fails="--max-mem")
+
+
 def test_tied(root):
     """A constant of two blocks stays; within one block it is learned."""
     h = onnx.helper
@@ -204,6 +227,7 @@ def main():
         test_eight_bits(root)
         test_gradients(root, four)
         test_optimizers(root, four)
+        test_memory(root)
         test_tied(root)
         test_mistakes(root, four)
 
