@@ -152,6 +152,7 @@ static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
     o.method = a->method;
     o.block = a->block_name;
     o.gradient = a->gradient;
+    o.optimizer = a->optimizer;
     o.steps = a->steps;
     o.seed = a->seed;
     if (a->rate)

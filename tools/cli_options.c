@@ -169,6 +169,8 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "learning rate; default: the method's" },
     [CLI_O_GRADIENT] = { NAMED("gradient", 0, "NAME"), TEXT(gradient),
         .help = "of steps: usual, ste, lsq, tqt, pact, nncf, nncf-exact" },
+    [CLI_O_OPTIMIZER] = { NAMED("optimizer", 0, "NAME"), TEXT(optimizer),
+        .help = "adam, or sgd with momentum; default adam" },
     [CLI_O_BLOCK_NAME] = { NAMED("block", 0, "NAME"), TEXT(block_name),
         .help = "only the block of this name" },
     [CLI_O_BUDGET] = { NAMED("budget", 0, "WHAT=N"), TEXT(budget),

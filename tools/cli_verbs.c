@@ -504,11 +504,12 @@ const cli_verb cli_verbs[] = {
       .summary = "learn weights, biases and step sizes, block by block",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(METHOD), TAKES(STEPS), TAKES(RATE),
-               TAKES(GRADIENT), TAKES(BLOCK_NAME), TAKES(SEED), NEEDS(SNAPSHOT) },
+               TAKES(GRADIENT), TAKES(OPTIMIZER), TAKES(BLOCK_NAME), TAKES(SEED),
+               NEEDS(SNAPSHOT) },
       .about = "Each block learns to give the outputs of the float network, from what\n"
                "the blocks before it give.  No labels are needed.  A quarter of the\n"
-               "samples is held back to judge: a block that is no better there stays\n"
-               "as it was, and when the network is no better nothing is written.\n"
+               "samples is held back to judge: a block that is not clearly better\n"
+               "there stays as it was; if the network is not, nothing is written.\n"
                "\n" DATA_FORMS,
       .example = "qg tune snapshot -d calib.npy --method lsq -o tuned",
       .run = cli_tune },

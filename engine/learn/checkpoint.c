@@ -6,7 +6,7 @@
 
 #include "engine/core/file.h"
 
-static const char magic[] = "qgtune 1\n";
+static const char magic[] = "qgtune 2\n";
 
 /* --- the name -------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ static void add_step(qg_hash *h, const qg_tape_step *s)
 static void add_samples(qg_hash *h, const qg_reconstruction *r)
 {
     const qg_stream *s = r->stream;
-    const qg_tape *t = r->tape;
+    const qg_tape *t = r->team->tape[0];
     for (size_t i = 0; i < s->n; i++) {
         for (size_t k = 0; k < t->n_in; k++)
             add_tensor(h, qg_stream_value(s, t->in[k], QG_LANE_NOW, i));
@@ -50,13 +50,14 @@ static void add_samples(qg_hash *h, const qg_reconstruction *r)
 static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
 {
     qg_hash h;
-    const qg_tape *t = r->tape;
+    const qg_tape *t = r->team->tape[0];
     const uint64_t number[] = { r->steps, r->rng.state, (uint64_t)t->gradient,
                                 t->n_weight, t->n_step };
     qg_hash_begin(&h);
     qg_hash_add(&h, magic, sizeof magic);
     qg_hash_add(&h, r->method->name, strlen(r->method->name) + 1);
     qg_hash_add(&h, number, sizeof number);
+    qg_hash_add(&h, r->optimizer->name, strlen(r->optimizer->name) + 1);
     qg_hash_add(&h, &r->rate, sizeof r->rate);
     for (size_t i = 0; i < t->n_weight; i++) {
         qg_hash_add(&h, &t->weight[i].role, 1);
@@ -120,18 +121,19 @@ static bool are_scales(const float *s, size_t n)
 static bool take(qg_reconstruction *r, const qg_file *f)
 {
     head h;
+    const qg_tape *t = r->team->tape[0];
     const size_t at = sizeof magic - 1;
-    if (f->size < size_of(r->tape, false) || memcmp(f->bytes, magic, at) != 0)
+    if (f->size < size_of(t, false) || memcmp(f->bytes, magic, at) != 0)
         return false;
     memcpy(&h, f->bytes + at, sizeof h);
-    if (h.kept > 1 || f->size != size_of(r->tape, h.kept != 0) || !is_whole(f))
+    if (h.kept > 1 || f->size != size_of(t, h.kept != 0) || !is_whole(f))
         return false;
     const unsigned char *from = f->bytes + at + sizeof h;
-    for (size_t i = 0; h.kept && i < n_arrays(r->tape); i++) {
-        const array a = array_of(r->tape, i);
+    for (size_t i = 0; h.kept && i < n_arrays(t); i++) {
+        const array a = array_of(t, i);
         memcpy(a.at, from, a.n * sizeof *a.at);
         from += a.n * sizeof *a.at;
-        if (i >= r->tape->n_weight && !are_scales(a.at, a.n))
+        if (i >= t->n_weight && !are_scales(a.at, a.n))
             return false;
     }
     r->before = h.before;
@@ -163,7 +165,7 @@ qg_status qg_checkpoint_load(qg_reconstruction *r, const char *folder,
         *found = take(r, &f);
         qg_file_close(&f);
         if (!*found)
-            qg_tape_reset(r->tape);
+            qg_tape_reset(r->team->tape[0]);
     }
     qg_arena_free(a);
     return s;
@@ -180,6 +182,7 @@ qg_status qg_checkpoint_save(const qg_reconstruction *r, const char *folder,
 {
     qg_hash h;
     qg_writer w;
+    const qg_tape *t = r->team->tape[0];
     char hash[QG_HASH_TEXT];
     head first = { .before = r->before, .after = r->after, .kept = r->kept };
     qg_arena *a = qg_arena_new(r->ctx->alloc);
@@ -191,8 +194,8 @@ qg_status qg_checkpoint_save(const qg_reconstruction *r, const char *folder,
     qg_hash_begin(&h);
     add(w.stream, &h, magic, sizeof magic - 1);
     add(w.stream, &h, &first, sizeof first);
-    for (size_t i = 0; r->kept && i < n_arrays(r->tape); i++) {
-        const array at = array_of(r->tape, i);
+    for (size_t i = 0; r->kept && i < n_arrays(t); i++) {
+        const array at = array_of(t, i);
         add(w.stream, &h, at.at, at.n * sizeof *at.at);
     }
     qg_hash_end(&h, hash);

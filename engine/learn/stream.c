@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "engine/learn/verdict.h"
+
 static qg_status fetch_all(qg_stream *s, const qg_feed *feed)
 {
     const qg_graph *g = s->graph;
@@ -47,8 +49,10 @@ qg_status qg_stream_open(qg_stream *s, const qg_feed *feed)
         return qg_nomem(s->ctx);
     s->held = QG_NEWN(s->arena, s->n_block + 1, qg_arena *);
     s->last = QG_NEWN(s->arena, values, size_t);
-    s->in = QG_NEWN(s->arena, values, const qg_tensor *);
+    s->in = QG_NEWN(s->arena, s->n_in, const qg_tensor **);
     bool there = s->held && s->last && s->in;
+    for (size_t k = 0; there && k < s->n_in; k++)
+        there = (s->in[k] = QG_NEWN(s->arena, values, const qg_tensor *)) != NULL;
     for (int lane = 0; lane < QG_NLANE; lane++) {
         s->at[lane] = QG_NEWN(s->arena, values * s->n, const qg_tensor *);
         there = there && s->at[lane];
@@ -82,19 +86,45 @@ void qg_stream_inputs(const qg_stream *s, const qg_tape *t, enum qg_lane lane,
         in[k] = qg_stream_value(s, t->in[k], lane, sample);
 }
 
-qg_status qg_stream_run(qg_stream *s, size_t k, qg_tape *t, enum qg_lane lane)
+/* One block in one lane. */
+typedef struct lane_run {
+    qg_stream *s;
+    size_t block;
+    enum qg_lane lane;
+} lane_run;
+
+static bool is_of_lane(const lane_run *r, size_t sample)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        qg_stream_inputs(s, t, lane, i, s->in);
-        QG_TRY(qg_tape_forward(t, s->in));
-        for (size_t o = 0; o < t->n_out; o++) {
-            qg_tensor *copy;
-            QG_TRY(
-                qg_tensor_clone(s->ctx, s->held[k + 1], qg_tape_output(t, o), &copy));
-            s->at[lane][t->out[o]->id * s->n + i] = copy;
-        }
+    return r->lane != QG_LANE_BEFORE || qg_is_held_back(sample, r->s->n);
+}
+
+static qg_status run_sample(void *ud, qg_tape *t, size_t i)
+{
+    const lane_run *r = ud;
+    const qg_tensor **in = r->s->in[t->place];
+    if (!is_of_lane(r, i))
+        return QG_OK;
+    qg_stream_inputs(r->s, t, r->lane, i, in);
+    return qg_tape_forward(t, in);
+}
+
+static qg_status keep_outputs(void *ud, qg_tape *t, size_t i)
+{
+    const lane_run *r = ud;
+    for (size_t o = 0; is_of_lane(r, i) && o < t->n_out; o++) {
+        qg_tensor *copy;
+        QG_TRY(qg_tensor_clone(r->s->ctx, r->s->held[r->block + 1],
+                               qg_tape_output(t, o), &copy));
+        r->s->at[r->lane][t->out[o]->id * r->s->n + i] = copy;
     }
     return QG_OK;
+}
+
+qg_status qg_stream_run(qg_stream *s, size_t k, const qg_team *t, enum qg_lane lane)
+{
+    lane_run r = { s, k, lane };
+    const qg_team_work all = { s->n, run_sample, keep_outputs, &r };
+    return qg_team_run(t, &all);
 }
 
 /* Whether the value is in held[b]: a result of block b - 1, or an input. */

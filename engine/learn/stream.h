@@ -12,7 +12,8 @@
  *
  * Inputs from NOW let a block compensate the errors of the blocks before it.
  *
- * Every node runs once per sample and variant, with its definition.
+ * Every node runs once per sample and variant, with its definition; BEFORE has only the
+ * samples held back (verdict.h), for which it is there.
  * Memory   values alive between two blocks, for all samples and variants; the results
  *          of a block are freed together, after the last reader of any of them.  Inputs
  *          of the graph are stored once for all variants. */
@@ -21,13 +22,13 @@
 
 #include "engine/exec/ahead.h"
 #include "engine/learn/block.h"
-#include "engine/learn/tape.h"
+#include "engine/learn/team.h"
 
 /* FLOAT: without rounding, as it was; BEFORE: quantized, as it was; NOW: quantized, as
  * learned so far. */
 enum qg_lane { QG_LANE_FLOAT, QG_LANE_BEFORE, QG_LANE_NOW, QG_NLANE };
 
-/* The caller sets ctx, graph, block, n_block and n before qg_stream_open. */
+/* The caller sets ctx, graph, block, n_block, n and n_in before qg_stream_open. */
 typedef struct qg_stream {
     qg_ctx *ctx;
     const qg_graph *graph;
@@ -38,7 +39,8 @@ typedef struct qg_stream {
     size_t *last;    /* [values] the last block that reads it, from 1; n_block + 1: an
                       * output of the graph */
     const qg_tensor **at[QG_NLANE]; /* [values * n] NULL: not computed, or freed */
-    const qg_tensor **in;           /* [values] of one forward */
+    const qg_tensor ***in;          /* [tapes][values] of one forward */
+    size_t n_in;                    /* tapes that `in` has room for */
 } qg_stream;
 
 /* Fetches samples 0 .. n-1 of the feed.  After a failure qg_stream_close frees what
@@ -50,9 +52,9 @@ void qg_stream_close(qg_stream *s); /* also of a zeroed one */
 void qg_stream_inputs(const qg_stream *s, const qg_tape *t, enum qg_lane lane,
                       size_t sample, const qg_tensor **in);
 
-/* Runs block k, whose tape is t, for all samples in one lane, as the tape is now.
+/* Runs block k, whose tapes are t, for the samples of one lane, as the tapes are now.
  * Blocks are run in ascending order, each lane once per block. */
-QG_NODISCARD qg_status qg_stream_run(qg_stream *s, size_t k, qg_tape *t,
+QG_NODISCARD qg_status qg_stream_run(qg_stream *s, size_t k, const qg_team *t,
                                      enum qg_lane lane);
 
 /* Block k is done in all lanes: frees what nothing reads any more. */

@@ -316,6 +316,32 @@ void qg_tape_reset(qg_tape *t)
         memcpy(t->step[i].scale, t->step[i].start, t->step[i].n * sizeof(float));
 }
 
+/* A new arena, since a reset keeps the memory; without memory for one the old stays. */
+void qg_tape_rest(qg_tape *t)
+{
+    qg_arena **own[] = { &t->state->pass, &t->state->scratch };
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        qg_arena *fresh = qg_arena_new(t->ctx->alloc);
+        if (!fresh)
+            continue;
+        qg_arena_free(*own[i]);
+        *own[i] = fresh;
+    }
+}
+
+/* Derived scales are written by each forward, hence not shared. */
+void qg_tape_follow(qg_tape *t, const qg_tape *leader)
+{
+    t->leader = leader;
+    for (size_t i = 0; i < t->n_weight; i++)
+        t->weight[i].now.data = leader->weight[i].now.data;
+    for (size_t i = 0; i < t->n_step; i++)
+        if (!t->step[i].root->derive)
+            t->step[i].scale = leader->step[i].scale;
+}
+
+static const qg_tape *lead_of(const qg_tape *t) { return t->leader ? t->leader : t; }
+
 /* Scales that follow those of two others, which may have been learned. */
 static void derive(qg_tape *t)
 {
@@ -350,7 +376,7 @@ static qg_status forward_rounding(qg_tape *t, rounding *r, const qg_tensor **x)
 {
     char text[QG_ENDPOINT_TEXT];
     r->x = NULL;
-    if (!r->tqc || !t->rounds || (*x)->dtype != QG_F32)
+    if (!r->tqc || !lead_of(t)->rounds || (*x)->dtype != QG_F32)
         return QG_OK;
     const qg_tape_step *s = &t->step[r->step];
     const qg_qparam p = { s->n, s->scale, qg_tqc_param(r->tqc).offset };
@@ -367,7 +393,7 @@ static qg_status forward_rounding(qg_tape *t, rounding *r, const qg_tensor **x)
 static bool is_on_grid(const qg_tape *t, const qg_value *v)
 {
     const uint32_t at = t->state->value[v->id].weight;
-    return at != QG_NONE && t->weight[at].on_grid;
+    return at != QG_NONE && lead_of(t)->weight[at].on_grid;
 }
 
 static qg_status forward_node(qg_tape *t, entry *e)
@@ -571,7 +597,12 @@ qg_status qg_tape_backward(qg_tape *t, const qg_tensor *const *grad)
     return QG_OK;
 }
 
+const qg_tensor *qg_tape_value_grad(const qg_tape *t, const qg_value *v)
+{
+    return t->state->value[v->id].grad;
+}
+
 const qg_tensor *qg_tape_input_grad(const qg_tape *t, size_t k)
 {
-    return t->state->value[t->in[k]->id].grad;
+    return qg_tape_value_grad(t, t->in[k]);
 }

@@ -78,13 +78,15 @@ struct qg_tape {
     qg_tape_weight *weight; /* [n_weight] by value id */
     qg_tape_step *step;     /* [n_step] by TQC id */
     qg_step_gradient gradient;
-    bool rounds; /* false: forward and backward in float; set by the caller */
+    bool rounds;           /* false: forward and backward in float; set by the caller */
+    size_t place;          /* among the copies that work together (team.h) */
+    const qg_tape *leader; /* whose parameters and `rounds` count; NULL: its own */
     struct qg_tape_state *state;
 };
 
 typedef struct qg_tape_options {
     const uint8_t *part;       /* [nodes] 1: in it; borrowed for the call */
-    bool learns;               /* false: forward only */
+    bool learns;               /* false: no gradient passes nodes that have none */
     qg_step_gradient gradient; /* of all steps */
 } qg_tape_options;
 
@@ -94,6 +96,13 @@ typedef struct qg_tape_options {
 QG_NODISCARD qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
                                    const qg_tape_options *o, qg_tape **out);
 void qg_tape_free(qg_tape *t); /* NULL is fine */
+
+/* Frees the activations and gradients of the last forward; a later one works. */
+void qg_tape_rest(qg_tape *t);
+
+/* From now on t, made of the same part, has the weights and learned scales of the
+ * leader, which must outlive it.  Both may work at the same time. */
+void qg_tape_follow(qg_tape *t, const qg_tape *leader);
 
 /* Weights and scales as they were when the tape was made. */
 void qg_tape_reset(qg_tape *t);
@@ -119,5 +128,8 @@ bool qg_tape_has_grid(const qg_tape_step *s);
 
 /* The gradient of input k after backward; NULL where none arrived. */
 const qg_tensor *qg_tape_input_grad(const qg_tape *t, size_t k);
+
+/* The same of any value that the part reads or computes. */
+const qg_tensor *qg_tape_value_grad(const qg_tape *t, const qg_value *v);
 
 #endif

@@ -1,10 +1,11 @@
 /* tune.c -- qg_model_tune: blocks learn one after the other, each from what the blocks
  * before it give after learning.
  *
- * Two decisions: a block keeps what it learned only where its own loss is smaller on
- * the samples held back (reconstruct.c); the network keeps all of that only where the
- * worst of its outputs is nearer to the float network on the same samples.  Otherwise
- * model and records stay as they were, and `changed` of the report is false.
+ * Two decisions: a block keeps what it learned only where its own loss is clearly
+ * smaller on the samples held back (reconstruct.h, verdict.h); the network keeps all of
+ * that only where its outputs are clearly nearer to the float network on the same
+ * samples, and none of them is clearly farther from it.  Otherwise model and records
+ * stay as they were, and `changed` of the report is false.
  *
  * Nothing is written to graph or records before the last block is done: tapes of later
  * blocks read the constants and scales of the graph as they were. */
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "engine/analysis/measure.h"
+#include "engine/exec/pool.h"
 #include "engine/ir/edit.h"
 #include "engine/learn/checkpoint.h"
 #include "engine/session/session.h"
@@ -23,13 +25,16 @@ typedef struct tuning {
     const qg_tune_options *o;
     const qg_tune_method *method;
     qg_step_gradient gradient;
+    const qg_optimizer *optimizer;
     qg_arena *arena;
     qg_block *block;
     size_t n_block;
     qg_stream stream;
-    qg_tape **tape;            /* [blocks] kept until the end: NULL, nothing learned */
+    qg_team *team; /* [blocks] the leaders are kept until the end */
+    qg_importance importance;
     qg_reconstruction *result; /* [blocks] */
     size_t chosen, done;       /* blocks that learn */
+    size_t n_tape;             /* of a team */
 } tuning;
 
 /* --- blocks ---------------------------------------------------------------------- */
@@ -50,9 +55,11 @@ static bool is_chosen(const tuning *t, const qg_block *b)
            (!t->o->block || strcmp(t->o->block, name_of(t, b)) == 0);
 }
 
-/* The float network has the constants that it had before anything was learned, also by
- * an earlier tune.  The tape is left as it was: weights at their start, rounding on. */
-static qg_status run_float(tuning *t, size_t k, qg_tape *tape)
+static uint64_t seed_of(const tuning *t) { return t->o->seed ? t->o->seed : 1; }
+
+/* The constants that the float network had before anything was learned, also by an
+ * earlier tune; the tape does not round. */
+static qg_status begin_float(tuning *t, qg_tape *tape)
 {
     const qg_graph *g = t->m->graph;
     const qg_tensor **real = QG_NEWN(t->arena, g->value.n, const qg_tensor *);
@@ -63,27 +70,61 @@ static qg_status run_float(tuning *t, size_t k, qg_tape *tape)
         if (real[tape->weight[i].value->id])
             qg_tensor_copy(real[tape->weight[i].value->id], &tape->weight[i].now);
     tape->rounds = false;
-    QG_TRY(qg_stream_run(&t->stream, k, tape, QG_LANE_FLOAT));
+    return QG_OK;
+}
+
+/* The tape is left as it was: weights at their start, rounding on. */
+static qg_status run_float(tuning *t, size_t k)
+{
+    qg_tape *tape = t->team[k].tape[0];
+    QG_TRY(begin_float(t, tape));
+    QG_TRY(qg_stream_run(&t->stream, k, &t->team[k], QG_LANE_FLOAT));
     tape->rounds = true;
     for (size_t i = 0; i < tape->n_weight; i++)
         qg_tensor_copy(&tape->weight[i].start, &tape->weight[i].now);
     return QG_OK;
 }
 
-static qg_status learn_block(tuning *t, size_t k, qg_tape *tape)
+/* Of the outputs of all blocks, by a tape of the whole network. */
+static qg_status weigh(tuning *t)
+{
+    const qg_graph *g = t->m->graph;
+    uint8_t *all = QG_NEWN(t->arena, g->node.n, uint8_t);
+    qg_tape *tape;
+    if (!all)
+        return qg_nomem(t->m->ctx);
+    memset(all, 1, g->node.n);
+    const qg_tape_options o = { .part = all };
+    QG_TRY(qg_tape_new(t->m->ctx, t->m->graph, t->m->quant, &o, &tape));
+    qg_status s = begin_float(t, tape);
+    if (s == QG_OK)
+        s = qg_importance_of(&t->stream, tape, (qg_rng){ seed_of(t) }, t->arena,
+                             &t->importance);
+    qg_tape_free(tape);
+    return s;
+}
+
+static double rate_of(const tuning *t)
+{
+    return t->o->rate > 0 ? t->o->rate : t->method->rate * t->optimizer->rate_factor;
+}
+
+static qg_status learn_block(tuning *t, size_t k)
 {
     const size_t steps = t->o->steps ? t->o->steps : t->method->iterations;
     t->result[k] =
         (qg_reconstruction){ .ctx = t->m->ctx,
                              .method = t->method,
                              .stream = &t->stream,
-                             .tape = tape,
+                             .team = &t->team[k],
+                             .importance = t->method->weighs ? &t->importance : NULL,
                              .steps = steps,
-                             .rate = t->o->rate > 0 ? t->o->rate : t->method->rate,
+                             .optimizer = t->optimizer,
+                             .rate = rate_of(t),
                              .progress = &t->o->work.progress,
                              .done = steps * t->done++,
                              .total = steps * t->chosen,
-                             .rng = { (t->o->seed ? t->o->seed : 1) + k } };
+                             .rng = { seed_of(t) + k } };
     qg_reconstruction *r = &t->result[k];
     const char *folder = t->o->checkpoint;
     char name[QG_HASH_TEXT];
@@ -102,17 +143,17 @@ static qg_status tune_block(tuning *t, size_t k)
     const qg_block *b = &t->block[k];
     const bool chosen = is_chosen(t, b);
     uint8_t *part = qg_block_part(t->m->graph, b, t->arena);
-    qg_tape *tape;
+    qg_team *team = &t->team[k];
     if (!part)
         return qg_nomem(ctx);
     const qg_tape_options o = { part, chosen, t->gradient };
-    QG_TRY(qg_tape_new(ctx, t->m->graph, t->m->quant, &o, &tape));
-    t->tape[k] = tape;
-    QG_TRY(run_float(t, k, tape));
-    QG_TRY(qg_stream_run(&t->stream, k, tape, QG_LANE_BEFORE));
+    QG_TRY(qg_team_new(ctx, t->m->graph, t->m->quant, &o, t->n_tape, team));
+    QG_TRY(run_float(t, k));
+    QG_TRY(qg_stream_run(&t->stream, k, team, QG_LANE_BEFORE));
     if (chosen)
-        QG_TRY(learn_block(t, k, tape));
-    QG_TRY(qg_stream_run(&t->stream, k, tape, QG_LANE_NOW));
+        QG_TRY(learn_block(t, k));
+    QG_TRY(qg_stream_run(&t->stream, k, team, QG_LANE_NOW));
+    qg_team_dismiss(team);
     qg_stream_done(&t->stream, k);
     return QG_OK;
 }
@@ -122,9 +163,9 @@ static qg_status tune_all(tuning *t)
     qg_ctx *ctx = t->m->ctx;
     QG_TRY(qg_blocks_of(ctx, t->m->graph, t->method->depth, t->arena, &t->block,
                         &t->n_block));
-    t->tape = QG_NEWN(t->arena, t->n_block, qg_tape *);
+    t->team = QG_NEWN(t->arena, t->n_block, qg_team);
     t->result = QG_NEWN(t->arena, t->n_block, qg_reconstruction);
-    if (!t->tape || !t->result)
+    if (!t->team || !t->result)
         return qg_nomem(ctx);
     for (size_t k = 0; k < t->n_block; k++)
         t->chosen += is_chosen(t, &t->block[k]);
@@ -141,29 +182,80 @@ static qg_status tune_all(tuning *t)
 
 /* --- the network ----------------------------------------------------------------- */
 
-/* Noise over signal of the outputs on the samples held back. */
-static double network_error(const tuning *t, enum qg_lane lane)
+/* Of one output, per sample held back: noise over the mean signal.  n 0: the output is
+ * no float32, or 0 everywhere. */
+typedef struct output_errors {
+    double *before, *after;
+    size_t n;
+} output_errors;
+
+static double mean_of(const double *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i];
+    return n ? sum / (double)n : 0;
+}
+
+static double noise_of(const qg_tensor *y, const qg_tensor *f)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < qg_tensor_count(y); j++) {
+        const double d = (double)y->f32[j] - (f ? (double)f->f32[j] : 0);
+        sum += d * d;
+    }
+    return sum;
+}
+
+static qg_status errors_of_output(const tuning *t, const qg_value *v, output_errors *e)
+{
+    const qg_stream *s = &t->stream;
+    double signal = 0;
+    *e = (output_errors){ QG_NEWN(t->arena, s->n, double),
+                          QG_NEWN(t->arena, s->n, double), 0 };
+    if (!e->before || !e->after)
+        return qg_nomem(t->m->ctx);
+    for (size_t i = 0; v->type.dtype == QG_F32 && i < s->n; i++) {
+        const qg_tensor *f = qg_stream_value(s, v, QG_LANE_FLOAT, i);
+        if (!f || !qg_is_held_back(i, s->n))
+            continue;
+        signal += noise_of(f, NULL);
+        e->before[e->n] = noise_of(qg_stream_value(s, v, QG_LANE_BEFORE, i), f);
+        e->after[e->n++] = noise_of(qg_stream_value(s, v, QG_LANE_NOW, i), f);
+    }
+    for (size_t i = 0; i < e->n; i++) {
+        e->before[i] *= (double)e->n / signal;
+        e->after[i] *= (double)e->n / signal;
+    }
+    e->n = signal > 0 ? e->n : 0;
+    return QG_OK;
+}
+
+/* The worst output before and after; better: all of them together, and none of them
+ * clearly worse. */
+static qg_status judge_network(const tuning *t, double worst[2], bool *better)
 {
     const qg_graph *g = t->m->graph;
-    double worst = 0;
+    double *sum[2] = { QG_NEWN(t->arena, t->stream.n, double),
+                       QG_NEWN(t->arena, t->stream.n, double) };
+    bool worse = false;
+    size_t n = 0;
+    if (!sum[0] || !sum[1])
+        return qg_nomem(t->m->ctx);
     for (size_t k = 0; k < g->output.n; k++) {
-        double noise = 0, signal = 0;
-        const qg_value *v = g->output.at[k];
-        for (size_t i = 0; v->type.dtype == QG_F32 && i < t->stream.n; i++) {
-            const qg_tensor *y = qg_stream_value(&t->stream, v, lane, i);
-            const qg_tensor *f = qg_stream_value(&t->stream, v, QG_LANE_FLOAT, i);
-            if (!y || !f || !qg_is_held_back(i, t->stream.n))
-                continue;
-            for (int64_t j = 0; j < qg_tensor_count(y); j++) {
-                const double d = (double)y->f32[j] - (double)f->f32[j];
-                noise += d * d;
-                signal += (double)f->f32[j] * (double)f->f32[j];
-            }
+        output_errors e;
+        QG_TRY(errors_of_output(t, g->output.at[k], &e));
+        for (size_t i = 0; i < e.n; i++) {
+            sum[0][i] += e.before[i];
+            sum[1][i] += e.after[i];
         }
-        if (signal > 0 && noise / signal > worst)
-            worst = noise / signal;
+        n = e.n > n ? e.n : n;
+        worse = worse || (e.n && qg_is_better(e.after, e.before, e.n));
+        worst[0] = fmax(worst[0], mean_of(e.before, e.n));
+        worst[1] = fmax(worst[1], mean_of(e.after, e.n));
     }
-    return worst;
+    *better = n && !worse && qg_is_better(sum[0], sum[1], n);
+    return QG_OK;
 }
 
 /* --- writing what was learned ---------------------------------------------------- */
@@ -238,7 +330,7 @@ static qg_status write_all(tuning *t)
     if (!q->author)
         s = qg_nomem(t->m->ctx);
     for (size_t k = 0; s == QG_OK && k < t->n_block; k++) {
-        const qg_tape *tape = t->tape[k];
+        const qg_tape *tape = t->team[k].tape[0];
         for (size_t i = 0; s == QG_OK && i < tape->n_weight; i++)
             s = write_weight(t, &tape->weight[i]);
         for (size_t i = 0; s == QG_OK && i < tape->n_step; i++)
@@ -296,7 +388,8 @@ static qg_status report_curves(const tuning *t, qg_report *r)
     return QG_OK;
 }
 
-static qg_status report(const tuning *t, double before, double after, qg_report *r)
+static qg_status report(const tuning *t, const double worst[2], bool better,
+                        qg_report *r)
 {
     const qg_metric *metric;
     size_t kept = 0;
@@ -306,18 +399,20 @@ static qg_status report(const tuning *t, double before, double after, qg_report 
     QG_TRY(qg_report_add(r, "method", qg_cell_text(t->method->name)));
     QG_TRY(
         qg_report_add(r, "gradient", qg_cell_text(qg_step_gradient_name(t->gradient))));
+    QG_TRY(qg_report_add(r, "optimizer", qg_cell_text(t->optimizer->name)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(t->stream.n)));
     QG_TRY(qg_report_addf(r, "judged_on", "%zu samples held back",
                           t->stream.n < 4 ? t->stream.n : t->stream.n / 4));
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(metric->name)));
-    QG_TRY(qg_report_add(r, "before", qg_measure_cell(metric, before)));
-    QG_TRY(qg_report_add(r, "after", qg_measure_cell(metric, after)));
+    QG_TRY(qg_report_add(r, "before", qg_measure_cell(metric, worst[0])));
+    QG_TRY(qg_report_add(r, "after", qg_measure_cell(metric, worst[1])));
     QG_TRY(qg_report_addf(r, "kept", "%zu of %zu blocks", kept, t->chosen));
-    QG_TRY(qg_report_add(r, "changed", qg_cell_bool(after < before)));
-    if (!(after < before))
-        QG_TRY(qg_report_add(r, "why",
-                             qg_cell_text("no better on the samples held back: the "
-                                          "model stays as it was")));
+    QG_TRY(qg_report_add(r, "changed", qg_cell_bool(better)));
+    if (!better)
+        QG_TRY(
+            qg_report_add(r, "why",
+                          qg_cell_text("not clearly better on the samples held back: "
+                                       "the model stays as it was")));
     QG_TRY(report_blocks(t, r));
     return report_curves(t, r);
 }
@@ -327,17 +422,23 @@ static qg_status report(const tuning *t, double before, double after, qg_report 
 static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
 {
     qg_report *r;
-    t->stream = (qg_stream){ .ctx = t->m->ctx, .graph = t->m->graph, .n = feed->n };
+    double worst[2] = { 0, 0 };
+    bool better;
+    t->n_tape = qg_pool_workers(t->o->work.jobs, feed->n);
+    t->stream = (qg_stream){
+        .ctx = t->m->ctx, .graph = t->m->graph, .n = feed->n, .n_in = t->n_tape
+    };
     QG_TRY(tune_all(t));
     QG_TRY(qg_stream_open(&t->stream, feed));
+    if (t->method->weighs)
+        QG_TRY(weigh(t));
     for (size_t k = 0; k < t->n_block; k++)
         QG_TRY(tune_block(t, k));
-    const double before = network_error(t, QG_LANE_BEFORE);
-    const double after = network_error(t, QG_LANE_NOW);
-    if (after < before)
+    QG_TRY(judge_network(t, worst, &better));
+    if (better)
         QG_TRY(write_all(t));
     QG_TRY(qg_report_new(t->m->ctx, "tune", &r));
-    return qg_report_end(report(t, before, after, r), r, out);
+    return qg_report_end(report(t, worst, better, r), r, out);
 }
 
 /* The message lists the names that exist. */
@@ -377,6 +478,19 @@ static qg_status choose_gradient(tuning *t)
     return QG_OK;
 }
 
+static const char *optimizer_name(size_t i) { return qg_optimizers[i].name; }
+
+static qg_status choose_optimizer(tuning *t)
+{
+    const char *name = t->o->optimizer ? t->o->optimizer : qg_optimizers[0].name;
+    for (const qg_optimizer *o = qg_optimizers; o->name; o++)
+        if (strcmp(o->name, name) == 0) {
+            t->optimizer = o;
+            return QG_OK;
+        }
+    return unknown(t, "optimizer", name, optimizer_name);
+}
+
 qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **out)
 {
     qg_tune_options o;
@@ -387,12 +501,13 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     tuning t = { .m = m, .o = &o };
     QG_TRY(choose_method(&t));
     QG_TRY(choose_gradient(&t));
+    QG_TRY(choose_optimizer(&t));
     t.arena = qg_arena_new(m->ctx->alloc);
     qg_status s = t.arena ? qg_feed_open(m, &o.work, &feed) : qg_nomem(m->ctx);
     if (s == QG_OK)
         s = run(&t, &feed.feed, out);
-    for (size_t k = 0; t.tape && k < t.n_block; k++)
-        qg_tape_free(t.tape[k]);
+    for (size_t k = 0; t.team && k < t.n_block; k++)
+        qg_team_free(&t.team[k]);
     qg_stream_close(&t.stream);
     qg_feed_close(&feed);
     qg_arena_free(t.arena);

@@ -20,7 +20,7 @@ MODEL = "configs/models/digits.onnx"
 CALIB, TEST, LABELS = (f"configs/data/digits_{n}.npy" for n in ("calib", "test", "labels"))
 BITS = [word for op in ("Conv", "Gemm")
         for word in ("--set", f"op={op} slot=in1 bits=4 range=[-7,7]")]
-MOST = {"lsq": 0.5, "adaquant": 0.5, "adaround": 0.5, "brecq": 0.75, "bias": 0.75}
+MOST = {"lsq": 0.4, "adaquant": 0.4, "adaround": 0.5, "brecq": 0.5, "bias": 0.75}
 LINES = {"float_top1", "simulated_top1", "agreement"}
 
 
@@ -93,16 +93,28 @@ def test_mistakes(root, four):
     assert [b["block"] for b in only["blocks"]] == ["conv3"], only
 
 
+def top1_of(snapshot):
+    return answer("evaluate", snapshot, "-d", TEST, "--labels", LABELS)["simulated_top1"]
+
+
 def test_eight_bits(root):
-    """Weights of 8 bits gain less, but gain."""
-    eight = root / "eight"
+    """Weights of 8 bits have little to gain: on samples not used a result has less noise and
+    no lower accuracy than both start and float network, or the start was kept and the report
+    says so."""
+    eight, gained = root / "eight", 0
     qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", eight)
     before = noise(eight)
+    got = answer("evaluate", eight, "-d", TEST, "--labels", LABELS)
+    least = min(got["float_top1"], got["simulated_top1"])
     for method in MOST:
-        qg("tune", eight, "-d", CALIB, "--method", method, "-o", root / f"eight-{method}")
-        share = noise(root / f"eight-{method}") / before
-        print(f"8 bits, {method}: {share:.2f} of the noise")
-        assert share < 1, (method, share)
+        out = root / f"eight-{method}"
+        report = answer("tune", eight, "-d", CALIB, "--method", method, "-o", out)
+        assert out.exists() == report["changed"] == ("why" not in report), report
+        if report["changed"]:
+            share, gained = noise(out) / before, gained + 1
+            print(f"8 bits, {method}: {share:.2f} of the noise")
+            assert share < 1 and top1_of(out) >= least, (method, share)
+    assert gained >= 3, gained
 
 
 def scales(folder):
@@ -144,6 +156,40 @@ def test_gradients(root, four):
        fails="gradient 'magic': expected one of usual, ste, lsq")
 
 
+def test_optimizers(root, four):
+    """Both help with their own default rates; the result is another one."""
+    for name in ("adam", "sgd"):
+        report = answer("tune", four, "-d", CALIB, "--optimizer", name, "-o", root / name)
+        print(name, report["before"], report["after"], report["kept"])
+        assert report["optimizer"] == name and report["after"] < 0.5 * report["before"]
+    assert hashes(root / "adam") == hashes(root / "lsq") != hashes(root / "sgd")
+    qg("tune", four, "-d", CALIB, "--optimizer", "magic", "-o", root / "m",
+       fails="optimizer 'magic': expected one of adam, sgd")
+
+
+def test_memory(root):
+    """The memory of a block is given back when it is done: three blocks and twelve need
+    the same."""
+    h, rng = onnx.helper, np.random.default_rng(1)
+    np.save(root / "m.npy", rng.normal(0, 1, (4, 16, 64, 64)).astype("f4"))
+    for count in (3, 12):
+        names = ["x", *(f"v{i}" for i in range(count))]
+        nodes = [h.make_node("Conv", [a, f"w{i}"], [b], name=f"c{i}", pads=[1] * 4)
+                 for i, (a, b) in enumerate(zip(names, names[1:]))]
+        weights = [onnx.numpy_helper.from_array(
+            rng.normal(0, 0.1, (16, 16, 3, 3)).astype("f4"), f"w{i}") for i in range(count)]
+        values = [h.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 16, 64, 64])
+                  for n in (names[0], names[-1])]
+        graph = h.make_graph(nodes, "chain", values[:1], values[1:], weights)
+        path, start = root / f"chain{count}.onnx", root / f"chain{count}"
+        onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), path)
+        qg("quantize", path, "-b", "trt-int8", "-d", root / "m.npy", *BITS[:2], "-o", start)
+        qg("tune", start, "-d", root / "m.npy", "--method", "adaquant", "--steps", 1, "-j1",
+           "--max-mem", "24M", "-o", root / f"chain{count}-tuned")
+    qg("tune", start, "-d", root / "m.npy", "-j1", "--max-mem", "8M", "-o", root / "little",
+       fails="--max-mem")
+
+
 def test_tied(root):
     """A constant of two blocks stays; within one block it is learned."""
     h = onnx.helper
@@ -157,13 +203,13 @@ def test_tied(root):
                          [onnx.numpy_helper.from_array(w, "w")])
     onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8),
               root / "tied.onnx")
-    np.save(root / "x.npy", rng.normal(0, 1, (32, 4, 8, 8)).astype("f4"))
+    np.save(root / "x.npy", rng.normal(0, 1, (128, 4, 8, 8)).astype("f4"))
     qg("quantize", root / "tied.onnx", "-b", "trt-int8", "-d", root / "x.npy", *BITS[:2],
        "-o", root / "tied")
     for method, learned in (("adaround", False), ("lsq", True)):
         out = root / f"tied-{method}"
         report = answer("tune", root / "tied", "-d", root / "x.npy", "--method", method,
-                        "--lr", 0.0005, "-o", out)
+                        "--lr", 0.00005, "-o", out)
         names = [i.name for i in onnx.load(out / "model.onnx").graph.initializer] \
             if out.exists() else []
         assert ("w.untuned" in names) == learned, (method, names, report)
@@ -180,6 +226,8 @@ def main():
         test_nothing_gained(root, four)
         test_eight_bits(root)
         test_gradients(root, four)
+        test_optimizers(root, four)
+        test_memory(root)
         test_tied(root)
         test_mistakes(root, four)
 

@@ -1,0 +1,281 @@
+#include "engine/learn/parameters.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- what is learned ------------------------------------------------------------- */
+
+enum kind { WEIGHT, STEP, ROUNDING };
+
+struct qg_learned_array {
+    enum kind kind;
+    qg_tape_weight *weight; /* WEIGHT, ROUNDING */
+    qg_tape_step *step;     /* STEP; of the weight's grid for ROUNDING */
+    qg_optimized state;
+    double *grad;  /* [n] sum since the last step */
+    double *mean;  /* [n] of p over the second half of the steps */
+    double unit;   /* WEIGHT: p is in it */
+    double *floor; /* ROUNDING: [n] the code below */
+};
+typedef qg_learned_array learned;
+
+static double rms(const qg_tensor *t)
+{
+    double sum = 0;
+    const int64_t n = qg_tensor_count(t);
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)t->f32[i] * (double)t->f32[i];
+    return n > 0 ? sqrt(sum / (double)n) : 0;
+}
+
+static double unit_of(const qg_tape *t, const qg_tape_weight *w)
+{
+    const qg_tape_step *s = w->step == QG_NONE ? NULL : &t->step[w->step];
+    double sum = 0;
+    for (size_t i = 0; w->role == 'w' && s && i < s->n; i++)
+        sum += (double)s->scale[i];
+    if (sum > 0)
+        return sum / (double)s->n;
+    const double size = rms(&w->start) / 4;
+    return size > 0 ? size : 1e-3;
+}
+
+static qg_status add(qg_parameters *w, learned l, size_t n)
+{
+    l.state = qg_optimized_new(w->arena, w->optimizer, n, w->rate);
+    l.grad = QG_NEWN(w->arena, n, double);
+    l.mean = QG_NEWN(w->arena, n, double);
+    if (!l.state.p || !l.grad || !l.mean)
+        return qg_nomem(w->ctx);
+    return qg_vec_push(w->ctx, w->arena, &w->array, l);
+}
+
+/* The published stretch of the sigmoid. */
+static const double ZETA = 1.1, GAMMA = -0.1;
+
+static double h_of(double v)
+{
+    const double h = (ZETA - GAMMA) / (1 + exp(-v)) + GAMMA;
+    return h < 0 ? 0 : h > 1 ? 1 : h;
+}
+
+/* V that gives the fraction f; away from the ends, where h has no slope. */
+static double v_of(double f)
+{
+    f = f < 0.001 ? 0.001 : f > 0.999 ? 0.999 : f;
+    return -log((ZETA - GAMMA) / (f - GAMMA) - 1);
+}
+
+/* The scale of element i. */
+static size_t channel_of(const learned *l, const qg_learned_layer *at, size_t i)
+{
+    return l->step->n > 1 ? i / at->inner % at->channels : 0;
+}
+
+static double scale_of(const learned *l, const qg_learned_layer *at, size_t i)
+{
+    return (double)l->step->scale[channel_of(l, at, i)];
+}
+
+static qg_status add_rounding(qg_parameters *w, qg_tape_weight *weight)
+{
+    learned l = { .kind = ROUNDING,
+                  .weight = weight,
+                  .step = &w->tape->step[weight->step] };
+    const size_t n = (size_t)qg_tensor_count(&weight->start);
+    const qg_learned_layer at = qg_tape_layer(l.step, &weight->start);
+    l.floor = QG_NEWN(w->arena, n, double);
+    if (!l.floor)
+        return qg_nomem(w->ctx);
+    QG_TRY(add(w, l, n));
+    learned *added = &w->array.at[w->array.n - 1];
+    for (size_t i = 0; i < n; i++) {
+        const double code = (double)weight->now.f32[i] / scale_of(&l, &at, i);
+        l.floor[i] = floor(code);
+        added->state.p[i] = v_of(code - l.floor[i]);
+    }
+    weight->on_grid = true;
+    return QG_OK;
+}
+
+static qg_status add_weight(qg_parameters *w, qg_tape_weight *weight)
+{
+    const size_t n = (size_t)qg_tensor_count(&weight->start);
+    learned l = { .kind = WEIGHT, .weight = weight, .unit = unit_of(w->tape, weight) };
+    QG_TRY(add(w, l, n));
+    for (size_t i = 0; i < n; i++)
+        w->array.at[w->array.n - 1].state.p[i] = (double)weight->now.f32[i] / l.unit;
+    return QG_OK;
+}
+
+static bool is_power_of_two(const qg_tape_step *s)
+{
+    return (s->root->scheme.policy & QG_POWER_OF_2) != 0;
+}
+
+/* A power of two is the next one above e^p: p begins halfway between two of them. */
+static qg_status add_step(qg_parameters *w, qg_tape_step *step)
+{
+    QG_TRY(add(w, (learned){ .kind = STEP, .step = step }, step->n));
+    for (size_t i = 0; i < step->n; i++)
+        w->array.at[w->array.n - 1].state.p[i] =
+            is_power_of_two(step) ? -log(2) / 2 : 0;
+    return QG_OK;
+}
+
+static double ratio_of(const qg_tape_step *s, double p)
+{
+    p = fmax(-3, fmin(3, p));
+    return is_power_of_two(s) ? exp2(ceil(p / log(2))) : exp(p);
+}
+
+/* A grid that a rounding refers to must stay. */
+static bool is_grid_of_weights(const qg_tape *t, const qg_tape_step *s)
+{
+    for (size_t i = 0; i < t->n_weight; i++)
+        if (t->weight[i].on_grid && t->weight[i].step == (uint32_t)(s - t->step))
+            return true;
+    return false;
+}
+
+static qg_status choose(qg_parameters *w)
+{
+    const qg_tune_method *m = w->method;
+    qg_tape *t = w->tape;
+    for (size_t i = 0; i < t->n_weight; i++) {
+        qg_tape_weight *weight = &t->weight[i];
+        const bool has_grid =
+            weight->step != QG_NONE && qg_tape_has_grid(&t->step[weight->step]);
+        if (m->rounding && weight->role == 'w' && has_grid)
+            QG_TRY(add_rounding(w, weight));
+        else if (weight->role == 'b' ? m->biases : m->weights)
+            QG_TRY(add_weight(w, weight));
+    }
+    for (size_t i = 0; m->steps && i < t->n_step; i++)
+        if (t->step[i].learned && !is_grid_of_weights(t, &t->step[i]))
+            QG_TRY(add_step(w, &t->step[i]));
+    return QG_OK;
+}
+
+/* --- parameters to the tape, gradients back -------------------------------------- */
+
+/* The code of element i, as a distance from its zero point, within the range. */
+static double limited(const learned *l, const qg_learned_layer *at, size_t i,
+                      double code)
+{
+    const int32_t *offset = qg_tqc_param(l->step->root).offset;
+    const double zero = offset ? (double)offset[channel_of(l, at, i)] : 0;
+    const double low = (double)l->step->root->scheme.qmin - zero;
+    const double high = (double)l->step->root->scheme.qmax - zero;
+    return code < low ? low : code > high ? high : code;
+}
+
+/* hard: V >= 0 rounds up. */
+static void store(const learned *l, bool hard)
+{
+    qg_learned_layer at = { 0 };
+    if (l->kind == ROUNDING)
+        at = qg_tape_layer(l->step, &l->weight->start);
+    for (size_t i = 0; i < l->state.n; i++) {
+        const double p = l->state.p[i];
+        if (l->kind == WEIGHT)
+            l->weight->now.f32[i] = (float)(p * l->unit);
+        else if (l->kind == STEP)
+            l->step->scale[i] = l->step->start[i] * (float)ratio_of(l->step, p);
+        else
+            l->weight->now.f32[i] =
+                (float)(scale_of(l, &at, i) *
+                        limited(l, &at, i, l->floor[i] + (hard ? p >= 0 : h_of(p))));
+    }
+}
+
+/* A code that the range limits has no gradient. */
+static void add_rounding_gradient(const learned *l, const float *grad)
+{
+    const qg_learned_layer at = qg_tape_layer(l->step, &l->weight->start);
+    for (size_t i = 0; i < l->state.n; i++) {
+        const double code = l->floor[i] + h_of(l->state.p[i]);
+        if (limited(l, &at, i, code) == code)
+            l->grad[i] += (double)grad[i] * scale_of(l, &at, i);
+    }
+}
+
+/* Arrays of another tape of the block are found by their place. */
+static void add_gradient(const learned *l, const qg_tape *lead, const qg_tape *t)
+{
+    const double *scale = l->kind == STEP ? t->step[l->step - lead->step].grad : NULL;
+    const float *w = l->weight ? t->weight[l->weight - lead->weight].grad.f32 : NULL;
+    if (l->kind == ROUNDING)
+        add_rounding_gradient(l, w);
+    for (size_t i = 0; l->kind != ROUNDING && i < l->state.n; i++)
+        l->grad[i] +=
+            scale ? scale[i] * (double)l->step->scale[i] : (double)w[i] * l->unit;
+}
+
+static double beta_of(double part) { return 2 + 18 * (1 - (part - 0.2) / 0.8); }
+
+/* dL/dh, the mean over the samples, becomes dL/dV, with that of the penalty.  part: of
+ * the steps, 0 to 1. */
+static void penalize(const learned *l, double part)
+{
+    const double beta = beta_of(part);
+    for (size_t i = 0; i < l->state.n; i++) {
+        const double v = l->state.p[i], h = h_of(v), sigmoid = 1 / (1 + exp(-v));
+        const double slope =
+            h > 0 && h < 1 ? (ZETA - GAMMA) * sigmoid * (1 - sigmoid) : 0;
+        const double u = 2 * h - 1;
+        if (part > 0.2 && u != 0)
+            l->grad[i] -= 0.01 * beta * pow(fabs(u), beta - 1) * (u > 0 ? 2 : -2);
+        l->grad[i] *= slope;
+    }
+}
+
+/* --- the interface --------------------------------------------------------------- */
+
+qg_status qg_parameters_of(qg_parameters *p, qg_tape *t)
+{
+    p->tape = t;
+    return choose(p);
+}
+
+void qg_parameters_store(const qg_parameters *p)
+{
+    for (size_t k = 0; k < p->array.n; k++)
+        store(&p->array.at[k], false);
+}
+
+void qg_parameters_add(qg_parameters *p, const qg_tape *t)
+{
+    for (size_t k = 0; k < p->array.n; k++)
+        add_gradient(&p->array.at[k], p->tape, t);
+    p->n_sample++;
+}
+
+void qg_parameters_step(qg_parameters *p, size_t t, size_t steps)
+{
+    const size_t from = steps / 2;
+    for (size_t k = 0; k < p->array.n; k++) {
+        learned *l = &p->array.at[k];
+        for (size_t i = 0; i < l->state.n; i++)
+            l->grad[i] /= (double)p->n_sample;
+        if (l->kind == ROUNDING)
+            penalize(l, (double)t / (double)steps);
+        qg_optimizer_step(&l->state, l->grad, t, steps);
+        for (size_t i = 0; t > from && i < l->state.n; i++)
+            l->mean[i] += (l->state.p[i] - l->mean[i]) / (double)(t - from);
+        memset(l->grad, 0, l->state.n * sizeof *l->grad);
+    }
+    p->n_sample = 0;
+}
+
+void qg_parameters_finish(qg_parameters *p)
+{
+    for (size_t k = 0; k < p->array.n; k++) {
+        learned *l = &p->array.at[k];
+        if (l->kind != ROUNDING)
+            memcpy(l->state.p, l->mean, l->state.n * sizeof *l->mean);
+        store(l, true);
+    }
+    for (size_t i = 0; i < p->tape->n_weight; i++)
+        p->tape->weight[i].on_grid = false;
+}

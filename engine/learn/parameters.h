@@ -1,0 +1,74 @@
+/* parameters.h -- what a block learns: arrays of numbers, each with an optimizer.  They
+ * are kept in double, in their own units, apart from the float32 arrays of the tape.
+ *
+ *     kind       parameter p       on the tape               dL/dp
+ *     WEIGHT     w / unit          w = p unit                dL/dw unit
+ *     STEP       ln(s / start)     s = start e^p, or start   dL/ds s
+ *                                  2^ceil(p / ln 2)
+ *     ROUNDING   V                 w = s (floor + h(V))      dL/dw s h'(V) + penalty
+ *
+ * The logarithm keeps a scale positive, and makes a change relative.  Where a code is
+ * limited by the range of the scheme, dL/dw of a rounding is 0.
+ *
+ * A rounding of AdaRound is a number V per weight; w0 is the weight, s its scale:
+ *
+ *     w = s (floor(w0 / s) + h(V))      h(V) = clip(1.2 / (1 + e^-V) - 0.1, 0, 1)
+ *
+ * V starts where h(V) is the fraction of w0 / s, so that w starts within 0.001 s of w0.
+ * The penalty moves h to 0 or 1: 0.01 sum (1 - |2 h - 1|^beta) after a fifth of the
+ * steps, beta from 20 to 2.  Example: w0 / s = 3.3 starts with h = 0.3 and ends as code
+ * 3 or 4.
+ *
+ * Units    of weights, their step; of biases, a quarter of their root mean square; of
+ *          a step size, its logarithm, within a factor of e^3; of a rounding, V
+ * Result   weights and steps: the mean over the second half of the steps, which has
+ *          less of the noise of single samples (Polyak, Juditsky 1992); roundings: the
+ *          last
+ *
+ *     QG_TRY(qg_parameters_of(&p, tape));         // p: ctx, arena, method ...
+ *     for (t = 1 .. steps) {
+ *         qg_parameters_store(&p);                // to the tape
+ *         for (each sample of the step)
+ *             ... forward, backward ..., qg_parameters_add(&p, tape);
+ *         qg_parameters_step(&p, t, steps);
+ *     }
+ *     qg_parameters_finish(&p);                   // the result, to the tape */
+#ifndef QG_ENGINE_LEARN_PARAMETERS_H
+#define QG_ENGINE_LEARN_PARAMETERS_H
+
+#include "engine/core/vec.h"
+#include "engine/learn/method.h"
+#include "engine/learn/optimizer.h"
+#include "engine/learn/tape.h"
+
+/* One array. */
+typedef struct qg_learned_array qg_learned_array;
+
+/* The caller sets what comes before `array`. */
+typedef struct qg_parameters {
+    qg_ctx *ctx;
+    qg_arena *arena;
+    const qg_tune_method *method; /* chooses what is learned */
+    const qg_optimizer *optimizer;
+    double rate; /* of the first step */
+    QG_VEC(qg_learned_array) array;
+    qg_tape *tape;
+    size_t n_sample; /* added since the last step */
+} qg_parameters;
+
+/* Those of the tape; array.n 0: nothing to learn.  Rounded weights are marked as lying
+ * on their grid until qg_parameters_finish. */
+QG_NODISCARD qg_status qg_parameters_of(qg_parameters *p, qg_tape *t);
+
+void qg_parameters_store(const qg_parameters *p);
+
+/* The gradients of the last backward of a tape of the same block. */
+void qg_parameters_add(qg_parameters *p, const qg_tape *t);
+
+/* t from 1 to `steps`, with the mean of the gradients added. */
+void qg_parameters_step(qg_parameters *p, size_t t, size_t steps);
+
+/* Every rounding becomes 0 or 1. */
+void qg_parameters_finish(qg_parameters *p);
+
+#endif

@@ -1,0 +1,67 @@
+#include "engine/learn/team.h"
+
+#include "engine/exec/pool.h"
+
+qg_status qg_team_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
+                      const qg_tape_options *o, size_t n, qg_team *out)
+{
+    *out = (qg_team){ .ctx = ctx, .arena = qg_arena_new(ctx->alloc) };
+    out->tape = out->arena ? QG_NEWN(out->arena, n, qg_tape *) : NULL;
+    if (!out->tape)
+        return qg_nomem(ctx);
+    for (; out->n < n; out->n++) {
+        QG_TRY(qg_tape_new(ctx, g, q, o, &out->tape[out->n]));
+        out->tape[out->n]->place = out->n;
+        if (out->n > 0)
+            qg_tape_follow(out->tape[out->n], out->tape[0]);
+    }
+    return QG_OK;
+}
+
+void qg_team_dismiss(qg_team *t)
+{
+    while (t->n > 1)
+        qg_tape_free(t->tape[--t->n]);
+    qg_tape_rest(t->tape[0]);
+}
+
+void qg_team_free(qg_team *t)
+{
+    for (size_t k = 0; k < t->n; k++)
+        qg_tape_free(t->tape[k]);
+    qg_arena_free(t->arena);
+    *t = (qg_team){ 0 };
+}
+
+/* A round: samples first .. first + n - 1. */
+typedef struct round {
+    const qg_team *team;
+    const qg_team_work *w;
+    size_t first;
+} round_of;
+
+static qg_status work_on(void *ud, qg_ctx *ctx, void *state, size_t k)
+{
+    const round_of *r = ud;
+    qg_tape *tape = r->team->tape[k];
+    (void)state;
+    tape->ctx = ctx; /* of this thread, which ends with the round */
+    const qg_status s = r->w->work(r->w->ud, tape, r->first + k);
+    tape->ctx = r->team->ctx;
+    return s;
+}
+
+qg_status qg_team_run(const qg_team *t, const qg_team_work *w)
+{
+    for (size_t first = 0, n; first < w->n; first += n) {
+        n = w->n - first < t->n ? w->n - first : t->n;
+        round_of r = { t, w, first };
+        const qg_job job = {
+            .n = n, .workers = (unsigned)n, .work = work_on, .ud = &r
+        };
+        QG_TRY(qg_pool_run(t->ctx, &job));
+        for (size_t k = 0; k < n; k++)
+            QG_TRY(w->done(w->ud, t->tape[k], first + k));
+    }
+    return QG_OK;
+}

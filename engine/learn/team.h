@@ -1,0 +1,49 @@
+/* team.h -- copies of a tape that work at the same time on different samples.
+ *
+ *     tape[0] .. tape[n-1]   the same block; weights and learned scales are those of
+ *                            tape[0], activations and gradients their own
+ *
+ * Samples are worked on in rounds of n, in parallel, and are done one after the other:
+ *
+ *     round        work, at the same time      then, in order
+ *     0, 1         tape 0: 0   tape 1: 1       done 0, done 1
+ *     2, 3         tape 0: 2   tape 1: 3       done 2, done 3
+ *
+ * Whatever is summed over samples is summed in `done`, so that sums do not depend on
+ * the number of tapes.
+ *
+ * Memory   of one forward and backward per tape
+ * Failures the first index that fails is reported, as without threads */
+#ifndef QG_ENGINE_LEARN_TEAM_H
+#define QG_ENGINE_LEARN_TEAM_H
+
+#include "engine/learn/tape.h"
+
+typedef struct qg_team {
+    qg_ctx *ctx;
+    size_t n;
+    qg_tape **tape; /* [n] the first leads: parameters are changed there */
+    qg_arena *arena;
+} qg_team;
+
+/* n > 0 tapes of one block; all owned by the team.  After a failure qg_team_free frees
+ * what there is. */
+QG_NODISCARD qg_status qg_team_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
+                                   const qg_tape_options *o, size_t n, qg_team *out);
+void qg_team_free(qg_team *t); /* also of a zeroed one */
+
+/* All but the leader, whose parameters are what is still needed of a block that is
+ * done. */
+void qg_team_dismiss(qg_team *t);
+
+/* Work on samples 0 .. n-1, which are numbers of the caller. */
+typedef struct qg_team_work {
+    size_t n;
+    qg_status (*work)(void *ud, qg_tape *tape, size_t i); /* any thread */
+    qg_status (*done)(void *ud, qg_tape *tape, size_t i); /* the calling thread, in
+                                                           * ascending order */
+    void *ud;
+} qg_team_work;
+QG_NODISCARD qg_status qg_team_run(const qg_team *t, const qg_team_work *w);
+
+#endif

@@ -1,0 +1,28 @@
+/* verdict.h -- whether what was learned is better, on the samples held back.
+ *
+ *     d[i]    ln((before[i] + m) / (after[i] + m)), m a hundredth of mean(before)
+ *     better  mean(after) < mean(before), and mean(d) exceeds its standard error,
+ *             sd(d) / sqrt(n)
+ *
+ * Logarithms, since losses of single samples differ by orders of magnitude; m bounds
+ * what samples with next to no loss contribute.  A gain that so few samples could well
+ * show by chance is none: where a network has next to nothing to gain, the start is
+ * kept.  A single sample, which says nothing about chance, must gain a tenth.
+ *
+ * Example  8 samples lose 5 % on average, with a standard deviation of 20 %: the
+ *          standard error is 7 %, not better */
+#ifndef QG_ENGINE_LEARN_VERDICT_H
+#define QG_ENGINE_LEARN_VERDICT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* n losses of the same samples, before and after. */
+bool qg_is_better(const double *before, const double *after, size_t n);
+
+/* Whether sample i of n judges and does not teach: every fourth; with fewer than four
+ * samples all do both. */
+bool qg_is_held_back(size_t i, size_t n);
+bool qg_teaches(size_t i, size_t n);
+
+#endif

@@ -1,0 +1,85 @@
+/* Whether a change of losses counts as a gain: engine/learn/verdict.h. */
+#include <math.h>
+
+#include "engine/core/rng.h"
+#include "engine/learn/verdict.h"
+#include "tests/support/test.h"
+
+enum { N = 8 };
+
+static bool better(const double *after)
+{
+    static const double before[N] = { 1, 2, 3, 4, 1, 2, 3, 4 };
+    return qg_is_better(before, after, N);
+}
+
+static void clear_gains_count(void **state)
+{
+    (void)state;
+    assert_true(better((double[N]){ .9, 1.9, 2.8, 3.7, .8, 1.9, 2.7, 3.8 }));
+    assert_false(better((double[N]){ 1.1, 2, 3, 4, 1, 2, 3, 4 }));
+    assert_false(better((double[N]){ 1, 2, 3, 4, 1, 2, 3, 4 }));
+}
+
+/* Mean 5 % less, but the standard error of the logarithms is larger. */
+static void gains_by_chance_do_not_count(void **state)
+{
+    (void)state;
+    assert_false(better((double[N]){ 1.5, 1.2, 4, 3, .7, 2.6, 2, 4 }));
+    assert_false(better((double[N]){ 1.2, 2.4, 3.6, 4.8, 1.2, 2.4, 3.6, .1 }));
+}
+
+static void nan_is_never_better(void **state)
+{
+    (void)state;
+    assert_false(better((double[N]){ 0, 0, 0, 0, 0, 0, 0, NAN }));
+    assert_false(qg_is_better((double[1]){ NAN }, (double[1]){ 0 }, 1));
+    assert_false(qg_is_better((double[2]){ 0, 0 }, (double[2]){ 0, 0 }, 2));
+}
+
+static void one_sample_must_gain_a_tenth(void **state)
+{
+    (void)state;
+    assert_true(qg_is_better((double[1]){ 1 }, (double[1]){ 0.89 }, 1));
+    assert_false(qg_is_better((double[1]){ 1 }, (double[1]){ 0.91 }, 1));
+}
+
+/* Changes that mean nothing: one standard error is exceeded by 16 % of them, and the
+ * mean must be less as well. */
+static void noise_is_seldom_a_gain(void **state)
+{
+    qg_rng r = { 5 };
+    int gains = 0;
+    (void)state;
+    for (int turn = 0; turn < 1000; turn++) {
+        double before[N], after[N];
+        for (int i = 0; i < N; i++) {
+            before[i] = (double)qg_rng_range(&r, 1, 2);
+            after[i] = (double)qg_rng_range(&r, 1, 2);
+        }
+        gains += qg_is_better(before, after, N);
+    }
+    assert_cmp_int(gains, <, 220);
+    assert_cmp_int(gains, >, 100);
+}
+
+static void every_fourth_sample_judges(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n < 40; n++) {
+        size_t judges = 0, both = 0;
+        for (size_t i = 0; i < n; i++) {
+            judges += qg_is_held_back(i, n);
+            both += qg_is_held_back(i, n) && qg_teaches(i, n);
+        }
+        assert_cmp_int(judges, ==, n < 4 ? n : n / 4);
+        assert_cmp_int(both, ==, n < 4 ? n : 0);
+    }
+}
+
+QG_TEST_MAIN(cmocka_unit_test(clear_gains_count),
+             cmocka_unit_test(gains_by_chance_do_not_count),
+             cmocka_unit_test(nan_is_never_better),
+             cmocka_unit_test(one_sample_must_gain_a_tenth),
+             cmocka_unit_test(noise_is_seldom_a_gain),
+             cmocka_unit_test(every_fourth_sample_judges))
