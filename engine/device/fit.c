@@ -248,6 +248,8 @@ static qg_status run(qg_device *d, qg_trace *t, const char *yaml, qg_report **ou
     QG_TRY(qg_device_pair(d, t));
     QG_TRY(qg_declared_settle(d));
     QG_TRY(qg_premise_inputs(d, &p));
+    for (size_t i = 0; i < d->n_step; i++) /* a try that fails explains nothing */
+        QG_TRY(qg_step_read(d, &d->step[i]));
     qg_status s = try_profiles(&f);
     if (s == QG_OK)
         s = judge_premise(&f, &p);

@@ -384,6 +384,30 @@ qg_status qg_step_try(const qg_device *d, qg_ctx *ctx, const qg_device_step *s,
     return status;
 }
 
+qg_status qg_step_read(const qg_device *d, const qg_device_step *s)
+{
+    trial t = { .d = d, .ctx = d->ctx, .s = s, .theirs.npy.fd = -1 };
+    t.sample = qg_arena_new(d->ctx->alloc);
+    qg_status status = t.sample
+                           ? qg_trace_load(d->ctx, d->trace, s->pair->array, &t.theirs)
+                           : qg_nomem(d->ctx);
+    for (size_t i = 0; i < d->samples && status == QG_OK; i++) {
+        double *x;
+        uint64_t off = 0;
+        qg_tensor y;
+        qg_arena_reset(t.sample);
+        qg_tensor_init(&y, s->target->type.dtype, 1,
+                       (const int64_t[]){ (int64_t)s->elements });
+        status = read_theirs(&t, s->pair, &t.theirs, i, &off, &x);
+        if (status == QG_OK)
+            status = qg_tensor_alloc(d->ctx, t.sample, &y);
+        if (status == QG_OK)
+            status = narrow(d->ctx, s->value->name, x, &y);
+    }
+    close_trial(&t);
+    return status;
+}
+
 qg_status qg_step_fed(const qg_device *d, const qg_value *v, const qg_step_see *how,
                       qg_tally *out)
 {

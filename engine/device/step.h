@@ -115,6 +115,10 @@ QG_NODISCARD qg_status qg_step_try(const qg_device *d, qg_ctx *ctx,
                                    const qg_device_step *s, const qg_cut *c,
                                    const qg_step_see *how, qg_tally *out);
 
+/* The device's value in all samples, read as the program's type and dropped: QG_EDATA
+ * names an element that is no such number. */
+QG_NODISCARD qg_status qg_step_read(const qg_device *d, const qg_device_step *s);
+
 /* An input of the model that the trace holds and the program stores as it is fed: the
  * trace's elements beside the samples. */
 QG_NODISCARD qg_status qg_step_fed(const qg_device *d, const qg_value *v,

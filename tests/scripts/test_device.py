@@ -543,10 +543,11 @@ class Device(unittest.TestCase):
 
     # --- dumps that do not fit ---
     def refused(self, dump, *words):
-        status, _, error = qg("diverge", self.snapshot, "-d", self.data, "--against", dump)
-        self.assertEqual(status, 4, error)
-        for word in words:
-            self.assertIn(word, error)
+        for verb, expected in (("diverge", 4), ("fit", 1)):
+            status, _, error = qg(verb, self.snapshot, "-d", self.data, "--against", dump)
+            self.assertEqual(status, expected, error)
+            for word in words:
+                self.assertIn(word, error)
 
     def changed(self, name, **keys):
         folder = self.rewritten(name, lambda info, arrays: None)
@@ -574,6 +575,9 @@ class Device(unittest.TestCase):
         with_array("shape", lambda x: x[..., :-1], ["array 'relu1_out'", "expected the dims"])
         with_array("nan", lambda x: np.full(x.shape, np.nan, np.float32),
                    ["array 'relu1_out'", "element 0 of sample 0"])
+        with_array("infinite", lambda x: np.where(np.arange(x.size).reshape(x.shape) == 7,
+                                                  np.inf, x).astype(np.float32),
+                   ["array 'relu1_out'", "element 7 of sample 0 is inf"])
         with_array("few", lambda x: x[:3], ["3 samples", "expected 6"])
         with_array("type", lambda x: x.astype(np.int32) + 1000, ["relu1_out", "int8"])
         with_array("empty", lambda x: x[:0], ["array 'relu1_out'", "no elements"])
