@@ -219,6 +219,19 @@ static qg_status operator(proposer *p, qg_draft_key key, const qg_node *n,
                                          .why = qg_arena_strdup(p->arena, why) });
 }
 
+/* A value that the device keeps in real numbers: neither its producer rounds it, nor
+ * do its readers. */
+static qg_status about_real(proposer *p, const qg_value *v, const char *why)
+{
+    const qg_backend *b = p->t->own.quant->backend;
+    if (qg_backend_quantizes(b, v->def->op))
+        return operator(p, QG_DRAFT_NOT_QUANTIZES, v->def, why);
+    for (size_t i = 0; i < v->use.n; i++)
+        if (qg_backend_quantizes(b, v->use.at[i].node->op))
+            QG_TRY(operator(p, QG_DRAFT_NOT_QUANTIZES, v->use.at[i].node, why));
+    return QG_OK;
+}
+
 /* A value that the backend rounds and the trace lacks can be inside of a kernel where
  * the next result is not the device's. */
 static qg_status about_hidden(proposer *p, const qg_value *v)
@@ -248,10 +261,8 @@ static qg_status about_value(proposer *p, const qg_value *v)
         return operator(p, QG_DRAFT_QUANTIZES, v->def, name);
     default:
         QG_TRY(add_fusion(p, v));
-        return qg_attempt_seen(p->t, v)->kind == QG_SEEN_REAL
-                   ?
-                   operator(p, QG_DRAFT_NOT_QUANTIZES, v->def, name)
-                   : QG_OK;
+        return qg_attempt_seen(p->t, v)->kind == QG_SEEN_REAL ? about_real(p, v, name)
+                                                              : QG_OK;
     }
 }
 

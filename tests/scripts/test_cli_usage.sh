@@ -51,6 +51,8 @@ for verb in $verbs; do
             [ $verb = sensitivity ] || good=graph bad='grap group'
             ;;
         direction) good=all-but bad=both ;;
+        estimate) good=gradient bad=guess ;;
+        over) good=rules bad=all ;;
         require) good=integer bad='float int' ;;
         metric) good=nsr bad=nrs ;;
         kernels) good=fast bad=slow ;;

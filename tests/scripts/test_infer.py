@@ -148,6 +148,30 @@ class Infer(unittest.TestCase):
         self.assertIn(f'extends: "{r["nearest"]}"', text)
         self.assertIn("# Gemm: ", text)
 
+    def test_a_reader_in_float(self):
+        """x -MatMul- a -Div- d -Mul- m -MatMul- y: Div is float, Mul rounds d or does not."""
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        rng, info = np.random.RandomState(3), helper.make_tensor_value_info
+        weights = {"w": rng.randn(16, 16) / 4, "q": rng.rand(16) + 0.5, "k": rng.rand(16) + 0.5,
+                   "v": rng.randn(16, 8) / 4}
+        nodes = [helper.make_node(op, [x, y], [z], op + z) for op, x, y, z in (
+            ("MatMul", "x", "w", "a"), ("Div", "a", "q", "d"), ("Mul", "d", "k", "m"),
+            ("MatMul", "m", "v", "y"))]
+        model, data, device, dump = (self.work / n for n in ("reader.onnx", "reader.npy",
+                                                             "reader.device", "reader"))
+        onnx.save(helper.make_model(helper.make_graph(
+            nodes, "g", [info("x", 1, [1, 32, 16])], [info("y", 1, [1, 32, 8])],
+            [onnx.numpy_helper.from_array(x.astype(np.float32), n) for n, x in weights.items()]),
+            opset_imports=[helper.make_opsetid("", 14)], ir_version=8), model)
+        np.save(data, rng.randn(4, 1, 32, 16).astype(np.float32))
+        plants.qg("quantize", model, "-b", self.variant("tflite-int8", "-quantizes: [Mul]"), "-d",
+                  data, "-o", device)
+        infer.show(device, data, dump, "codes")
+        r = self.infer(dump, "--from", "tflite-int8", model=model, data=data)
+        self.assertEqual(self.keys(r), {("-quantizes", "Mul")})
+        self.explained(r)
+
     def test_the_file_says_what_it_was_seen_from(self):
         r = self.infer(self.device("why", "trt-int8"), "--from", "trt-int8")
         rule = next(c for c in r["changes"] if c["key"] == "rules")
