@@ -36,7 +36,7 @@ static void add_step(qg_hash *h, const qg_tape_step *s)
 static void add_samples(qg_hash *h, const qg_reconstruction *r)
 {
     const qg_stream *s = r->stream;
-    const qg_tape *t = r->team->tape[0];
+    const qg_tape *t = r->tapes->tape[0];
     for (size_t i = 0; i < s->n; i++) {
         for (size_t k = 0; k < t->n_in; k++)
             add_tensor(h, qg_stream_value(s, t->in[k], QG_LANE_NOW, i));
@@ -50,7 +50,7 @@ static void add_samples(qg_hash *h, const qg_reconstruction *r)
 static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
 {
     qg_hash h;
-    const qg_tape *t = r->team->tape[0];
+    const qg_tape *t = r->tapes->tape[0];
     const uint64_t number[] = { r->steps, r->rng.state, (uint64_t)t->gradient,
                                 t->n_weight, t->n_step };
     qg_hash_begin(&h);
@@ -121,7 +121,7 @@ static bool are_scales(const float *s, size_t n)
 static bool take(qg_reconstruction *r, const qg_file *f)
 {
     head h;
-    const qg_tape *t = r->team->tape[0];
+    const qg_tape *t = r->tapes->tape[0];
     const size_t at = sizeof magic - 1;
     if (f->size < size_of(t, false) || memcmp(f->bytes, magic, at) != 0)
         return false;
@@ -165,7 +165,7 @@ qg_status qg_checkpoint_load(qg_reconstruction *r, const char *folder,
         *found = take(r, &f);
         qg_file_close(&f);
         if (!*found)
-            qg_tape_reset(r->team->tape[0]);
+            qg_tape_reset(r->tapes->tape[0]);
     }
     qg_arena_free(a);
     return s;
@@ -182,7 +182,7 @@ qg_status qg_checkpoint_save(const qg_reconstruction *r, const char *folder,
 {
     qg_hash h;
     qg_writer w;
-    const qg_tape *t = r->team->tape[0];
+    const qg_tape *t = r->tapes->tape[0];
     char hash[QG_HASH_TEXT];
     head first = { .before = r->before, .after = r->after, .kept = r->kept };
     qg_arena *a = qg_arena_new(r->ctx->alloc);

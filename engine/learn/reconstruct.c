@@ -82,8 +82,8 @@ static qg_status judge_done(void *ud, qg_tape *t, size_t i)
 static qg_status judge(work *w, double *loss, double *mean)
 {
     const size_t n = w->n_judge;
-    const qg_team_work all = { n, judge_forward, judge_done, w };
-    QG_TRY(qg_team_run(w->r->team, &all));
+    const qg_tapes_work all = { n, judge_forward, judge_done, w };
+    QG_TRY(qg_tapes_run(w->r->tapes, &all));
     memset(loss, 0, n * sizeof *loss);
     for (size_t k = 0; k < w->tape->n_out; k++) {
         double signal = 0;
@@ -180,14 +180,14 @@ static void note_loss(work *w, size_t t)
 
 static qg_status step(work *w, size_t t)
 {
-    const qg_team_work all = { QG_TUNE_BATCH, learn_sample, add_sample, w };
+    const qg_tapes_work all = { QG_TUNE_BATCH, learn_sample, add_sample, w };
     for (size_t i = 0; i < QG_TUNE_BATCH; i++) {
         w->batch[i] = draw(w);
-        QG_TRY(shape_gradients(w, i % w->r->team->n, w->batch[i]));
+        QG_TRY(shape_gradients(w, i % w->r->tapes->n, w->batch[i]));
     }
     qg_parameters_store(&w->p);
     w->loss = 0;
-    QG_TRY(qg_team_run(w->r->team, &all));
+    QG_TRY(qg_tapes_run(w->r->tapes, &all));
     note_loss(w, t);
     qg_parameters_step(&w->p, t, w->r->steps);
     return QG_OK;
@@ -197,7 +197,7 @@ static qg_status step(work *w, size_t t)
 
 static qg_status prepare_tapes(work *w)
 {
-    const size_t n = w->r->team->n;
+    const size_t n = w->r->tapes->n;
     w->in = QG_NEWN(w->arena, n, const qg_tensor **);
     w->grad = QG_NEWN(w->arena, n, const qg_tensor **);
     w->grad_at = QG_NEWN(w->arena, n, qg_tensor *);
@@ -270,7 +270,9 @@ static qg_status run(work *w)
 
 qg_status qg_reconstruct(qg_reconstruction *r)
 {
-    work w = { .r = r, .tape = r->team->tape[0], .arena = qg_arena_new(r->ctx->alloc) };
+    work w = { .r = r,
+               .tape = r->tapes->tape[0],
+               .arena = qg_arena_new(r->ctx->alloc) };
     w.p = (qg_parameters){ .ctx = r->ctx,
                            .arena = w.arena,
                            .method = r->method,

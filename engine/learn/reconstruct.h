@@ -15,7 +15,7 @@
  * Verdict   the first loss on the samples held back, every fourth, for all methods:
  *           the loss of a rounding contains a term that is no error of the network;
  *           |f|^2 is the mean over these samples
- * Threads   the samples of a step work at the same time, with a tape each (team.h)
+ * Threads   the samples of a step work at the same time, with a tape each (tapes.h)
  * Cost      steps x QG_TUNE_BATCH x (forward + backward) + 2 x forward per sample held
  *           back
  * Source    docs/evidence/learned-grids.md; AdaRound: Nagel et al. 2020, BRECQ: Li et
@@ -39,7 +39,7 @@ typedef struct qg_reconstruction {
     const qg_tune_method *method;
     const qg_stream *stream; /* lanes FLOAT and NOW are read; the inputs of the block
                               * must be there in both, its outputs in FLOAT */
-    const qg_team *team;     /* of the block; its tapes keep what was learned */
+    const qg_tapes *tapes;   /* of the block; its tapes keep what was learned */
     const qg_importance *importance; /* of elements of the outputs; NULL: all alike */
     size_t steps;
     const qg_optimizer *optimizer;

@@ -120,11 +120,11 @@ static qg_status keep_outputs(void *ud, qg_tape *t, size_t i)
     return QG_OK;
 }
 
-qg_status qg_stream_run(qg_stream *s, size_t k, const qg_team *t, enum qg_lane lane)
+qg_status qg_stream_run(qg_stream *s, size_t k, const qg_tapes *t, enum qg_lane lane)
 {
     lane_run r = { s, k, lane };
-    const qg_team_work all = { s->n, run_sample, keep_outputs, &r };
-    return qg_team_run(t, &all);
+    const qg_tapes_work all = { s->n, run_sample, keep_outputs, &r };
+    return qg_tapes_run(t, &all);
 }
 
 /* Whether the value is in held[b]: a result of block b - 1, or an input. */

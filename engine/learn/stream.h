@@ -22,7 +22,7 @@
 
 #include "engine/exec/ahead.h"
 #include "engine/learn/block.h"
-#include "engine/learn/team.h"
+#include "engine/learn/tapes.h"
 
 /* FLOAT: without rounding, as it was; BEFORE: quantized, as it was; NOW: quantized, as
  * learned so far. */
@@ -54,7 +54,7 @@ void qg_stream_inputs(const qg_stream *s, const qg_tape *t, enum qg_lane lane,
 
 /* Runs block k, whose tapes are t, for the samples of one lane, as the tapes are now.
  * Blocks are run in ascending order, each lane once per block. */
-QG_NODISCARD qg_status qg_stream_run(qg_stream *s, size_t k, const qg_team *t,
+QG_NODISCARD qg_status qg_stream_run(qg_stream *s, size_t k, const qg_tapes *t,
                                      enum qg_lane lane);
 
 /* Block k is done in all lanes: frees what nothing reads any more. */

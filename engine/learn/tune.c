@@ -30,11 +30,11 @@ typedef struct tuning {
     qg_block *block;
     size_t n_block;
     qg_stream stream;
-    qg_team *team; /* [blocks] the leaders are kept until the end */
+    qg_tapes *tapes; /* [blocks] the leaders are kept until the end */
     qg_importance importance;
     qg_reconstruction *result; /* [blocks] */
     size_t chosen, done;       /* blocks that learn */
-    size_t n_tape;             /* of a team */
+    size_t n_tape;             /* of a tapes */
 } tuning;
 
 /* --- blocks ---------------------------------------------------------------------- */
@@ -76,9 +76,9 @@ static qg_status begin_float(tuning *t, qg_tape *tape)
 /* The tape is left as it was: weights at their start, rounding on. */
 static qg_status run_float(tuning *t, size_t k)
 {
-    qg_tape *tape = t->team[k].tape[0];
+    qg_tape *tape = t->tapes[k].tape[0];
     QG_TRY(begin_float(t, tape));
-    QG_TRY(qg_stream_run(&t->stream, k, &t->team[k], QG_LANE_FLOAT));
+    QG_TRY(qg_stream_run(&t->stream, k, &t->tapes[k], QG_LANE_FLOAT));
     tape->rounds = true;
     for (size_t i = 0; i < tape->n_weight; i++)
         qg_tensor_copy(&tape->weight[i].start, &tape->weight[i].now);
@@ -116,7 +116,7 @@ static qg_status learn_block(tuning *t, size_t k)
         (qg_reconstruction){ .ctx = t->m->ctx,
                              .method = t->method,
                              .stream = &t->stream,
-                             .team = &t->team[k],
+                             .tapes = &t->tapes[k],
                              .importance = t->method->weighs ? &t->importance : NULL,
                              .steps = steps,
                              .optimizer = t->optimizer,
@@ -143,17 +143,17 @@ static qg_status tune_block(tuning *t, size_t k)
     const qg_block *b = &t->block[k];
     const bool chosen = is_chosen(t, b);
     uint8_t *part = qg_block_part(t->m->graph, b, t->arena);
-    qg_team *team = &t->team[k];
+    qg_tapes *tapes = &t->tapes[k];
     if (!part)
         return qg_nomem(ctx);
     const qg_tape_options o = { part, chosen, t->gradient };
-    QG_TRY(qg_team_new(ctx, t->m->graph, t->m->quant, &o, t->n_tape, team));
+    QG_TRY(qg_tapes_new(ctx, t->m->graph, t->m->quant, &o, t->n_tape, tapes));
     QG_TRY(run_float(t, k));
-    QG_TRY(qg_stream_run(&t->stream, k, team, QG_LANE_BEFORE));
+    QG_TRY(qg_stream_run(&t->stream, k, tapes, QG_LANE_BEFORE));
     if (chosen)
         QG_TRY(learn_block(t, k));
-    QG_TRY(qg_stream_run(&t->stream, k, team, QG_LANE_NOW));
-    qg_team_dismiss(team);
+    QG_TRY(qg_stream_run(&t->stream, k, tapes, QG_LANE_NOW));
+    qg_tapes_dismiss(tapes);
     qg_stream_done(&t->stream, k);
     return QG_OK;
 }
@@ -163,9 +163,9 @@ static qg_status tune_all(tuning *t)
     qg_ctx *ctx = t->m->ctx;
     QG_TRY(qg_blocks_of(ctx, t->m->graph, t->method->depth, t->arena, &t->block,
                         &t->n_block));
-    t->team = QG_NEWN(t->arena, t->n_block, qg_team);
+    t->tapes = QG_NEWN(t->arena, t->n_block, qg_tapes);
     t->result = QG_NEWN(t->arena, t->n_block, qg_reconstruction);
-    if (!t->team || !t->result)
+    if (!t->tapes || !t->result)
         return qg_nomem(ctx);
     for (size_t k = 0; k < t->n_block; k++)
         t->chosen += is_chosen(t, &t->block[k]);
@@ -330,7 +330,7 @@ static qg_status write_all(tuning *t)
     if (!q->author)
         s = qg_nomem(t->m->ctx);
     for (size_t k = 0; s == QG_OK && k < t->n_block; k++) {
-        const qg_tape *tape = t->team[k].tape[0];
+        const qg_tape *tape = t->tapes[k].tape[0];
         for (size_t i = 0; s == QG_OK && i < tape->n_weight; i++)
             s = write_weight(t, &tape->weight[i]);
         for (size_t i = 0; s == QG_OK && i < tape->n_step; i++)
@@ -506,8 +506,8 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     qg_status s = t.arena ? qg_feed_open(m, &o.work, &feed) : qg_nomem(m->ctx);
     if (s == QG_OK)
         s = run(&t, &feed.feed, out);
-    for (size_t k = 0; t.team && k < t.n_block; k++)
-        qg_team_free(&t.team[k]);
+    for (size_t k = 0; t.tapes && k < t.n_block; k++)
+        qg_tapes_free(&t.tapes[k]);
     qg_stream_close(&t.stream);
     qg_feed_close(&feed);
     qg_arena_free(t.arena);

@@ -1,11 +1,11 @@
-#include "engine/learn/team.h"
+#include "engine/learn/tapes.h"
 
 #include "engine/exec/pool.h"
 
-qg_status qg_team_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
-                      const qg_tape_options *o, size_t n, qg_team *out)
+qg_status qg_tapes_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
+                       const qg_tape_options *o, size_t n, qg_tapes *out)
 {
-    *out = (qg_team){ .ctx = ctx, .arena = qg_arena_new(ctx->alloc) };
+    *out = (qg_tapes){ .ctx = ctx, .arena = qg_arena_new(ctx->alloc) };
     out->tape = out->arena ? QG_NEWN(out->arena, n, qg_tape *) : NULL;
     if (!out->tape)
         return qg_nomem(ctx);
@@ -18,40 +18,40 @@ qg_status qg_team_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
     return QG_OK;
 }
 
-void qg_team_dismiss(qg_team *t)
+void qg_tapes_dismiss(qg_tapes *t)
 {
     while (t->n > 1)
         qg_tape_free(t->tape[--t->n]);
     qg_tape_rest(t->tape[0]);
 }
 
-void qg_team_free(qg_team *t)
+void qg_tapes_free(qg_tapes *t)
 {
     for (size_t k = 0; k < t->n; k++)
         qg_tape_free(t->tape[k]);
     qg_arena_free(t->arena);
-    *t = (qg_team){ 0 };
+    *t = (qg_tapes){ 0 };
 }
 
 /* A round: samples first .. first + n - 1. */
 typedef struct round {
-    const qg_team *team;
-    const qg_team_work *w;
+    const qg_tapes *tapes;
+    const qg_tapes_work *w;
     size_t first;
 } round_of;
 
 static qg_status work_on(void *ud, qg_ctx *ctx, void *state, size_t k)
 {
     const round_of *r = ud;
-    qg_tape *tape = r->team->tape[k];
+    qg_tape *tape = r->tapes->tape[k];
     (void)state;
     tape->ctx = ctx; /* of this thread, which ends with the round */
     const qg_status s = r->w->work(r->w->ud, tape, r->first + k);
-    tape->ctx = r->team->ctx;
+    tape->ctx = r->tapes->ctx;
     return s;
 }
 
-qg_status qg_team_run(const qg_team *t, const qg_team_work *w)
+qg_status qg_tapes_run(const qg_tapes *t, const qg_tapes_work *w)
 {
     for (size_t first = 0, n; first < w->n; first += n) {
         n = w->n - first < t->n ? w->n - first : t->n;

@@ -1,4 +1,4 @@
-/* team.h -- copies of a tape that work at the same time on different samples.
+/* tapes.h -- copies of a tape that work at the same time on different samples.
  *
  *     tape[0] .. tape[n-1]   the same block; weights and learned scales are those of
  *                            tape[0], activations and gradients their own
@@ -14,36 +14,36 @@
  *
  * Memory   of one forward and backward per tape
  * Failures the first index that fails is reported, as without threads */
-#ifndef QG_ENGINE_LEARN_TEAM_H
-#define QG_ENGINE_LEARN_TEAM_H
+#ifndef QG_ENGINE_LEARN_TAPES_H
+#define QG_ENGINE_LEARN_TAPES_H
 
 #include "engine/learn/tape.h"
 
-typedef struct qg_team {
+typedef struct qg_tapes {
     qg_ctx *ctx;
     size_t n;
     qg_tape **tape; /* [n] the first leads: parameters are changed there */
     qg_arena *arena;
-} qg_team;
+} qg_tapes;
 
-/* n > 0 tapes of one block; all owned by the team.  After a failure qg_team_free frees
+/* n > 0 tapes of one block; owned by out.  After a failure qg_tapes_free frees
  * what there is. */
-QG_NODISCARD qg_status qg_team_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
-                                   const qg_tape_options *o, size_t n, qg_team *out);
-void qg_team_free(qg_team *t); /* also of a zeroed one */
+QG_NODISCARD qg_status qg_tapes_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
+                                    const qg_tape_options *o, size_t n, qg_tapes *out);
+void qg_tapes_free(qg_tapes *t); /* also of a zeroed one */
 
 /* All but the leader, whose parameters are what is still needed of a block that is
  * done. */
-void qg_team_dismiss(qg_team *t);
+void qg_tapes_dismiss(qg_tapes *t);
 
 /* Work on samples 0 .. n-1, which are numbers of the caller. */
-typedef struct qg_team_work {
+typedef struct qg_tapes_work {
     size_t n;
     qg_status (*work)(void *ud, qg_tape *tape, size_t i); /* any thread */
     qg_status (*done)(void *ud, qg_tape *tape, size_t i); /* the calling thread, in
                                                            * ascending order */
     void *ud;
-} qg_team_work;
-QG_NODISCARD qg_status qg_team_run(const qg_team *t, const qg_team_work *w);
+} qg_tapes_work;
+QG_NODISCARD qg_status qg_tapes_run(const qg_tapes *t, const qg_tapes_work *w);
 
 #endif
