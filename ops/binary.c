@@ -353,6 +353,7 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
         .run = run_add_clamped,
         .state = state,
         .in_layout = {c->in_layout[0], c->in_layout[0]},
+        .free_axes = UINT32_MAX,
         .out_layout = c->in_layout[0],
         .in_place = 3,
         .absorbed = 1,
@@ -479,9 +480,9 @@ static const qg_node *square_of(const qg_node *n)
         .name = onnx, .since = first, .until = last, .min_in = 2, .max_in = 2,         \
         .min_out = 1, .max_out = 1, .in_roles = "d", .traits = (bits),                 \
         .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
-        .infer = infer_numbers, .run = id##_run, .in_place = 3, .lower = lower_##id,   \
-        .element = binary_element, .compile = qg_compile_elements,                     \
-        .backward = (first) < 7 ? NULL : id##_backward                                 \
+        .free_axes = qg_binary_free_axes, .infer = infer_numbers, .run = id##_run,     \
+        .in_place = 3, .lower = lower_##id, .element = binary_element,                 \
+        .compile = qg_compile_elements, .backward = (first) < 7 ? NULL : id##_backward \
     }
 #define ROWPRELU(first, last)                                                          \
     {                                                                                  \
@@ -490,7 +491,8 @@ static const qg_node *square_of(const qg_node *n)
         .traits = QG_OP_ELEMENTWISE | QG_OP_ACTIVATION | QG_OP_HOMOGENEOUS |           \
                   QG_OP_PURE | QG_OP_BATCH_FIRST,                                      \
         .param_size = sizeof(qg_binary_param), .prepare = prelu_prepare,               \
-        .infer = prelu_infer, .run = prelu_run, .in_place = 1, .lower = lower_prelu,   \
+        .free_axes = qg_binary_free_axes, .infer = prelu_infer, .run = prelu_run,      \
+        .in_place = 1, .lower = lower_prelu,                                           \
         .backward = (first) < 7 ? NULL : prelu_backward                                \
     }
 #define ROWPOW(first, last)                                                            \
@@ -499,8 +501,8 @@ static const qg_node *square_of(const qg_node *n)
         .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
         .traits = QG_OP_ELEMENTWISE | QG_OP_PURE,                                      \
         .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
-        .infer = pow_infer, .run = pow_run, .in_place = 1,                             \
-        .backward = (first) < 7 ? NULL : pow_backward                                  \
+        .free_axes = qg_binary_free_axes, .infer = pow_infer, .run = pow_run,          \
+        .in_place = 1, .backward = (first) < 7 ? NULL : pow_backward                   \
     }
 #define ROWFOLD(onnx, first, id, types)                                                \
     {                                                                                  \

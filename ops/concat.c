@@ -94,6 +94,14 @@ static qg_status concat_run(const qg_call *k)
     return QG_OK;
 }
 
+/* All but the one along which inputs lie behind one another. */
+static uint32_t concat_free_axes(const qg_call *k)
+{
+    const int64_t axis = ((const axis_param *)k->param)->axis;
+    const int32_t rank = k->out[0]->rank;
+    return ~((uint32_t)1 << (axis < 0 ? axis + rank : axis));
+}
+
 /* --- Concat on channels-last memory: the same copies, the axis counted in memory
  * --- */
 
@@ -150,6 +158,7 @@ static qg_status concat_compile(qg_compile *c, qg_kernel **out)
                            .state = bytes,
                            .in_layout = { QG_LAYOUT_CHANNELS_LAST },
                            .all_in_alike = true,
+                           .free_axes = ~((uint32_t)1 << axis),
                            .out_layout = QG_LAYOUT_CHANNELS_LAST,
                            .name = "concat channels-last" };
     *out = kernel;
@@ -279,8 +288,8 @@ static qg_status lower_concat(qg_lower *l)
         .max_out = 1, .in_roles = "d",                                                 \
         .traits = QG_OP_JOIN | QG_OP_PURE | QG_OP_NONNEGATIVE,                         \
         .param_size = sizeof(axis_param), .prepare = concat_prepare,                   \
-        .infer = concat_infer, .run = concat_run, .compile = concat_compile,           \
-        .lower = lower_concat, .backward = qg_backward_move                            \
+        .infer = concat_infer, .run = concat_run, .free_axes = concat_free_axes,       \
+        .compile = concat_compile, .lower = lower_concat, .backward = qg_backward_move \
     }
 #define ROWSPLIT(first, last, inputs)                                                  \
     {                                                                                  \

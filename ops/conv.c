@@ -143,11 +143,12 @@ static void upsample_row(const upsampling *u, int64_t width, const float *x,
     }
 }
 
-static qg_status run_upsampling(const qg_kernel *kernel, const qg_call *k)
+/* Rows [from, to) of the input; a row of another sample lies behind those before. */
+static qg_status upsample_rows(const upsampling *u, const qg_call *k, int64_t from,
+                               int64_t to)
 {
-    const upsampling *u = kernel->state;
     const qg_tensor *x = k->in[0];
-    const int64_t rows = x->dim[0] * x->dim[2], width = x->dim[3];
+    const int64_t width = x->dim[3];
     const size_t room = u->few ? (size_t)(u->in_channels + u->w->n) * QG_STRIP
                                : (size_t)(width * u->w->n);
     float *blocks = qg_arena_raw(k->scratch, room, sizeof *blocks);
@@ -155,11 +156,24 @@ static qg_status run_upsampling(const qg_kernel *kernel, const qg_call *k)
         return qg_nomem(k->ctx);
     if (u->few) /* the rest of a strip is computed, not used */
         memset(blocks, 0, room * sizeof *blocks);
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = from; i < to; i++)
         upsample_row(u, width, x->f32 + i * width * u->in_channels, blocks,
                      k->out[0]->f32 +
                          i * width * u->kernel[0] * u->kernel[1] * u->channels);
     return QG_OK;
+}
+
+static int64_t input_rows(const qg_tensor *x) { return x->dim[0] * x->dim[2]; }
+
+static qg_status run_upsampling(const qg_kernel *kernel, const qg_call *k)
+{
+    return upsample_rows(kernel->state, k, 0, input_rows(k->in[0]));
+}
+
+static qg_status upsampling_part(const qg_kernel *kernel, const qg_call *k, uint32_t i)
+{
+    const int64_t rows = input_rows(k->in[0]), parts = kernel->parts;
+    return upsample_rows(kernel->state, k, rows * i / parts, rows * (i + 1) / parts);
 }
 
 /* Rows of the kernel first, first + 1, ... as panels; w is [in][out][height][width]. */
@@ -259,8 +273,11 @@ static qg_status compile_upsampling(qg_compile *c, const qg_conv_problem *p,
     for (int64_t i = 0; i < u->passes; i++)
         QG_TRY(pack_upsampling(c, u, i, p->kernel[1] / u->passes, &u->w[i]));
     QG_TRY(unpack_few(c, u));
+    const double work = (double)qg_tensor_count(c->out[0]) * (double)p->in_channels;
     *kernel =
         (qg_kernel){ .run = run_upsampling,
+                     .part = upsampling_part,
+                     .parts = qg_compile_parts(c, input_rows(c->in[0]), work),
                      .state = u,
                      .in_layout = { QG_LAYOUT_CHANNELS_LAST },
                      .out_layout = QG_LAYOUT_CHANNELS_LAST,

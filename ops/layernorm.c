@@ -113,6 +113,14 @@ static double inverse_deviation(const float *x, double mean, int64_t n, float ep
     return 1 / sqrt((n > 0 ? squares / (double)n : 0) + (double)epsilon);
 }
 
+/* Those before the rows; an axis that is negative counts from the end. */
+static uint32_t layer_free_axes(const qg_call *k)
+{
+    const int64_t axis = ((const layer_param *)k->param)->axis;
+    const int32_t rank = k->out[0]->rank;
+    return ((uint32_t)1 << (axis < 0 ? axis + rank : axis)) - 1;
+}
+
 /* 0 for an empty row. */
 static double mean_of(const float *x, int64_t n)
 {
@@ -391,24 +399,25 @@ static qg_status mvn(const qg_call *k)
 
 static qg_status run_mvn(const qg_call *k) { return qg_run_f32(k, mvn); }
 
-#define ROW(onnx, opset, inputs, roles, outputs, kind, size)                           \
+#define ROW(onnx, opset, inputs, roles, outputs, kind, size, free)                     \
     {                                                                                  \
         .name = onnx, .since = (opset), .min_in = (inputs) > 1 ? 2 : 1,                \
         .max_in = (inputs), .min_out = 1, .max_out = (outputs), .in_roles = roles,     \
         .out_roles = "dff", .traits = QG_OP_PURE | QG_OP_BATCH_FIRST,                  \
         .param_size = sizeof(layer_param), .prepare = prepare_##size,                  \
-        .infer = infer_##size, .run = run_##kind, .backward = backward_##kind          \
+        .infer = infer_##size, .run = run_##kind, .free_axes = (free),                 \
+        .backward = backward_##kind                                                    \
     }
 /* clang-format off */
 const qg_op qg_ops_layernorm[] = {
-    ROW("LayerNormalization", 17, 3, "dff", 3, layer, layer),
-    ROW("RMSNormalization", 23, 2, "df", 1, root, layer),
-    ROW("LpNormalization", 1, 1, "d", 1, lp, lp),
-    ROW("LpNormalization", 22, 1, "d", 1, lp, lp),
-    ROW("LRN", 1, 1, "d", 1, lrn, lrn),
-    ROW("LRN", 13, 1, "d", 1, lrn, lrn),
-    ROW("MeanVarianceNormalization", 9, 1, "d", 1, mvn, mvn),
-    ROW("MeanVarianceNormalization", 13, 1, "d", 1, mvn, mvn),
+    ROW("LayerNormalization", 17, 3, "dff", 3, layer, layer, layer_free_axes),
+    ROW("RMSNormalization", 23, 2, "df", 1, root, layer, layer_free_axes),
+    ROW("LpNormalization", 1, 1, "d", 1, lp, lp, NULL),
+    ROW("LpNormalization", 22, 1, "d", 1, lp, lp, NULL),
+    ROW("LRN", 1, 1, "d", 1, lrn, lrn, NULL),
+    ROW("LRN", 13, 1, "d", 1, lrn, lrn, NULL),
+    ROW("MeanVarianceNormalization", 9, 1, "d", 1, mvn, mvn, NULL),
+    ROW("MeanVarianceNormalization", 13, 1, "d", 1, mvn, mvn, NULL),
     { 0 },
 };
 /* clang-format on */

@@ -216,6 +216,7 @@ static qg_status batch_compile(qg_compile *c, qg_kernel **out)
     *kernel = (qg_kernel){ .run = run_batch_last,
                            .state = b,
                            .in_layout = { QG_LAYOUT_CHANNELS_LAST },
+                           .free_axes = ~2u, /* all but the channels */
                            .out_layout = QG_LAYOUT_CHANNELS_LAST,
                            .in_place = 1,
                            .absorbed = qg_absorb_clamp(c, &b->low, &b->high),

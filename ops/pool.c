@@ -17,6 +17,7 @@
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
 #include "ops/util_window.h"
+#include "ops/util_vector.h"
 
 #define NARROW (QG_DT(F16) | QG_DT(BF16) | QG_DT_BYTES)
 
@@ -215,9 +216,37 @@ static qg_status run_global(const qg_call *k)
     return qg_run_as(k, NARROW, QG_F32, global);
 }
 
+/* The definition's sums, of columns of channels-last memory. */
+static qg_status run_mean_last(const qg_kernel *kernel, const qg_call *k)
+{
+    const qg_tensor *x = k->in[0];
+    const int64_t space = qg_dims_product(x, 2, x->rank), channels = x->dim[1];
+    (void)kernel;
+    for (int64_t n = 0; n < x->dim[0]; n++)
+        qg_vector_best()->column_means(space, channels, x->f32 + n * space * channels,
+                                       k->out[0]->f32 + n * channels);
+    return QG_OK;
+}
+
+static qg_status compile_mean_last(qg_compile *c, qg_kernel **out)
+{
+    *out = QG_NEW(c->arena, qg_kernel);
+    if (!*out)
+        return qg_nomem(c->ctx);
+    **out = (qg_kernel){ .run = run_mean_last,
+                         .in_layout = { QG_LAYOUT_CHANNELS_LAST },
+                         .out_layout = QG_LAYOUT_CHANNELS_LAST,
+                         .name = "means of columns" };
+    return QG_OK;
+}
+
 static qg_status compile_global(qg_compile *c, qg_kernel **out)
 {
     qg_call k = qg_compile_call(c);
+    const qg_tensor *x = c->in[0];
+    if (((const pool_param *)k.param)->kind == QG_POOL_AVERAGE && x->dtype == QG_F32 &&
+        x->rank >= 3 && !x->data && qg_tensor_count(x) > 0)
+        return compile_mean_last(c, out);
     qg_pool_problem q = global_problem(&k);
     return qg_accel_pool(c, &q, out);
 }

@@ -50,6 +50,14 @@ static qg_status runs_of(const qg_call *k, qg_around *a)
     return QG_OK;
 }
 
+/* Those before the axis: rows of one slice. */
+static uint32_t free_axes(const qg_call *k)
+{
+    const int64_t axis = ((const softmax_param *)k->param)->axis;
+    const int32_t rank = k->out[0]->rank;
+    return ((uint32_t)1 << (axis < 0 ? axis + rank : axis)) - 1;
+}
+
 /* Shape and type of the input. */
 static qg_status infer(const qg_call *k)
 {
@@ -202,8 +210,8 @@ static qg_status log_softmax_backward(const qg_backward *b)
         .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = 1,         \
         .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
         .traits = QG_OP_PURE | QG_OP_BATCH_FIRST, .param_size = sizeof(softmax_param), \
-        .prepare = prepare, .infer = infer, .run = id##_run, .in_place = 1,            \
-        .lower = lower_##id, .backward = id##_backward                                 \
+        .prepare = prepare, .infer = infer, .run = id##_run, .free_axes = free_axes,   \
+        .in_place = 1, .lower = lower_##id, .backward = id##_backward                  \
     }
 
 /* clang-format off */

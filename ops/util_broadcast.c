@@ -327,6 +327,11 @@ qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_attr_int(ctx, n, "axis", 0, &p->axis);
 }
 
+uint32_t qg_binary_free_axes(const qg_call *k)
+{
+    return ((const qg_binary_param *)k->param)->legacy ? 0 : UINT32_MAX;
+}
+
 /* *view = input 1 with dims of 1 appended, so that the modern rule aligns it as the
  * legacy attributes specify.  Both ranks are known. */
 static qg_status legacy_view(const qg_call *k, const qg_binary_param *p,

@@ -96,6 +96,8 @@ typedef struct qg_binary_param {
  * infer gives the output `dtype`, run requires all three shapes to be known. */
 qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param);
 QG_NODISCARD qg_status qg_binary_infer(const qg_call *k, qg_dtype dtype);
+/* For .free_axes: none where axes are not counted from the last. */
+uint32_t qg_binary_free_axes(const qg_call *k);
 void qg_binary_run(const qg_call *k, qg_row2 f);
 /* With the row function of the inputs' type (rows[QG_NDTYPE]); 16-bit floats as
  * float32. */

@@ -133,6 +133,7 @@ qg_status qg_compile_elements(qg_compile *c, qg_kernel **out)
     *state = all;
     *kernel = (qg_kernel){ .run = run_chain,
                            .state = state,
+                           .free_axes = UINT32_MAX,
                            .out_layout = c->in_layout[slot],
                            .in_place = (uint32_t)1 << slot,
                            .absorbed = (uint32_t)all.n - 1,

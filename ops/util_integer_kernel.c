@@ -211,6 +211,7 @@ static qg_status kernel_of(qg_compile *c, const qg_integer_product *p, const wei
     typed.in = in;
     typed.out = outs;
     typed.n_chain = 0;
+    typed.threads = 0; /* the kernel around it has no parts */
     if (as_float)
         return p->conv ? qg_accel_conv(&typed, p->conv, p->transposed, out)
                        : qg_accel_matmul(&typed, p->gemm, -1, out);

@@ -123,6 +123,10 @@ enum { QG_STRIP = 128 };
 typedef void qg_strip_fn(int64_t n, int64_t k, const float *w, const float *x,
                          float *y);
 
+/* y[j] = the mean of x[i][j], x [rows][n]; sums in double, rows ascending, as of the
+ * pooling of accel.h. */
+typedef void qg_column_means_fn(int64_t rows, int64_t n, const float *x, float *y);
+
 /* Sum of n elements in double, of their squared distances to `mean`, in an order that
  * the text fixes. */
 typedef double qg_sum_fn(const float *x, int64_t n);
@@ -147,6 +151,7 @@ typedef struct qg_vector_row {
     qg_softmax_fn *softmax;
     qg_product_fn *product;
     qg_strip_fn *strip;
+    qg_column_means_fn *column_means;
     qg_sum_fn *sum;
     qg_squares_fn *squares;
     qg_standardize_fn *standardize;

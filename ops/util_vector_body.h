@@ -393,12 +393,43 @@ TARGET static void strip(int64_t n, int64_t k, const float *w, const float *x, f
         }
 }
 
+typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+typedef double eight_sums __attribute__((vector_size(64)));
+
+/* Columns j .. j + PARTS * 8: every sum is in a register. */
+INLINE void column_block(int64_t rows, int64_t n, const float *x, float *y)
+{
+    enum { PARTS = 4 };
+    eight_sums sum[PARTS] = { 0 };
+    for (int64_t i = 0; i < rows; i++)
+        for (int p = 0; p < PARTS; p++)
+            sum[p] += __builtin_convertvector(*(const eight *)(x + i * n + p * 8),
+                                              eight_sums);
+    for (int p = 0; p < PARTS; p++)
+        for (int c = 0; c < 8; c++)
+            y[p * 8 + c] = (float)(sum[p][c] / (double)rows);
+}
+
+TARGET static void column_means(int64_t rows, int64_t n, const float *x, float *y)
+{
+    int64_t j = 0;
+    for (; j + 32 <= n; j += 32)
+        column_block(rows, n, x + j, y + j);
+    for (; j < n; j++) {
+        double sum = 0;
+        for (int64_t i = 0; i < rows; i++)
+            sum += (double)x[i * n + j];
+        y[j] = (float)(sum / (double)rows);
+    }
+}
+
 #define X(id, f)  [QG_MAP_##id] = map_##id,
 #define XP(id, f) [QG_PAIR_##id] = pair_##id,
 #define ROW(isa)                                                                       \
     {                                                                                  \
         isa, supported, { QG_MAP_F32(X) }, { QG_PAIR_F32(XP) }, add_clamped,           \
-            channel_norm, softmax, product, strip, sum, squares, standardize           \
+            channel_norm, softmax, product, strip, column_means, sum, squares,         \
+            standardize                                                                \
     }
 
 #endif

@@ -39,12 +39,14 @@ MAY = {  # room: the rooms that it may include, of those above it
     "lint":           [],
     "device":         [],
     "learn":          [],
+    "search":         [],
     "webpage":        [],
     "embed":          [],
     "tools":          ["api"],
 }
 # rooms that may include all above them
-ABOVE = ("session", "analysis", "lint", "device", "learn", "webpage", "embed")
+ABOVE = ("session", "analysis", "lint", "device", "learn", "search", "webpage",
+         "embed")
 for name in ABOVE:
     MAY[name] = list(MAY)[:list(MAY).index(name)]
 THIRD = [  # third-party header, the files that may see it

@@ -3,8 +3,9 @@
  * Reading    options and files in any order; `--name value`, `--name=value`,
  *            `-n value`, `-n5`; `--` ends options.  An option that the verb does not
  *            take, a missing or wrong value, and a repeated option are usage errors.
- * Exit       0 done; 1 failed; 2 usage; 3 done, and `diff` or `lint` found something
- *            (`diverge` exits with 1)
+ * Exit       0 done; 1 failed; 2 usage; 3 done, and something was found (`diff`,
+ *            `lint`).  Verbs for a build (cli_verb.judges: `diverge`, `conformance`)
+ *            exit with 1 for what 3 is elsewhere, and with 4 when they failed
  * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
  * Includes   the installed qg.h and the C library only: the command line uses the same
  *            functions as other programs.
@@ -25,7 +26,14 @@
 #include "qg.h"
 
 /* Exit statuses, stable: scripts test them. */
-enum { CLI_OK, CLI_FAILED, CLI_USAGE, CLI_FINDINGS, CLI_INTERRUPTED = 130 };
+enum {
+    CLI_OK,
+    CLI_FAILED,
+    CLI_USAGE,
+    CLI_FINDINGS,
+    CLI_NOT_JUDGED,
+    CLI_INTERRUPTED = 130
+};
 
 /* Values of a repeatable option, in order. */
 typedef struct cli_words {
@@ -49,7 +57,7 @@ typedef struct cli_arguments {
     const char *stats, *slice, *channels;
     const char *target, *sarif;
     const char *select, *against, *between, *from, *method, *block_name, *rate,
-        *gradient, *optimizer;
+        *gradient, *optimizer, *budget, *choices, *estimate, *over;
     size_t seed, steps, max_mem, max_nodes, max_ratio;
     bool end_to_end, fix;
     bool resume, any_kernels;
@@ -95,6 +103,7 @@ typedef struct cli_option {
     X(PATCH) X(AFTER) X(CURVE)                                                 \
     X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(FROM) X(SEED) X(TRACE) X(YAML)     \
     X(METHOD) X(STEPS) X(RATE) X(GRADIENT) X(OPTIMIZER) X(BLOCK_NAME)          \
+    X(BUDGET) X(CHOICES) X(ESTIMATE) X(OVER)                                   \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
     X(FORMAT_VERSION) X(NAMES) X(ANALYSIS)                                     \
@@ -130,6 +139,8 @@ typedef struct cli_verb {
     const char *example;
     cli_question *ask;             /* for the model given as first file; or */
     int (*run)(const cli_call *c); /* returns an exit status */
+    bool judges;                   /* main exits with 1 for CLI_FINDINGS, with
+                                      CLI_NOT_JUDGED for CLI_FAILED */
     FILE *err; /* of a copy of the row in another program: bare messages; else NULL */
 } cli_verb;
 
@@ -219,6 +230,7 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);
 int cli_tune(const cli_call *c);
+int cli_search(const cli_call *c);
 cli_question cli_compare, cli_price;
 int cli_lint(const cli_call *c);
 int cli_report(const cli_call *c);

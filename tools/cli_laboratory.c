@@ -1,5 +1,5 @@
 /* cli_laboratory.c -- verbs for experiments: sensitivity, price, compare, tune,
- * switch. */
+ * search, switch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +181,55 @@ int cli_tune(const cli_call *c)
     if (fault)
         return cli_refuse_output(c, fault);
     return cli_ask(c, a->file.at[0], ask_tune);
+}
+
+static qg_status ask_search(const cli_call *c, qg_model *m, qg_report **r)
+{
+    const cli_arguments *a = c->args;
+    qg_search_options o;
+    qg_search_options_init(&o, sizeof o);
+    o.work = cli_workload(c);
+    o.budget = a->budget;
+    o.choices = a->choices;
+    o.estimate = a->estimate;
+    o.patch = a->output ? a->output : c->host ? NULL : "policy.yaml";
+    o.backend = a->backend;
+    o.holdout = a->holdout;
+    return qg_model_search(m, &o, r);
+}
+
+static qg_status ask_rules(const cli_call *c, qg_model *m, qg_report **r)
+{
+    const cli_arguments *a = c->args;
+    qg_rules_options o;
+    qg_rules_options_init(&o, sizeof o);
+    o.work = cli_workload(c);
+    o.backend = a->backend;
+    o.policy = a->policy.at;
+    o.n_policy = a->policy.n;
+    o.observer = a->observer;
+    o.holdout = a->holdout;
+    return qg_model_search_rules(m, &o, r);
+}
+
+int cli_search(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    const char *lonely = a->budget     ? "budget"
+                         : a->choices  ? "choices"
+                         : a->estimate ? "estimate"
+                         : a->output   ? "output"
+                                       : NULL;
+    if (a->over && lonely)
+        return cli_usage(c->verb, "--over rules does not take --%s", lonely);
+    if (a->over && !a->backend)
+        return cli_usage(c->verb, "--over rules requires --backend");
+    if (!a->over && !a->budget)
+        return cli_usage(c->verb, "--budget or --over is required");
+    if (!a->over && (a->policy.n || a->observer))
+        return cli_usage(c->verb, "--%s requires --over: a snapshot has its own",
+                         a->policy.n ? "policy" : "observer");
+    return cli_ask(c, a->file.at[0], a->over ? ask_rules : ask_search);
 }
 
 int cli_switch(const cli_call *c)

@@ -67,7 +67,7 @@ const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_HOLDOUT] = { NAMED("holdout", 0, "DATA"), TEXT(holdout),
         .help = "other samples, to measure on; DATA calibrates" },
     [CLI_O_JUDGES] = { NAMED("holdout", 0, "DATA"), TEXT(holdout),
-        .help = "samples that judge --propose; default: every second one" },
+        .help = "samples that judge the policy; default: every second one" },
     [CLI_O_BY] = { NAMED("by", 0, "WHAT"), CHOICE(by),
         .help = "graph, layer or cause; default graph",
         .choice = { "graph", "layer", "cause" } },
@@ -173,6 +173,16 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "adam, or sgd with momentum; default adam" },
     [CLI_O_BLOCK_NAME] = { NAMED("block", 0, "NAME"), TEXT(block_name),
         .help = "only the block of this name" },
+    [CLI_O_BUDGET] = { NAMED("budget", 0, "WHAT=N"), TEXT(budget),
+        .help = "nsr=0.01 (or 1%), bits=6.0, size=2MB" },
+    [CLI_O_CHOICES] = { NAMED("choices", 0, "LIST"), TEXT(choices),
+        .help = "bits to choose from; default 4,8,16,float" },
+    [CLI_O_ESTIMATE] = { NAMED("estimate", 0, "HOW"), CHOICE(estimate),
+        .help = "errors of groups: measured (default), or from gradients",
+        .choice = { "measured", "gradient" } },
+    [CLI_O_OVER] = { NAMED("over", 0, "rules"), CHOICE(over),
+        .help = "switch rules of the backend off, alone and in pairs",
+        .choice = { "rules" } },
     [CLI_O_YAML] = { NAMED("output", 'o', "FILE.yaml"), TEXT(output),
         .help = "write the profile or backend found" },
     [CLI_O_TRACE] = { NAMED("output", 'o', "TRACE"), TEXT(output),
@@ -430,7 +440,7 @@ static int store(reader *r, const cli_option *o, const char *value)
 /* A word with a dash is an option, unless the option before it takes numbers. */
 static bool can_be_value(const cli_option *o, const char *word)
 {
-    bool numbers = o->kind == CLI_LIST || o->kind == CLI_INDEX;
+    bool numbers = o->kind == CLI_LIST || o->kind == CLI_INDEX || o->kind == CLI_NUMBER;
     return word[0] != '-' || !word[1] || (numbers && strchr("0123456789.", word[1]));
 }
 

@@ -74,13 +74,19 @@ const char *cli_snapshot_fault(const char *path)
     return NULL;
 }
 
-/* The length of a control character in UTF-8 at s: C0 except newline and tab, DEL, or
- * C1; 0: another character. */
+/* The length of a control character in UTF-8 at s: C0 except newline and tab, DEL, C1,
+ * or what reorders or breaks a line (U+200E, U+200F, U+2028 to U+202E, U+2066 to
+ * U+2069); 0: another character. */
 static size_t control(const unsigned char *s)
 {
     if ((s[0] < 0x20 && s[0] != '\n' && s[0] != '\t') || s[0] == 0x7f)
         return 1;
-    return s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0 ? 2 : 0;
+    if (s[0] == 0xc2)
+        return s[1] >= 0x80 && s[1] < 0xa0 ? 2 : 0;
+    bool direction = s[0] == 0xe2 && s[1] == 0x80 &&
+                     (s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xa8 && s[2] <= 0xae));
+    bool isolate = s[0] == 0xe2 && s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9;
+    return direction || isolate ? 3 : 0;
 }
 
 void cli_print(FILE *f, const char *text)

@@ -21,7 +21,8 @@ static void print_all_verbs(void)
                 "  qg explain snapshot Conv_0.out0\n"
                 "\n`qg VERB --help` describes a verb and its options.\n"
                 "Exit status: 0 done, 1 failed, 2 wrong usage, 3 differences found,\n"
-                "130 interrupted.\n",
+                "130 interrupted; of diverge and conformance: 1 differences or failed\n"
+                "tests, 4 failed.\n",
                 stdout);
 }
 

@@ -236,7 +236,7 @@ static int diff(const cli_call *c)
     qg_report *r = NULL;
     double identical = 0;
     const char *const *file = (const char *const *)c->args->file.at;
-    bool traces = cli_is_trace(file[0]) && cli_is_trace(file[1]);
+    bool traces = cli_is_trace(file[0]) || cli_is_trace(file[1]);
     qg_status s = traces ? qg_trace_diff(c->ctx, file[0], file[1], &r)
                          : cli_open(c, file[0], &first);
     if (s == QG_OK && !traces)
@@ -279,7 +279,7 @@ static int conformance(const cli_call *c)
     qg_status s = qg_conformance(c->ctx, w->at, w->n, &r);
     bool passed = s == QG_OK && qg_report_number(r, "failed", &failed) && failed == 0;
     int status = cli_answer(c, s, r);
-    return passed ? status : CLI_FAILED;
+    return status == CLI_OK && !passed ? CLI_FINDINGS : status;
 }
 
 /* --- one array --- */
@@ -464,10 +464,12 @@ const cli_verb cli_verbs[] = {
       .about = "Each node is computed on the device's own inputs.  For the first\n"
                "node that differs (--top N: the first N), other arithmetic is tried\n"
                "on the dump; hypotheses that explain more elements are listed.\n"
-               "Exit status 1 when anything differs.\n"
+               "Exit status 0 when nothing differs, 1 when anything does, 4 when a\n"
+               "file is broken or does not fit.\n"
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg diverge snapshot -d images.npy --against dump.npz",
-      .run = cli_diverge },
+      .run = cli_diverge,
+      .judges = true },
     { .name = "fit",
       .summary = "find the profile that explains the outputs of a device",
       FILES(ANY_MODEL, 1, 1),
@@ -511,6 +513,21 @@ const cli_verb cli_verbs[] = {
                "\n" DATA_FORMS,
       .example = "qg tune snapshot -d calib.npy --method lsq -o tuned",
       .run = cli_tune },
+    { .name = "search",
+      .summary = "find the bits of every group, or what rules are worth",
+      FILES(ANY_MODEL, 1, 1),
+      .use = { NEEDS(DATA), RUNS, TAKES(BUDGET), TAKES(CHOICES), TAKES(ESTIMATE),
+               TAKES(OVER), TAKES(BACKEND), TAKES(POLICY), TAKES(OBSERVER),
+               TAKES(JUDGES), TAKES(PATCH) },
+      .about = "Among all policies the best one for the budget, as predicted from the\n"
+               "errors of single groups, is found exactly.  It is quantized, run, and\n"
+               "written for `qg quantize --policy` when it holds on samples without a\n"
+               "part in it: --holdout, else every second one.\n"
+               "--over rules -b BACKEND: MODEL.onnx with each fusion and sharing rule\n"
+               "of the backend off, alone and in pairs.\n"
+               "\n" DATA_FORMS,
+      .example = "qg search snapshot -d calib.npy --budget nsr=1% -o policy.yaml",
+      .run = cli_search },
     { .name = "switch",
       .summary = "disable endpoints of a snapshot, or restore them",
       FILES("SNAPSHOT", 1, 1),
@@ -598,9 +615,11 @@ const cli_verb cli_verbs[] = {
     { .name = "conformance",
       .summary = "run ONNX backend tests: folders with model.onnx and data",
       FILES("DIR...", 1, SIZE_MAX),
-      .about = "Exit status 0 when no test failed; unsupported operators do not count.",
+      .about = "Exit status 0 when no test failed, 1 when one did, 4 when they cannot\n"
+               "be run.  Unsupported operators do not count.",
       .example = "qg conformance /usr/share/libonnx-testdata/data/node/test_relu",
-      .run = conformance },
+      .run = conformance,
+      .judges = true },
     { .name = "quantize-tensor",
       .summary = "quantize an array with any scheme and measure the error",
       FILES("FILE.npy", 1, 1),

@@ -18,8 +18,8 @@ set(QG_ARRAYS_HEADERS api/qg_arrays.h core/alloc.h core/status.h ir/tensor.h
     number/openvino_fq.h number/profile.h number/qdq.h number/requant.h number/round.h quant/aimet.h
     quant/apply.h quant/fake.h quant/gradient.h quant/metric.h quant/nncf.h
     quant/policy.h)
-set(QG_HEADERS api/qg.h api/qg_extend.h api/qg_memory.h api/qg_records.h api/qg_report.h
-    api/qg_session.h core/progress.h quant/state.h)
+set(QG_HEADERS api/qg.h api/qg_device.h api/qg_extend.h api/qg_memory.h api/qg_records.h
+    api/qg_report.h api/qg_session.h api/qg_workload.h core/progress.h quant/state.h)
 
 # qg_flat_headers(<out> <header>...): copies in one folder, which include each other by
 # name; `out` gets their paths.

@@ -65,6 +65,14 @@ static int finish(int status)
     return cli_fail(NULL, message);
 }
 
+/* The status of the process. */
+static int status_of(const cli_verb *verb, int status)
+{
+    if (!verb->judges)
+        return status;
+    return status == CLI_FINDINGS ? 1 : status == CLI_FAILED ? CLI_NOT_JUDGED : status;
+}
+
 int main(int argc, char **argv)
 {
     cli_arguments a;
@@ -84,5 +92,5 @@ int main(int argc, char **argv)
     else if (status == CLI_OK)
         status = run(verb, &a);
     cli_arguments_free(&a);
-    return finish(status);
+    return status_of(verb, finish(status));
 }

@@ -81,8 +81,7 @@ static qg_status run_float(study *s)
 {
     qg_plan *p = NULL;
     size_t n = s->m->graph->output.n, samples = s->feed.feed.n;
-    QG_TRY(qg_model_plan(s->m, QG_RUN_FLOAT, s->o->work.reference_kernels,
-                         &s->feed.feed, NULL, &p));
+    QG_TRY(qg_model_plan(s->m, QG_RUN_FLOAT, &s->o->work, &s->feed.feed, NULL, &p));
     s->golden = QG_NEWN(s->arena, n * samples, float *);
     qg_status st = s->golden ? QG_OK : qg_nomem(s->m->ctx);
     if (st == QG_OK)
@@ -134,8 +133,7 @@ static qg_status room_for(study *s, size_t n)
 static qg_status simulate(study *s)
 {
     qg_plan *p = NULL;
-    QG_TRY(qg_model_plan(s->m, QG_RUN_SIMULATE, s->o->work.reference_kernels,
-                         &s->feed.feed, NULL, &p));
+    QG_TRY(qg_model_plan(s->m, QG_RUN_SIMULATE, &s->o->work, &s->feed.feed, NULL, &p));
     qg_status st = drive(s, p, "simulate", measure_outputs);
     qg_plan_free(p);
     return st;
@@ -315,11 +313,11 @@ static qg_status by_layer(study *s)
     QG_TRY(choose_layers(s, &index));
     QG_TRY(room_for(s, s->subject.n));
     const qg_feed *feed = &s->feed.feed;
-    qg_status st = qg_model_plan(s->m, QG_RUN_FLOAT, s->o->work.reference_kernels, feed,
-                                 s->watch, &real);
+    qg_status st =
+        qg_model_plan(s->m, QG_RUN_FLOAT, &s->o->work, feed, s->watch, &real);
     if (st == QG_OK)
-        st = qg_model_plan(s->m, QG_RUN_SIMULATE, s->o->work.reference_kernels, feed,
-                           s->watch, &rounded);
+        st =
+            qg_model_plan(s->m, QG_RUN_SIMULATE, &s->o->work, feed, s->watch, &rounded);
     layers l = { .s = s, .real = real, .rounded = rounded, .index = index };
     qg_job job = { .n = s->feed.feed.n,
                    .workers = s->o->work.jobs,

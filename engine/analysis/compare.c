@@ -111,18 +111,17 @@ static qg_status quantize_variant(comparison *c, variant *v)
 
 /* --- counting --- */
 
-/* Rounding points are those of activations; constants are counted as baked. */
 static void count_endpoints(const comparison *c, variant *v)
 {
     const qg_quant *q = c->model.quant;
     const qg_graph *g = c->model.graph;
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
-        v->rounding += qg_tqc_rounds(t) && !qg_tqc_is_constant(t);
         v->baked += t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED;
     }
     for (size_t i = 0; i < g->node.n; i++)
         v->quantized += g->node.at[i]->platform == QG_PLATFORM_QUANTIZED;
+    v->rounding = qg_rounding_points(q);
     v->requantizations = qg_requantizations(g, NULL);
 }
 
@@ -297,8 +296,7 @@ static qg_status measure(comparison *c, variant *v)
     QG_TRY(qg_executable_make(&c->model, &mode, &c->run));
     if (c->run.program)
         QG_TRY(count_nodes(c, v, c->run.program));
-    QG_TRY(qg_executable_plan(&c->run, c->o->work.reference_kernels, c->measured_on,
-                              NULL, &c->plan));
+    QG_TRY(qg_executable_plan(&c->run, &c->o->work, c->measured_on, NULL, &c->plan));
     QG_TRY(qg_pool_run(c->m->ctx, &job));
     return average(c, v);
 }
@@ -346,8 +344,8 @@ static qg_status prepare(comparison *c)
     c->vote = QG_NEWN(c->arena, n, int32_t);
     if (!c->value || !c->real_vote || !c->vote)
         return qg_nomem(ctx);
-    QG_TRY(qg_model_plan(c->m, QG_RUN_FLOAT, c->o->work.reference_kernels,
-                         c->measured_on, NULL, &c->real));
+    QG_TRY(
+        qg_model_plan(c->m, QG_RUN_FLOAT, &c->o->work, c->measured_on, NULL, &c->real));
     return qg_plan_measures(ctx, c->real, c->arena, "compare", &c->measured);
 }
 

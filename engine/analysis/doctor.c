@@ -166,8 +166,7 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     if (!watch)
         return qg_nomem(m->ctx);
     memset(watch, 1, m->graph->node.n);
-    QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, o->work.reference_kernels, &d->looks.feed,
-                         watch, &p));
+    QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, &o->work, &d->looks.feed, watch, &p));
     qg_finite_request first = { .mode = m->quant ? QG_RUN_SIMULATE : QG_RUN_FLOAT,
                                 .feed = &d->looks.feed,
                                 .reference = o->work.reference_kernels,

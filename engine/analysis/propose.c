@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "engine/analysis/again.h"
 #include "engine/analysis/measure.h"
 #include "engine/analysis/parts.h"
 #include "engine/analysis/subject.h"
@@ -21,12 +22,9 @@
 typedef struct search {
     qg_sensitivity *s;
     qg_parts parts;
-    uint8_t *chosen;   /* [TQCs] 1: leads a part that is raised */
-    uint8_t *raised;   /* [values] 1: in the patch */
-    const char *trial; /* path of the candidate */
-    const char *backend, *observer, *dispatcher, *quirks;
-    QG_VEC(const char *) policy; /* of the snapshot, then the trial */
-    QG_VEC(const char *) set;
+    uint8_t *chosen; /* [TQCs] 1: leads a part that is raised */
+    uint8_t *raised; /* [values] 1: in the patch */
+    qg_again again;
     size_t harmful; /* rows that harm at all */
     size_t tried;   /* candidates */
 } search;
@@ -84,101 +82,43 @@ static void print_patch(search *p, size_t k, FILE *f)
                   s->study.metric->name);
 }
 
-static qg_status write_patch(search *p, const char *path, size_t k)
+/* The patch of the first k rows as a text; freed by qg_memory_free. */
+static qg_status make_patch(search *p, size_t k, qg_memory_file *f)
 {
-    qg_writer w;
-    QG_TRY(qg_writer_open(p->s->m->ctx, path, &w));
-    print_patch(p, k, w.stream);
-    return qg_writer_commit(&w);
+    QG_TRY(qg_memory_open(p->s->m->ctx, f));
+    print_patch(p, k, f->stream);
+    return qg_memory_close(f, QG_OK);
 }
 
 /* --- one candidate --- */
 
-/* The patches of the snapshot; the trial comes last and therefore wins. */
-static qg_status read_options(search *p)
+/* Quantized with the first k rows raised (0: none); the graph is the caller's to drop,
+ * also on failure. */
+static qg_status quantize(search *p, size_t k, qg_model *trial)
 {
-    const qg_manifest *f = &p->s->m->info.manifest;
-    qg_ctx *ctx = p->s->m->ctx;
-    qg_arena *a = p->s->arena;
-    const char *given = p->s->o->proposal.backend;
-    p->backend = given ? given : p->s->m->quant->backend->name;
-    for (size_t i = 0; i < f->n_option; i++) {
-        const char *name = f->option[2 * i], *value = f->option[2 * i + 1];
-        if (strcmp(name, "policy") == 0)
-            QG_TRY(qg_vec_push(ctx, a, &p->policy, value));
-        else if (strcmp(name, "set") == 0)
-            QG_TRY(qg_vec_push(ctx, a, &p->set, value));
-        else if (strcmp(name, "observer") == 0)
-            p->observer = value;
-        else if (strcmp(name, "dispatcher") == 0)
-            p->dispatcher = value;
-        else if (strcmp(name, "quirks") == 0)
-            p->quirks = value;
-    }
-    return qg_vec_push(ctx, a, &p->policy, p->trial);
+    qg_memory_file f = { 0 };
+    *trial = (qg_model){ 0 };
+    if (k > 0)
+        QG_TRY(make_patch(p, k, &f));
+    qg_status st = qg_again_quantize(&p->again, f.bytes, trial);
+    qg_memory_free(&f);
+    return st;
 }
 
-/* From the samples that choose; the patch comes last in the list. */
-static qg_status quantize(const search *p, bool patched, qg_model *trial)
-{
-    qg_quantize_options o;
-    const qg_sensitivity *s = p->s;
-    qg_quantize_options_init(&o, sizeof o);
-    o.backend = p->backend;
-    o.observer = p->observer;
-    o.dispatcher = p->dispatcher;
-    o.quirks = p->quirks;
-    o.policy = p->policy.at;
-    o.n_policy = p->policy.n - !patched;
-    o.set = p->set.at;
-    o.n_set = p->set.n;
-    o.work = qg_feed_again(&s->feed, &s->o->work);
-    if (s->choosing.whole) {
-        o.work.data = NULL;
-        o.work.array = NULL;
-        o.work.samples = 0;
-        o.work.source = &s->choosing.source;
-    }
-    return qg_model_quantize(trial, &o, NULL);
-}
-
-/* The error of the worst output of the network quantized with the trial. */
 static qg_status measure(const search *p, const qg_model *trial, const qg_feed *feed,
                          double *error)
 {
-    qg_study s = p->s->study;
-    qg_what_if question = { 0 };
-    double *out = QG_NEWN(p->s->arena, trial->graph->output.n, double);
-    if (!out)
-        return qg_nomem(s.ctx);
-    s.graph = trial->graph;
-    s.quant = trial->quant;
-    s.feed = feed;
-    s.rounding_base = false;
-    s.whole = true;
-    QG_TRY(qg_study_ask(&s, &question, 1, out));
-    *error = out[qg_study_worst(&s, out)];
-    return QG_OK;
-}
-
-/* A model that is quantized like the snapshot, with the patch or without; its graph is
- * the caller's to free, also on failure. */
-static qg_status quantize_again(const search *p, bool patched, qg_model *trial)
-{
-    const qg_model *m = p->s->m;
-    *trial = (qg_model){ .ctx = m->ctx, .path = m->path, .sha256 = m->sha256 };
-    QG_TRY(qg_graph_share(m->graph, &trial->graph));
-    return quantize(p, patched, trial);
+    qg_again_question q = { trial, feed, p->s->study.metric };
+    return qg_again_error(&p->again, &q, error, NULL);
 }
 
 static qg_status try_first(search *p, size_t k, double *error)
 {
     qg_model trial;
-    QG_TRY(write_patch(p, p->trial, k));
-    qg_status st = quantize_again(p, true, &trial);
+    qg_status st = quantize(p, k, &trial);
     if (st == QG_OK)
         st = measure(p, &trial, p->s->study.feed, error);
-    qg_graph_free(trial.graph);
+    qg_again_drop(&trial);
     p->tried++;
     return st;
 }
@@ -189,7 +129,7 @@ static qg_status try_first(search *p, size_t k, double *error)
 static qg_status read_labels(const search *p, verdict *v)
 {
     const qg_sensitivity *s = p->s;
-    size_t n = s->choosing.whole ? s->feed.feed.n : v->feed->n;
+    size_t n = qg_split_judge_index(&s->split, v->feed->n - 1) + 1;
     const int64_t *all;
     int64_t *label = QG_NEWN(s->arena, v->feed->n, int64_t);
     if (!s->o->labels)
@@ -198,7 +138,7 @@ static qg_status read_labels(const search *p, verdict *v)
         return qg_nomem(s->m->ctx);
     QG_TRY(qg_labels_load(s->m->ctx, s->o->labels, s->arena, n, &all));
     for (size_t i = 0; i < v->feed->n; i++)
-        label[i] = all[s->choosing.whole ? 2 * i + s->judging.first : i];
+        label[i] = all[qg_split_judge_index(&s->split, i)];
     v->label = label;
     return QG_OK;
 }
@@ -222,15 +162,14 @@ static qg_status judge_one(const search *p, qg_model *trial, bool patched, verdi
 static qg_status judge(search *p, size_t k, verdict *v)
 {
     const qg_sensitivity *s = p->s;
-    v->feed = s->choosing.whole ? &s->judging.feed : &s->holdout.feed;
+    v->feed = s->split.judge;
     QG_TRY(read_labels(p, v));
-    QG_TRY(write_patch(p, p->trial, k));
     for (int patched = 0; patched < 2; patched++) {
         qg_model trial;
-        qg_status st = quantize_again(p, patched, &trial);
+        qg_status st = quantize(p, patched ? k : 0, &trial);
         if (st == QG_OK)
             st = judge_one(p, &trial, patched, v);
-        qg_graph_free(trial.graph);
+        qg_again_drop(&trial);
         QG_TRY(st);
     }
     bool flip = s->study.metric->higher_is_better;
@@ -286,6 +225,14 @@ static qg_status too_tight(const search *p, double best)
                    o->budget, best, p->harmful, o->bits ? "at more bits" : "in float");
 }
 
+static qg_status write_patch(search *p, size_t k)
+{
+    qg_writer w;
+    QG_TRY(qg_writer_open(p->s->m->ctx, p->s->o->proposal.patch, &w));
+    print_patch(p, k, w.stream);
+    return qg_writer_commit(&w);
+}
+
 static qg_status report_verdict(const search *p, const verdict *v, qg_report *r)
 {
     const qg_sensitivity *s = p->s;
@@ -336,7 +283,8 @@ static qg_status propose(search *p, qg_report *r)
     if (!p->chosen || !p->raised)
         return qg_nomem(s->m->ctx);
     QG_TRY(qg_parts_read(s->m->ctx, s->m->quant, s->arena, &p->parts));
-    QG_TRY(read_options(p));
+    p->again = (qg_again){ .m = s->m, .work = &s->o->work, .split = &s->split };
+    QG_TRY(qg_again_read(&p->again, s->arena, s->o->proposal.backend));
     if (meets(p, s->all))
         return qg_report_add(r, "proposal", qg_cell_text("none: within the budget"));
     QG_TRY(find_number(p, &k, &error));
@@ -345,21 +293,16 @@ static qg_status propose(search *p, qg_report *r)
     verdict v = { 0 };
     QG_TRY(judge(p, k, &v));
     if (v.helps)
-        QG_TRY(write_patch(p, s->o->proposal.patch, k));
+        QG_TRY(write_patch(p, k));
     QG_TRY(report(p, r, k, error));
     return report_verdict(p, &v, r);
 }
 
 qg_status qg_sensitivity_propose(qg_sensitivity *s, qg_report *r)
 {
-    const qg_proposal_options *o = &s->o->proposal;
-    assert(o->patch);
+    assert(s->o->proposal.patch);
     if (s->all_but)
         return qg_fail(s->m->ctx, QG_ECONFIG, "propose: expected direction only");
-    search p = { .s = s, .trial = qg_arena_printf(s->arena, "%s.trial", o->patch) };
-    if (!p.trial)
-        return qg_nomem(s->m->ctx);
-    qg_status st = propose(&p, r);
-    (void)remove(p.trial); /* there is none when nothing was tried */
-    return st;
+    search p = { .s = s };
+    return propose(&p, r);
 }

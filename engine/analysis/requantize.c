@@ -86,3 +86,11 @@ size_t qg_requantizations(const qg_graph *g, const qg_tqc *const *instead)
         count += requantizations_at(g->node.at[i], instead);
     return count;
 }
+
+size_t qg_rounding_points(const qg_quant *q)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < q->tqc.n; i++)
+        n += qg_tqc_rounds(q->tqc.at[i]) && !qg_tqc_is_constant(q->tqc.at[i]);
+    return n;
+}

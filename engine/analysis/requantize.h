@@ -27,4 +27,7 @@
 /* At the inputs of all nodes. */
 size_t qg_requantizations(const qg_graph *g, const qg_tqc *const *instead);
 
+/* Endpoints at which activations are rounded. */
+size_t qg_rounding_points(const qg_quant *q);
+
 #endif

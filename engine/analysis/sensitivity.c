@@ -209,26 +209,12 @@ static qg_status read_options(qg_sensitivity *s)
 /* A proposal leaves samples over for its judge. */
 static qg_status open_samples(qg_sensitivity *s)
 {
-    size_t n_input = s->m->graph->input.n;
-    QG_TRY(qg_feed_open(s->m, &s->o->work, &s->feed));
-    if (!s->o->proposal.patch)
-        return QG_OK;
-    if (s->o->holdout) {
-        qg_workload other = s->o->work;
-        other.data = s->o->holdout;
-        other.array = NULL;
-        other.source = NULL;
-        other.samples = 0;
-        return qg_feed_open(s->m, &other, &s->holdout);
-    }
-    if (s->feed.feed.n < 2)
-        return qg_fail(
-            s->m->ctx, QG_EDATA,
-            "propose: 1 sample, expected at least 2, or --holdout: a proposal "
-            "is judged on samples that did not choose it");
-    qg_half_of(&s->feed.feed, n_input, 0, &s->choosing);
-    qg_half_of(&s->feed.feed, n_input, 1, &s->judging);
-    s->study.feed = &s->choosing.feed;
+    qg_split_request r = { .doing = "propose",
+                           .work = &s->o->work,
+                           .holdout = s->o->holdout,
+                           .judges = s->o->proposal.patch != NULL };
+    QG_TRY(qg_split_open(s->m, &r, &s->split));
+    s->study.feed = s->split.choose;
     return QG_OK;
 }
 
@@ -238,7 +224,6 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
     s->study = (qg_study){ .ctx = s->m->ctx,
                            .graph = s->m->graph,
                            .quant = s->m->quant,
-                           .feed = &s->feed.feed,
                            .whole = s->o->whole,
                            .work = &s->o->work,
                            .stage = "sensitivity" };
@@ -267,8 +252,7 @@ qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *given,
     QG_TRY(qg_model_warn_share(m, "sensitivity"));
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? run(&s, out) : qg_nomem(m->ctx);
-    qg_feed_close(&s.feed);
-    qg_feed_close(&s.holdout);
+    qg_split_close(&s.split);
     qg_arena_free(s.arena);
     return st;
 }

@@ -9,8 +9,7 @@
 
 #include <assert.h>
 
-#include "engine/session/session.h"
-#include "engine/session/source.h"
+#include "engine/analysis/split.h"
 #include "engine/analysis/what_if.h"
 
 enum qg_sensitivity_by { QG_BY_NODE, QG_BY_ENDPOINT, QG_BY_GROUP };
@@ -28,10 +27,8 @@ typedef struct qg_sensitivity {
     qg_model *m;
     const qg_sensitivity_options *o;
     qg_arena *arena;
-    qg_api_feed feed, holdout;
-    qg_half choosing, judging; /* of the feed, for a proposal without holdout */
-    qg_study study; /* its feed: the samples that rank, which a proposal's judge never
-                     * sees */
+    qg_split split;
+    qg_study study; /* on the samples that choose */
     enum qg_sensitivity_by by;
     bool all_but;
     QG_VEC(qg_sensitivity_row) row;

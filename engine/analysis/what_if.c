@@ -150,8 +150,18 @@ static void end(void *ud, void *state)
     qg_arena_free(w->sample);
 }
 
+/* Of column i: sqrt(sum (x - mean)^2 / (n (n - 1))); 0 for a single sample. */
+static double standard_error(const asking *a, size_t i, double mean)
+{
+    size_t row = a->n * a->s->graph->output.n, samples = a->s->feed->n;
+    double sum = 0;
+    for (size_t k = 0; k < samples; k++)
+        sum += (a->value[k * row + i] - mean) * (a->value[k * row + i] - mean);
+    return samples > 1 ? sqrt(sum / ((double)samples * (double)(samples - 1))) : 0;
+}
+
 /* Sums in order of samples. */
-static void average(const asking *a, double *error)
+static void average(const asking *a, double *error, double *doubt)
 {
     size_t row = a->n * a->s->graph->output.n, samples = a->s->feed->n;
     for (size_t i = 0; i < row; i++) {
@@ -159,10 +169,12 @@ static void average(const asking *a, double *error)
         for (size_t k = 0; k < samples; k++)
             sum += a->value[k * row + i];
         error[i] = sum / (double)samples;
+        if (doubt)
+            doubt[i] = standard_error(a, i, error[i]);
     }
 }
 
-static qg_status ask_round(asking *a, double *error)
+static qg_status ask_round(asking *a, double *error, double *doubt)
 {
     size_t samples = a->s->feed->n;
     a->value = QG_NEWN(a->arena, samples * a->n * a->s->graph->output.n, double);
@@ -175,7 +187,7 @@ static qg_status ask_round(asking *a, double *error)
                    .end = end,
                    .ud = a };
     QG_TRY(qg_pool_run(a->s->ctx, &job));
-    average(a, error);
+    average(a, error, doubt);
     return QG_OK;
 }
 
@@ -187,9 +199,10 @@ static qg_status plan_base(const qg_study *s, bool rounds, qg_plan **out)
         .mode = rounds ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
         .quant = s->quant,
         .input = s->feed->shape,
+        .threads = qg_pool_share(s->work->jobs, s->feed->n),
         .reference = s->work->reference_kernels,
         .keep_all = rounds == s->rounding_base,
-        .learned = true /* as the questions, which share its constants */
+        .learned = !s->untuned /* as the questions, which share its constants */
     };
     return qg_plan_new(s->ctx, s->graph, &o, out);
 }
@@ -208,6 +221,7 @@ static qg_status plan_round(asking *a, const qg_what_if *question, size_t n,
         qg_plan_options o = { .mode = QG_MODE_SIMULATE,
                               .quant = a->s->quant,
                               .input = a->s->feed->shape,
+                              .threads = a->s->whole ? 1 : a->base->options.threads,
                               .reference = a->s->work->reference_kernels,
                               .mute = question[a->n].mute,
                               .instead = question[a->n].instead,
@@ -227,13 +241,15 @@ static qg_status plan_round(asking *a, const qg_what_if *question, size_t n,
 static qg_status ask_rounds(asking *a, const qg_what_if *question, size_t n,
                             double *error)
 {
+    const size_t n_out = a->s->graph->output.n;
     qg_status st = QG_OK;
     for (size_t i = 0, asked = 0; st == QG_OK && i < n; i += asked) {
         qg_arena_reset(a->arena);
         a->meter.done = 0;
         st = plan_round(a, question + i, n - i, &asked);
         if (st == QG_OK)
-            st = ask_round(a, error + i * a->s->graph->output.n);
+            st = ask_round(a, error + i * n_out,
+                           a->s->doubt ? a->s->doubt + i * n_out : NULL);
         for (size_t k = 0; k < a->n; k++)
             qg_plan_free(a->plan[k]);
     }
@@ -243,6 +259,7 @@ static qg_status ask_rounds(asking *a, const qg_what_if *question, size_t n,
 qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n, double *error)
 {
     assert(s->feed && s->feed->n > 0 && s->metric && s->quant);
+    assert(!s->untuned || s->whole);
     qg_plan *base = NULL, *real = NULL;
     asking a = { .s = s, .arena = qg_arena_new(s->ctx->alloc) };
     qg_status st = a.arena ? plan_base(s, s->rounding_base, &base) : qg_nomem(s->ctx);

@@ -39,8 +39,12 @@ typedef struct qg_study {
     bool rounding_base; /* all quantizers are enabled in the base: for questions that
                         * disable some */
     bool whole;         /* no partial plans: a whole run per question, for comparison */
+    bool untuned;       /* with `whole`: errors are against the float network without
+                         * learned weights */
     const qg_workload *work;       /* jobs, kernels and progress; its data is feed */
     const char *stage;             /* stage name passed to progress */
+    double *doubt;                 /* out: [n * outputs] standard errors of the means;
+                                    * NULL: not wanted */
     size_t nodes_run, nodes_whole; /* out: nodes of all partial plans; of whole runs */
     uint8_t *measured; /* out: [outputs] of qg_plan_measures, in the context's arena */
 } qg_study;

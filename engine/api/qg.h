@@ -41,13 +41,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/api/qg_device.h"
 #include "engine/api/qg_extend.h"
 #include "engine/api/qg_memory.h"
 #include "engine/api/qg_records.h"
 #include "engine/api/qg_report.h"
 #include "engine/api/qg_session.h"
+#include "engine/api/qg_workload.h"
 #include "engine/core/alloc.h"
-#include "engine/core/progress.h"
 #include "engine/core/status.h"
 
 #ifdef __cplusplus
@@ -120,22 +121,6 @@ QG_NODISCARD QG_API qg_status qg_model_open(qg_ctx *ctx, const char *path,
 QG_API void qg_model_close(qg_model *m);
 /* True after qg_model_quantize and for an opened snapshot. */
 QG_API bool qg_model_is_quantized(const qg_model *m);
-
-/* The workload of every call that runs the network over samples.  Zeros are the
- * defaults.  Calls that require samples fail with QG_ECONFIG unless exactly one of
- * data, array and source is set. */
-typedef struct qg_workload {
-    const char *data; /* DATA of the command line: a file, a folder, random:N */
-    size_t samples;   /* use at most this many leading samples; 0: all */
-    unsigned jobs;    /* workers; 0: one per core.  Results do not depend on it. */
-    bool reference_kernels; /* the same bytes on every machine, in ONNX Runtime's
-                             * order of sums */
-    qg_progress progress;
-    const qg_input_array *array; /* [n_array] one per input, instead of data */
-    size_t n_array;
-    const qg_source *source; /* samples that the host makes, instead of data */
-    const void *reserved[4]; /* NULL */
-} qg_workload;
 
 /* Where options contradict the backend the option wins; among options, `set` wins
  * over `policy`, later entries over earlier ones.  All of it except jobs and
@@ -381,99 +366,6 @@ QG_API void qg_run_options_init(qg_run_options *o, size_t size);
 QG_NODISCARD QG_API qg_status qg_model_run(qg_model *m, const qg_run_options *o,
                                            const char *folder, qg_report **report);
 
-/* For qg_model_trace. */
-typedef struct qg_trace_options {
-    size_t size;
-    qg_workload work;    /* data: required */
-    const char *mode;    /* of QG_RUN_MODE_MAP; NULL: integer */
-    const char *profile; /* for integer, as in qg_run_options */
-    const char *select;  /* glob over value names; NULL: all */
-} qg_trace_options;
-QG_API void qg_trace_options_init(qg_trace_options *o, size_t size);
-
-/* Every value that the network stores, over all samples: one array per value, first
- * axis the sample, and trace.json, which describes them (docs/trace.md).  path: an
- * archive when it ends in .npz, else a folder.  Written completely or not at all.
- * QG_EUNSUPPORTED for a value whose shape differs from sample to sample. */
-QG_NODISCARD QG_API qg_status qg_model_trace(qg_model *m, const qg_trace_options *o,
-                                             const char *path, qg_report **report);
-
-/* For qg_model_diverge and qg_model_fit. */
-typedef struct qg_diverge_options {
-    size_t size;
-    qg_workload work;    /* data: required; the samples that the device was given */
-    const char *profile; /* as in qg_run_options */
-    bool end_to_end;     /* whole runs: differences of earlier nodes are included */
-    size_t explain; /* nodes for which hypotheses are tried, first ones first; 0: 1 */
-} qg_diverge_options;
-QG_API void qg_diverge_options_init(qg_diverge_options *o, size_t size);
-
-/* Compares the integer program with `dump`, a trace of a device (docs/trace.md), value
- * by value, each computed from the device's own inputs.  Facts: profile, samples,
- * values, differing, first (node); tables nodes (node, value, differ, of, share, most,
- * mean, verdict), elements (three of each node: sample, element, accumulator, exact
- * code and its fraction, real value, ours, theirs), hypotheses (node, cause, fits, of,
- * share, verdict, detail);
- * pairs, unpaired and off_the_grid where there are any.  QG_EDATA names an array that
- * does not fit. */
-QG_NODISCARD QG_API qg_status qg_model_diverge(qg_model *m, const qg_diverge_options *o,
-                                               const char *dump, qg_report **report);
-
-/* Which profiles explain `dump`, a trace of a device: every step of every profile's
- * program on the device's own inputs.  Facts: samples, values, verdict (a profile, or
- * "not told apart"), not_told_apart, nearest, rows_taken; tables operators (operator,
- * nodes, elements, ties, verdict, explaining, profiles), profiles
- * (profile, values, of, share, first_other, why).  yaml (may be NULL): a file for the
- * composed profile, which extends the nearest one. */
-QG_NODISCARD QG_API qg_status qg_model_fit(qg_model *m, const qg_diverge_options *o,
-                                           const char *dump, const char *yaml,
-                                           qg_report **report);
-
-/* Two traces, array by array: facts arrays, identical (1 or 0); table differences:
- * value, what, differ, of, most.  Elements are compared as they are stored. */
-QG_NODISCARD QG_API qg_status qg_trace_diff(qg_ctx *ctx, const char *first,
-                                            const char *second, qg_report **report);
-
-typedef struct qg_probe_options {
-    size_t size;
-    qg_workload work;    /* samples: how many to make, 0: 8; data: where to begin, NULL:
-                          * at random */
-    const char *between; /* two profiles, "P1,P2"; required */
-    uint64_t seed;       /* 0: 1 */
-} qg_probe_options;
-QG_API void qg_probe_options_init(qg_probe_options *o, size_t size);
-
-/* Searches samples on which two profiles compute different codes, at as many values as
- * possible, each on the first profile's inputs, and writes them to `path`: .npy for one
- * input, or .npz with an array per input.  Facts: between, samples, values, told_apart;
- * table nodes: node, value, elements and samples that differ.  A function of model,
- * options and seed alone. */
-QG_NODISCARD QG_API qg_status qg_model_probe(qg_model *m, const qg_probe_options *o,
-                                             const char *path, qg_report **report);
-
-/* For qg_model_infer_backend. */
-typedef struct qg_infer_options {
-    size_t size;
-    qg_workload work; /* data: required; the samples that the device was given */
-    const char *from; /* the backend to begin with; NULL: each shipped one is tried */
-} qg_infer_options;
-QG_API void qg_infer_options_init(qg_infer_options *o, size_t size);
-
-/* A backend file from `dump`, a trace of a device (docs/trace.md) that computes m,
- * which is not quantized: which values it rounds, to which grids, what it fuses and
- * what shares a grid.  yaml (may be NULL): the file, which extends the nearest shipped
- * backend; it is read again and compared with the trace.
- * Facts: samples, arrays, nearest, not_told_apart, values_explained, links_explained,
- * own_grids (that need no rule), elements, endpoints, undecided_endpoints, written,
- * file_explains_values, _links, _grids; tables candidates (backend, score, kinds,
- * links, grids, elements, why), changes (key, word, why), values (value, seen, step,
- * zero, levels, backend, equal, how), unpaired, undecided (endpoint, what, why).
- * Time: every shipped backend quantizes the network. */
-QG_NODISCARD QG_API qg_status qg_model_infer_backend(qg_model *m,
-                                                     const qg_infer_options *o,
-                                                     const char *dump, const char *yaml,
-                                                     qg_report **report);
-
 /* For qg_model_tune. */
 typedef struct qg_tune_options {
     size_t size;
@@ -506,6 +398,47 @@ QG_NODISCARD QG_API qg_status qg_model_tune(qg_model *m, const qg_tune_options *
 /* Removes what qg_model_tune wrote to the folder, and the folder when it is empty then;
  * to be called once the result is saved. */
 QG_API void qg_tune_forget(qg_ctx *ctx, const char *checkpoint);
+
+/* For qg_model_search. */
+typedef struct qg_search_options {
+    size_t size;
+    qg_workload work;     /* data: required */
+    const char *budget;   /* "nsr=1%", "bits=6.0", "size=2MB"; required */
+    const char *choices;  /* rising bits, then perhaps float; NULL: 4,8,16,float */
+    const char *estimate; /* "measured" or "gradient"; NULL: measured */
+    const char *patch;    /* file to write; NULL: none */
+    const char *backend;  /* NULL: that of the snapshot, by name */
+    const char *holdout;  /* DATA that judges; NULL: every second sample of work */
+} qg_search_options;
+QG_API void qg_search_options_init(qg_search_options *o, size_t size);
+
+/* The bits of every group of values: within a budget the least noise, or within a
+ * budget of noise the fewest bits: found exactly as predicted, judged on samples
+ * without a part in it, written as a policy patch.  docs/search.md lists facts and
+ * tables.
+ * QG_ENUMERIC when the budget cannot be met. */
+QG_NODISCARD QG_API qg_status qg_model_search(qg_model *m, const qg_search_options *o,
+                                              qg_report **report);
+
+/* For qg_model_search_rules. */
+typedef struct qg_rules_options {
+    size_t size;
+    qg_workload work;          /* data: required */
+    const char *backend;       /* required */
+    const char *const *policy; /* [n_policy] patches that come before */
+    size_t n_policy;
+    const char *observer; /* of every activation; NULL: the backend's */
+    const char *holdout;  /* DATA that is measured; NULL: every second sample of work */
+} qg_rules_options;
+QG_API void qg_rules_options_init(qg_rules_options *o, size_t size);
+
+/* What the fusion and sharing rules of a backend are worth on a network without
+ * records, which stays so: each of those that act switched off, alone and in pairs.
+ * Table policies: off, nsr, nsr_change, rounding_points, requantizations,
+ * added_steps. */
+QG_NODISCARD QG_API qg_status qg_model_search_rules(qg_model *m,
+                                                    const qg_rules_options *o,
+                                                    qg_report **report);
 
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
  * float_top1, and when quantized simulated_top1, difference, agreement.
@@ -604,10 +537,11 @@ QG_API void qg_lint_options_init(qg_lint_options *o, size_t size);
 
 /* What the target will compute in integers, what it will not fuse, and where it has to
  * guess, by the rules of configs/lint; nothing runs.  Facts: target, title,
- * integer_kernels, moves_of_codes, fused_nodes, float_nodes, converted (text), found;
- * with a patch mended_by_patch, and written or not_written.  When something was found,
- * tables rules (rule, level, findings, why, remedy, source, at) and findings (rule,
- * where, operator, detail); table nodes (node, operator, fate, kernel, why).
+ * integer_kernels, moves_of_codes, fused_nodes, other_kernels, float_nodes, converted
+ * (text), found; with a patch mended_by_patch, and written or not_written.  When
+ * something was found, tables rules (rule, level, findings, why, remedy, source, at)
+ * and findings (rule, where, operator, detail); table nodes (node, operator, fate,
+ * kernel, why).
  * QG_ESTATE when m has no records, QG_ECONFIG for an unknown target. */
 QG_NODISCARD QG_API qg_status qg_model_lint(qg_model *m, const qg_lint_options *o,
                                             qg_report **report);

@@ -71,6 +71,9 @@ typedef struct qg_session_options {
     size_t n_hook;
     const char *profile;  /* for mode integer, as in qg_run_options */
     bool require_integer; /* for mode integer, as in qg_run_options */
+    unsigned jobs;        /* threads that compute a sample together; 0: one per core.
+                           * 1 suits sessions that run at the same time.  Results do not
+                           * depend on it */
 } qg_session_options;
 QG_API void qg_session_options_init(qg_session_options *o, size_t size);
 
@@ -81,7 +84,8 @@ QG_NODISCARD QG_API qg_status qg_session_new(qg_model *m, const qg_session_optio
                                              qg_session **out);
 
 /* Another session over the same plan and weights, with memory of its own: one per
- * thread.  Its messages are qg_session_message.  To be freed before `s`. */
+ * thread.  Each has as many threads as o->jobs of the first.  Its messages are
+ * qg_session_message.  To be freed before `s`. */
 QG_NODISCARD QG_API qg_status qg_session_fork(qg_session *s, qg_session **out);
 QG_API void qg_session_free(qg_session *s); /* NULL is fine */
 

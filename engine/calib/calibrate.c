@@ -356,6 +356,7 @@ static qg_status run_samples(calibration *c)
                           .input = in->feed->shape,
                           .watch = nodes,
                           .executable = true,
+                          .threads = qg_pool_share(in->jobs, in->feed->n),
                           .reference = in->reference };
     QG_TRY(qg_plan_new(c->ctx, in->graph, &o, &plan));
     (void)pthread_mutex_init(&c->lock, NULL);

@@ -199,7 +199,7 @@ static qg_status read_kernel(const reader *r, const qg_yaml *y, qg_lint_kernel *
 {
     static const char *const keys[] = { "id",  "match",  "as",      "when",
                                         "why", "source", "carries", NULL };
-    static const char *const as[] = { "integer", "moves", "fused", NULL };
+    static const char *const as[] = { "integer", "moves", "fused", "other", NULL };
     char what[QG_WHAT_TEXT];
     const qg_yaml *item;
     int kind = QG_FATE_INTEGER;
@@ -212,8 +212,9 @@ static qg_status read_kernel(const reader *r, const qg_yaml *y, qg_lint_kernel *
         QG_TRY(qg_yaml_choice(r->ctx, item, what, as, &kind));
     if ((item = qg_yaml_get(y, "carries")))
         QG_TRY(qg_yaml_bool(r->ctx, item, what, &k.carries));
-    if (k.carries && kind != QG_FATE_MOVES)
-        return qg_yaml_fail(r->ctx, item, what, "carries: yes, expected as: moves");
+    if (k.carries && kind == QG_FATE_FUSED)
+        return qg_yaml_fail(r->ctx, item, what,
+                            "carries: yes, expected another fate than fused");
     QG_TRY(read_when(r, y, what, false, &k.when));
     k.as = (qg_fate)kind;
     *out = k;

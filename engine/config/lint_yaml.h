@@ -13,10 +13,10 @@
  *     kernels:
  *       - id: conv
  *         match: {op: Conv}          # as in backend files, config/rules.h
- *         as: integer                # integer, moves, fused; default: integer
+ *         as: integer                # integer, moves, fused, other; default: integer
  *         when: [input-codes, weight-codes, {not: pads}]
- *         carries: no                # of moves: yes where no quantizer is needed on
- *                                    # the other side; default: no
+ *         carries: no                # yes where no quantizer is needed on the other
+ *                                    # side; not of fused nodes; default: no
  *         why: QLinearConv takes codes only
  *         source: https://...
  *     rules:
@@ -53,7 +53,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
 #define QG_PREDICATE_MAP(X)                                                            \
     X(QUANTIZED, "quantized", NONE, "the backend quantizes the node")                  \
     X(FATE, "fate", WORDS, "the kernel rows make it one of: integer, moves, fused, "   \
-      "blocked (float: a row for its operator does not fit), none (float: no row)")    \
+      "other, blocked (float: a row for its operator does not fit), none (float: no "  \
+      "row)")                                                                          \
     X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
@@ -61,6 +62,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(SOME_CODES, "some-codes", NONE, "a data input is on a grid")                     \
     X(WEIGHT_CODES, "weight-codes", NONE, "the weight is on a grid")                   \
     X(WEIGHT_CONSTANT, "weight-constant", NONE, "the weight is a constant")            \
+    X(WEIGHT_SYMMETRIC, "weight-symmetric", NONE, "the weight is on a grid whose "     \
+      "zero points are 0")                                                             \
     X(BIAS_ABSENT, "bias-absent", NONE, "there is no bias")                            \
     X(BIAS_CODES, "bias-codes", NONE, "the bias is int32 in steps of input x weight, " \
       "or absent")                                                                     \
@@ -76,12 +79,14 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(SIGNED_INPUT, "signed-input", NUMBER, "input 0 stays signed by the same rule")   \
     X(BECOMES_GEMM, "becomes-gemm", NONE, "a product of matrices whose only reader "   \
       "adds a constant of one axis to it")                                             \
-    X(READ_BY, "read-by", WORDS, "the first reader of output 0 is one of these "      \
+    X(READ_BY, "read-by", WORDS, "the first reader of output 0 is one of these "       \
       "operators")                                                                     \
     X(READER_CODES, "reader-codes", NONE, "every data input of that reader is on a "   \
       "grid")                                                                          \
     X(RESIDUAL_FLOAT, "residual-float", NONE, "one operand is a product without a "    \
       "quantizer, another one no product, and in float")                               \
+    X(CENTERS, "centers", NONE, "every reader of output 0 combines it with input 0, "  \
+      "as a normalization subtracts the mean")                                         \
     X(READ_ONCE, "read-once", NONE, "output 0 has one reader and is no output of the " \
       "network")                                                                       \
     X(CLAMP, "clamp", NONE, "it only clamps input 0 between constants")                \
@@ -92,6 +97,10 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "of the grid of its output")                                                     \
     X(RANK, "rank", NUMBER, "input 0 has this rank")                                   \
     X(OPSET_ABOVE, "opset-above", NUMBER, "the model needs a newer opset of ONNX")     \
+    X(EQUAL_PARTS, "equal-parts", NUMBER, "all outputs have the same dims, and there " \
+      "are at most so many")                                                           \
+    X(INPUT_BELOW, "input-below", NUMBER, "s_x / s_y of a data input is below")        \
+    X(INPUT_ABOVE, "input-above", NUMBER, "s_x / s_y of a data input is above")        \
     X(RATIO_ABOVE, "ratio-above", NUMBER, "s_x s_w / s_y of a channel is above")       \
     X(RATIO_BELOW, "ratio-below", NUMBER, "s_x s_w / s_y of a channel is below")       \
     X(BIAS_ABOVE, "bias-above", NUMBER, "|bias / (s_x s_w)| of a channel is above")    \
@@ -103,6 +112,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "for any codes of the input, unsigned in the kernel")                            \
     X(PAIRS_CALIBRATED, "pairs-calibrated", NUMBER, "the same, for codes of the "      \
       "calibrated range")                                                              \
+    X(PAIRS_WITHIN, "pairs-within", NUMBER, "the same, of one kernel position: the "   \
+      "kernel pads an odd number of channels")                                         \
     X(ROUNDS, "rounds", NONE, "the quantizer is active")                               \
     X(CONSTANT, "constant", NONE, "the value is a constant")                           \
     X(PER_CHANNEL, "per-channel", NONE, "it has more than one scale")                  \
@@ -157,7 +168,8 @@ typedef struct qg_conditions {
     X(INTEGER, "integer", "a kernel on codes")                                         \
     X(MOVES,   "moves",   "moves codes without a change of grid")                      \
     X(FUSED,   "fused",   "part of the kernel before it")                              \
-    X(BLOCKED, "blocked", "float: the integer kernel of the target does not fit") \
+    X(OTHER,   "other",   "codes, by a kernel of the runtime beside the target's")     \
+    X(BLOCKED, "blocked", "float: the integer kernel of the target does not fit")      \
     X(NONE,    "none",    "float: the target has no integer kernel")
 /* clang-format on */
 typedef enum qg_fate {
@@ -172,7 +184,7 @@ const char *qg_fate_name(qg_fate f); /* "integer" */
 typedef struct qg_lint_kernel {
     qg_origin origin;
     qg_node_match node;
-    qg_fate as;   /* INTEGER, MOVES or FUSED */
+    qg_fate as;   /* INTEGER, MOVES, FUSED or OTHER */
     bool carries; /* the grid of input 0 becomes that of output 0, and the reverse,
                    * without a quantizer between them */
     qg_conditions when;

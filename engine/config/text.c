@@ -1,5 +1,6 @@
 #include "engine/config/text.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* "backends/mine.yaml" is "mine" and "mine.yaml" of the folder "backends". */
@@ -34,4 +35,21 @@ qg_status qg_config_read(qg_ctx *ctx, qg_arena *a, qg_file_request what,
     *text = added->text;
     *size = added->size;
     return QG_OK;
+}
+
+void qg_config_lend(qg_ctx *ctx, qg_config_loan *loan, const char *path,
+                    qg_config_text text)
+{
+    assert(!qg_ctx_added(ctx, QG_ADDED_CONFIG, path));
+    loan->text = text;
+    loan->row = (qg_added){ .next = ctx->added[QG_ADDED_CONFIG],
+                            .name = path,
+                            .what = &loan->text };
+    ctx->added[QG_ADDED_CONFIG] = &loan->row;
+}
+
+void qg_config_take_back(qg_ctx *ctx, qg_config_loan *loan)
+{
+    assert(ctx->added[QG_ADDED_CONFIG] == &loan->row);
+    ctx->added[QG_ADDED_CONFIG] = loan->row.next;
 }

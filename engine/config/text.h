@@ -21,4 +21,17 @@ const char *qg_config_added(const qg_ctx *ctx, const char *folder, const char *n
 QG_NODISCARD qg_status qg_config_read(qg_ctx *ctx, qg_arena *a, qg_file_request what,
                                       const char **text, size_t *size);
 
+/* A text that stands for a file of the folder until it is taken back: for trials that
+ * leave no file. */
+typedef struct qg_config_loan {
+    qg_added row;
+    qg_config_text text;
+} qg_config_loan;
+
+/* path: as for texts of the host, and free; *loan and both texts are borrowed until
+ * qg_config_take_back.  Contexts that are forked meanwhile must end before. */
+void qg_config_lend(qg_ctx *ctx, qg_config_loan *loan, const char *path,
+                    qg_config_text text);
+void qg_config_take_back(qg_ctx *ctx, qg_config_loan *loan);
+
 #endif

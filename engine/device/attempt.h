@@ -1,31 +1,36 @@
 /* attempt.h -- a draft of a backend, tried on the network that a trace is of: the model
  * is quantized by it, and its decisions are compared with what the trace shows.
  *
- *     kinds     values that are stored as codes, silent, or float as the trace has them
+ *     kinds     visible values that are on a grid in both, or in neither
  *     links     pairs of values at one node that share a grid in both or in neither
+ *     schemes   values whose record has the codes that the trace shows: bits, sign,
+ *               zero point in the middle or not, powers of two
+ *     results   visible values that a simulation of their nodes on the device's own
+ *               inputs gives, but for CONFIRMED
  *     grids     values whose own scale is the one observed
- *     elements  each node is simulated on the device's own inputs, with the observed
- *               scales: share of the elements that are the device's
- *     score     twice the share of kinds and links together, and the two other shares
+ *     elements  mean share of equal elements of all visible results
+ *
+ * A value that the trace lacks is no evidence in any of them: the device can store it
+ * and not show it.  What is computed from it is (results).  `unshown` counts such
+ * values that the draft stores, and is for choosing among equals alone.
  *
  * Stored    a value whose producer rounds it, or moves codes of the same group, or
  *           whose readers all round it alike
  * Scales    observed scales that the draft does not give are added to it as rules with
  *           observer `fixed`, and the network is quantized again
  *
- * Score     0 to 4; each share is in [0, 1].  A share of kinds, links or grids with
- *           nothing to compare is 1, that of elements 0
  * Example   y = Conv(x), z = Relu(y), where the trace lacks y and has z on the grid of
- *           step 0.1: of y and z, a backend that fuses Relu and gives z the scale 0.1
- *           explains 2 of 2 kinds and 1 of 1 grids; one that rounds y, too, explains 1
- *           of 2 kinds
- * Cost      begin: one quantization.  make: usually up to two more, and a run of four
- *           samples.  Each node gets the device's own inputs there, so that errors of
- *           one node do not count again in the next
+ *           step 0.1: a backend that fuses Relu computes z from the accumulator, one
+ *           that rounds y, too, gets other codes; the one whose codes are those of the
+ *           trace has one result more
+ * Cost      begin: one quantization without constants.  make: up to two more, and a run
+ *           of a few samples, where each node gets the device's own inputs, so that
+ *           errors of one node do not count again in the next
+ * Files     agree.c has kinds, links and schemes; replay.c results; attempt.c the rest
  *
  *     qg_attempt t = { 0 };
  *     QG_TRY(qg_attempt_make(&how, &draft, &t));
- *     if (!t.refusal) ... t.score, t.kind, t.share ...
+ *     if (!t.refusal) ... qg_attempt_contradicted(&t), t.kind, t.share ...
  *     qg_attempt_free(&t); */
 #ifndef QG_ENGINE_DEVICE_ATTEMPT_H
 #define QG_ENGINE_DEVICE_ATTEMPT_H
@@ -40,10 +45,9 @@ typedef struct qg_attempts {
     const qg_workload *work;
     const qg_api_feed *feed;
     const qg_seen_values *seen;
-    const char *observer; /* of all activations, where scales do not matter: a cheap
-                           * one; NULL: those of the draft */
-    const char *name;     /* of drafts */
-    qg_arena *arena;      /* of texts of drafts */
+    bool quick; /* minmax on two samples: scales that no array shows do not matter */
+    const char *name; /* of drafts */
+    qg_arena *arena;  /* of texts of drafts */
 } qg_attempts;
 
 /* What a backend makes of a value. */
@@ -59,18 +63,24 @@ typedef struct qg_portion {
     size_t part, of;
 } qg_portion;
 
+/* Share of equal elements from which a result confirms what its node reads. */
+#define QG_CONFIRMED 0.995
+
 typedef struct qg_attempt {
     const qg_attempts *how;
     qg_draft draft;      /* with the rules of scales */
     const char *refusal; /* why the network cannot be quantized; NULL: it is */
-    qg_model own, given; /* quantized without those rules; with them, or no graph where
-                          * there are none.  Their graphs are this struct's */
-    qg_stored_as *kind;  /* [values of own.graph] */
-    double *share;       /* [values of the float network] of equal elements; -1: not
-                          * compared */
-    qg_portion kinds, links, grids;
-    size_t replayed; /* values */
-    double elements, score;
+    qg_model own,
+        given;          /* quantized without those rules, as far as decisions and scales
+                          * go; with them, or no graph after qg_attempt_begin.  Their
+                          * graphs are this struct's */
+    qg_stored_as *kind; /* [values of own.graph] */
+    double *share;      /* [values of the float network] of equal elements; -1: not
+                          * compared; NULL after qg_attempt_begin */
+    uint64_t *unequal;  /* [values of the float network] elements */
+    qg_portion kinds, links, schemes, grids, results;
+    size_t unshown;  /* values that the draft stores and the trace lacks */
+    double elements; /* 0 after qg_attempt_begin */
 } qg_attempt;
 
 /* A draft that the network or the reader refuses is no failure: its message becomes
@@ -79,8 +89,8 @@ typedef struct qg_attempt {
  * and then only one of the copies is freed. */
 QG_NODISCARD qg_status qg_attempt_make(const qg_attempts *how, const qg_draft *d,
                                        qg_attempt *out);
-/* The same without rules of scales and elements, at the cost of one quantization: the
- * score lacks a share. */
+/* The same without rules of scales, results and elements, at the cost of one
+ * quantization. */
 QG_NODISCARD qg_status qg_attempt_begin(const qg_attempts *how, const qg_draft *d,
                                         qg_attempt *out);
 void qg_attempt_free(qg_attempt *t); /* also a zeroed one; drafts stay in how->arena */
@@ -96,7 +106,7 @@ static inline const qg_model *qg_attempt_model(const qg_attempt *t)
 const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v);
 
 /* Whether the trace agrees with what the backend makes of a value of own.graph.
- * *counts: the trace tells anything about it. */
+ * *counts: the trace tells anything about it, and so not where the value is hidden. */
 bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts);
 
 /* The record that has the grid of a value: its producer's, or that of its first reader
@@ -107,8 +117,28 @@ const qg_tqc *qg_attempt_tqc(const qg_value *v);
  * it as codes. */
 bool qg_attempt_by_readers(const qg_value *v);
 
-/* Twice the share of kinds and links together, of which there can be few: 0 to 2. */
-double qg_attempt_structure(qg_portion kinds, qg_portion links);
+/* Kinds, links and schemes that the trace contradicts. */
+size_t qg_attempt_contradicted(const qg_attempt *t);
+
+/* A number for the records of own: rounding, codes and group of every endpoint. */
+uint64_t qg_attempt_decisions(const qg_attempt *t);
+
+/* Results that are the device's in t and clearly not in `than`, less those of the
+ * reverse; both are of qg_attempt_make. */
+int qg_attempt_more_results(const qg_attempt *t, const qg_attempt *than);
+
+/* The least share of equal elements among the next visible results of a node; -1: none
+ * is visible.  t: of qg_attempt_make. */
+double qg_attempt_confirmation(const qg_attempt *t, const qg_node *n);
+
+/* The parts of qg_attempt_begin and qg_attempt_make in other files: kinds of values;
+ * kinds, links, schemes, grids and unshown; results and elements. */
+QG_NODISCARD qg_status qg_attempt_find_kinds(qg_attempt *t);
+void qg_attempt_count(qg_attempt *t);
+QG_NODISCARD qg_status qg_attempt_replay(qg_attempt *t);
+
+/* Codes in records and trace, of which a rule can give the group the grid. */
+bool qg_attempt_comparable(const qg_attempt *t, const qg_value *v);
 
 /* Two values at a node, both codes in the trace: two that it reads, or one that
  * it reads and one that it computes.  Pairs that tell nothing are left out: float

@@ -5,6 +5,7 @@
 
 #include "engine/core/hash.h"
 #include "engine/ir/edit.h"
+#include "engine/ir/lower.h"
 #include "engine/ir/text.h"
 #include "engine/quant/endpoint.h"
 #include "engine/quant/fake.h"
@@ -176,36 +177,103 @@ static qg_status vary_products(maker *k, size_t at, const qg_recipe *r)
 
 /* --- limits and grids --- */
 
-static qg_status with_out(maker *k, size_t at, qg_stored out, const char *cause,
-                          unsigned rank, const char *verdict)
+/* The codes behind the step's graph, limited.  Equal grids make the factor 1, so that
+ * every scheme is exact. */
+static qg_status append_clamp(maker *k, const qg_stored *limited)
 {
-    return with_words(k, at, cause, rank, &(qg_recipe_edit){ .out = &out }, verdict);
+    qg_graph *g = k->now.cut.graph;
+    qg_value *v = g->output.at[0], *out;
+    qg_recipe r = {
+        .row = {.id = "clamp",
+                .requant = { .scheme = QG_SCHEME_DOUBLE_AWAY,
+                              .factor = QG_FACTOR_DOUBLE,
+                              .accumulator = 32 } },
+        .in = { *limited           },
+        .out = *limited
+    };
+    qg_lower_node spec = { .op = "IntRescale",
+                           .name = qg_lower_node_name(g, g, "clamp"),
+                           .recipe = &r,
+                           .in = &v,
+                           .n_in = 1,
+                           .output = qg_lower_value_name(g, g, "clamped") };
+    if (!spec.name || !spec.output)
+        return qg_nomem(g->ctx);
+    QG_TRY(qg_lower_add(g, &spec, &out));
+    qg_node *n = out->def;
+    QG_TRY(qg_edit_replace_value(g, v, out));
+    QG_TRY(qg_edit_set_input(g, n, 0, v));
+    QG_TRY(qg_graph_normalize(g));
+    return qg_infer(g, NULL, 0);
 }
 
-/* Two hypotheses about a clamp: the device has none, so that every code of the type
- * can occur; or it has one at the least and greatest code of its dump.  The second
- * is a guess from the samples: a dump that does not reach a limit suggests a tighter
- * clamp that fits as well. */
-static qg_status vary_limits(maker *k, size_t at, const qg_recipe *r)
+/* The step with these limits.  Those of the last node can only be widened in its
+ * recipe; tighter ones are a clamp behind it, whatever it is. */
+static qg_status give_limits(maker *k, int32_t low, int32_t high)
 {
-    qg_code_range all = qg_code_range_of(r->out.dtype, 0);
-    qg_stored out = r->out;
-    if (out.low > all.lo || out.high < all.hi) {
-        out.low = all.lo;
-        out.high = all.hi;
-        QG_TRY(with_out(k, at, out, "clamp", CLAMP,
-                        "does not clamp: all codes of the type are stored"));
+    qg_node *n = k->now.cut.graph->output.at[0]->def;
+    qg_recipe r;
+    qg_stored out = *k->s->stored;
+    bool row = qg_attr_has(n, "row") && qg_recipe_read(k->d->ctx, n, &r) == QG_OK &&
+               r.out.codes;
+    if (row)
+        out = r.out;
+    bool wider = row && (low < r.out.low || high > r.out.high);
+    out.low = low;
+    out.high = high;
+    return wider
+               ? qg_recipe_change(k->now.cut.graph, n, &(qg_recipe_edit){ .out = &out })
+               : append_clamp(k, &out);
+}
+
+static qg_status with_limits(maker *k, int32_t low, int32_t high, const char *text)
+{
+    QG_TRY(begin(k, "clamp", CLAMP));
+    return end(k, give_limits(k, low, high), text);
+}
+
+/* One limit, or both, that the dump shows: codes beyond it in the program stop there,
+ * or codes of the device go beyond the program's limit. */
+static qg_status vary_seen_limits(maker *k, int32_t low, int32_t high)
+{
+    const qg_exact *e = k->exact;
+    qg_arena *a = k->d->arena;
+    bool below = e->low > e->own_low || e->low < low;
+    bool above = e->high < e->own_high || e->high > high;
+    if (below)
+        QG_TRY(with_limits(k, e->low, high,
+                           qg_arena_printf(a, "clamps below at code %d", (int)e->low)));
+    if (above)
+        QG_TRY(
+            with_limits(k, low, e->high,
+                        qg_arena_printf(a, "clamps above at code %d", (int)e->high)));
+    if (!below || !above)
+        return QG_OK;
+    return with_limits(
+        k, e->low, e->high,
+        qg_arena_printf(a, "clamps to the codes %d to %d", (int)e->low, (int)e->high));
+}
+
+/* The device has no clamp, so that every code of the type can occur; or it has one
+ * where its codes end.  That is a guess from the samples: a dump that does not reach a
+ * limit suggests a tighter one that fits as well. */
+static qg_status vary_limits(maker *k, const qg_node *n)
+{
+    const qg_exact *e = k->exact;
+    qg_code_range all = qg_code_range_of(k->s->stored->dtype, 0);
+    int32_t low = all.lo, high = all.hi;
+    qg_recipe r;
+    if (qg_attr_has(n, "row") && qg_recipe_read(k->d->ctx, n, &r) == QG_OK &&
+        r.out.codes) {
+        low = r.out.low;
+        high = r.out.high;
     }
-    if (k->exact->low > k->exact->high || k->exact->low < all.lo ||
-        k->exact->high > all.hi)
-        return QG_OK;
-    out.low = k->exact->low;
-    out.high = k->exact->high;
-    if (out.low == r->out.low && out.high == r->out.high)
-        return QG_OK;
-    return with_out(k, at, out, "clamp", CLAMP,
-                    qg_arena_printf(k->d->arena, "clamps to the codes %d to %d",
-                                    (int)out.low, (int)out.high));
+    if (low > all.lo || high < all.hi)
+        QG_TRY(with_limits(k, all.lo, all.hi,
+                           "does not clamp: all codes of the type are stored"));
+    return e->low > e->high || e->low < all.lo || e->high > all.hi
+               ? QG_OK
+               : vary_seen_limits(k, low, high);
 }
 
 /* A limit that is not the type's moves with the grid. */
@@ -217,39 +285,45 @@ static int32_t moved(int32_t limit, const qg_stored *own, float scale, int32_t z
     return q < all.lo ? all.lo : q > all.hi ? all.hi : (int32_t)q;
 }
 
-/* The step with another output grid.  No hypothesis, and QG_OK, when zero is no code
- * of the output's type or scale is not positive.  whose: the end of the verdict. */
-static qg_status with_grid(maker *k, size_t at, const qg_recipe *r, float scale,
-                           int32_t zero, const char *whose)
+qg_status qg_change_grid(const qg_cut *c, float scale, int32_t zero)
 {
-    qg_code_range all = qg_code_range_of(r->out.dtype, 0);
-    qg_stored out = r->out;
-    if (zero < all.lo || zero > all.hi || !(scale > 0))
-        return QG_OK;
+    qg_node *n = c->graph->output.at[0]->def;
+    qg_recipe r;
+    if (!n || !qg_attr_has(n, "row"))
+        return QG_EUNSUPPORTED; /* it moves codes, whatever their grid */
+    QG_TRY(qg_recipe_read(c->graph->ctx, n, &r));
+    qg_code_range all = qg_code_range_of(r.out.dtype, 0);
+    qg_stored out = r.out;
+    if (!out.codes || zero < all.lo || zero > all.hi || !(scale > 0))
+        return QG_EUNSUPPORTED;
     out.scale = &scale;
     out.zero = &zero;
     if (out.low > all.lo)
-        out.low = moved(out.low, &r->out, scale, zero, all);
+        out.low = moved(out.low, &r.out, scale, zero, all);
     if (out.high < all.hi)
-        out.high = moved(out.high, &r->out, scale, zero, all);
+        out.high = moved(out.high, &r.out, scale, zero, all);
+    return qg_recipe_change(c->graph, n, &(qg_recipe_edit){ .out = &out });
+}
+
+/* The step with another output grid.  whose: the end of the verdict. */
+static qg_status with_grid(maker *k, float scale, int32_t zero, const char *whose)
+{
     const char *text = qg_arena_printf(
         k->d->arena, "its output grid is another: scale %.6g, zero %d%s", (double)scale,
         (int)zero, whose);
     QG_TRY(begin(k, "grid", GRID));
-    qg_status s = qg_recipe_change(k->now.cut.graph, node_at(k, at),
-                                   &(qg_recipe_edit){ .out = &out });
-    return end(k, s, text);
+    return end(k, qg_change_grid(&k->now.cut, scale, zero), text);
 }
 
 /* A grid that the dump gives is better evidence than a fitted one: fitting is for
  * dumps without grids. */
-static qg_status vary_grid(maker *k, size_t at, const qg_recipe *r)
+static qg_status vary_grid(maker *k)
 {
     const qg_pair *p = k->s->pair;
     if (p->other)
-        QG_TRY(with_grid(k, at, r, p->scale, p->zero, " (given by the dump)"));
+        QG_TRY(with_grid(k, p->scale, p->zero, " (given by the dump)"));
     return k->exact->grid && !p->other
-               ? with_grid(k, at, r, k->exact->scale, k->exact->zero, "")
+               ? with_grid(k, k->exact->scale, k->exact->zero, "")
                : QG_OK;
 }
 
@@ -460,10 +534,10 @@ static qg_status vary_node(maker *k, size_t at)
         if (s == QG_OK)
             s = vary_weights(k, at, &r);
     }
-    if (has && r.out.codes && n->out[0] == own.graph->output.at[0] && s == QG_OK) {
-        s = vary_limits(k, at, &r);
-        if (s == QG_OK)
-            s = vary_grid(k, at, &r);
+    if (n->out[0] == own.graph->output.at[0] && s == QG_OK) {
+        s = vary_limits(k, n);
+        if (has && r.out.codes && s == QG_OK)
+            s = vary_grid(k);
     }
     qg_graph_free(own.graph);
     return s;

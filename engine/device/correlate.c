@@ -5,19 +5,20 @@
 /* Correlation from which an array without a known name is taken for a value. */
 #define SURE 0.9
 
-/* Pearson's, of the [elements] in x and t in the order of the value.  It does not
- * depend on scale and zero point.  0 when either is constant: no evidence. */
+double qg_moments_correlation(const qg_moments *m)
+{
+    double vx = m->xx - m->x * m->x / m->n, vy = m->yy - m->y * m->y / m->n;
+    return vx > 0 && vy > 0 ? (m->xy - m->x * m->y / m->n) / sqrt(vx * vy) : 0;
+}
+
+/* Of the [elements] in x and t in the order of the value.  It does not depend on scale
+ * and zero point. */
 static double correlation(const double *x, const qg_tensor *t)
 {
-    size_t n = (size_t)qg_tensor_count(t);
-    double sx = 0, sy = 0, xx = 0, yy = 0, xy = 0;
-    for (size_t i = 0; i < n; i++) {
-        double y = qg_tensor_f64(t, (int64_t)i);
-        sx += x[i], sy += y;
-        xx += x[i] * x[i], yy += y * y, xy += x[i] * y;
-    }
-    double vx = xx - sx * sx / (double)n, vy = yy - sy * sy / (double)n;
-    return vx > 0 && vy > 0 ? (xy - sx * sy / (double)n) / sqrt(vx * vy) : 0;
+    qg_moments m = { 0 };
+    for (int64_t i = 0; i < qg_tensor_count(t); i++)
+        qg_moments_add(&m, x[i], qg_tensor_f64(t, i));
+    return qg_moments_correlation(&m);
 }
 
 /* The kept values stay in c->run.  Errors of earlier nodes are included, hence SURE is

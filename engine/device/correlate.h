@@ -23,6 +23,18 @@
 #include "engine/exec/ahead.h"
 #include "engine/exec/run.h"
 
+/* Sums over pairs of numbers, for Pearson's correlation. */
+typedef struct qg_moments {
+    double n, x, y, xx, yy, xy;
+} qg_moments;
+static inline void qg_moments_add(qg_moments *m, double x, double y)
+{
+    m->n++, m->x += x, m->y += y;
+    m->xx += x * x, m->yy += y * y, m->xy += x * y;
+}
+/* r; 0 when x or y is constant: no evidence. */
+double qg_moments_correlation(const qg_moments *m);
+
 /* value, keep and pair are the caller's; qg_correlation_open sets plan and run. */
 typedef struct qg_correlation {
     const qg_graph *graph;  /* that is run in float; its constants as they are */

@@ -40,21 +40,37 @@ void qg_device_close(qg_device *d)
 
 /* --- grids --- */
 
+/* From unsigned codes to signed ones of as many bits, or the reverse. */
+static int32_t type_shift(const qg_trace_array *a, const qg_stored *own)
+{
+    enum qg_dtype_kind from = qg_dtype_kind_of(a->type.dtype),
+                       to = qg_dtype_kind_of(own->dtype);
+    unsigned bits = qg_dtype_bits(own->dtype);
+    if (!qg_trace_holds_codes(a) || from == to || bits > 16 ||
+        qg_dtype_bits(a->type.dtype) != bits)
+        return 0;
+    return from == QG_KIND_UINT ? -(1 << (bits - 1)) : 1 << (bits - 1);
+}
+
 /* The grid that the trace gives, or the program's:
  *
  *     float value, codes with a grid      real: codes are read as floats
- *     no grid in the trace                the program's
+ *     no grid in the trace, or refuted    the program's
  *     same scale, other integer type      shift: int8 codes for uint8 or the reverse
  *     same scale and zero                 the program's
- *     else                                other: the trace's is used
+ *     a zero point that is no code        the program's, refuted
+ *     else                                other: the trace's is used, its codes and
+ *                                         zero point shifted to the program's type
  *
  * own has one scale; p is where it will stay, since grid can point into it. */
 static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
 {
     const qg_trace_array *a = p->array;
     p->grid = *own;
+    p->other = false;
+    p->shift = 0;
     p->real = !own->codes && floats && a->grid && qg_trace_holds_codes(a);
-    if (!own->codes || !a->grid)
+    if (!own->codes || !a->grid || p->refuted)
         return;
     double scale = (double)own->scale[0];
     bool same = fabs(a->scale - scale) <= SAME_SCALE * scale;
@@ -64,11 +80,23 @@ static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
     }
     if (same && a->zero == own->zero[0])
         return;
+    int32_t shift = type_shift(a, own);
+    qg_code_range all = qg_code_range_of(own->dtype, 0);
+    p->refuted = a->zero + (int64_t)shift < all.lo || a->zero + (int64_t)shift > all.hi;
+    if (p->refuted)
+        return;
     p->other = true;
+    p->shift = shift;
     p->scale = (float)a->scale;
-    p->zero = a->zero;
+    p->zero = a->zero + shift;
     p->grid.scale = &p->scale;
     p->grid.zero = &p->zero;
+}
+
+void qg_device_refute(qg_device *d, const qg_value *v, bool refuted)
+{
+    d->pair[v->id].refuted = refuted;
+    set_grid(&d->pair[v->id], &d->exe.program->stored[v->id], v->type.dtype == QG_F32);
 }
 
 /* --- pairs --- */
@@ -109,9 +137,12 @@ static qg_status pair_by_name(qg_device *d, const qg_trace_array *a)
         char text[2][QG_SHAPE_TEXT];
         return qg_fail(d->ctx, QG_EDATA,
                        "read %.200s: array '%.100s' is %s, expected the dims of %s "
-                       "behind an axis of samples",
+                       "behind an axis of samples%s",
                        d->trace->path, a->value, qg_tensor_text(&a->type, text[0]),
-                       qg_tensor_text(&v->type, text[1]));
+                       qg_tensor_text(&v->type, text[1]),
+                       qg_tensor_known(&v->type)
+                           ? ""
+                           : "; the network leaves dims open, --shape gives them");
     }
     return qg_vec_push(d->ctx, d->arena, &d->unpaired, a);
 }
@@ -249,8 +280,6 @@ qg_status qg_device_by(const qg_device *d, const qg_profile *profile, qg_device 
         if (!d->pair[i].array)
             continue;
         out->pair[i] = d->pair[i];
-        out->pair[i].other = false;
-        out->pair[i].shift = 0;
         set_grid(&out->pair[i], &out->exe.program->stored[i],
                  d->m->graph->value.at[i]->type.dtype == QG_F32);
     }

@@ -111,7 +111,7 @@ static qg_status fill(qg_ctx *ctx, const qg_trace *const *t, qg_report *r)
                               qg_cell_text("only in the second"), qg_cell_count(0),
                               qg_cell_count(0), qg_cell_number(0)));
     }
-    return qg_report_add(r, "identical", qg_cell_count(same));
+    return qg_report_add(r, "identical", qg_cell_bool(same));
 }
 
 qg_status qg_trace_diff(qg_ctx *ctx, const char *first, const char *second,

@@ -2,7 +2,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/device/suspect.h"
+#include "engine/device/correlate.h"
+#include "engine/device/declared.h"
+#include "engine/device/premise.h"
 #include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 
@@ -13,6 +15,13 @@ enum { SHOWN = 8 };
 /* Nodes that are explained unless the options give a number. */
 enum { EXPLAINED = 1 };
 
+/* What a hypothesis must explain to be a verdict: of all elements, and of those that
+ * differ.  Codes of few levels fit by chance. */
+#define FLOOR              0.75
+#define FLOOR_OF_DIFFERING 0.5
+/* Share of differing elements from which layout and names are doubtful. */
+#define NEARLY_ALL 0.5
+
 /* Cuts are made before the workers begin and freed by qg_model_diverge; `cut` is
  * NULL in a comparison end to end. */
 typedef struct comparison {
@@ -20,7 +29,8 @@ typedef struct comparison {
     qg_device d;
     qg_cut *cut;         /* [n_step] */
     qg_finding *finding; /* [n_step] */
-    size_t differing;
+    qg_premise premise;
+    size_t differing; /* values */
     qg_meter meter;
 } comparison;
 
@@ -28,6 +38,7 @@ typedef struct comparison {
 
 typedef struct witness {
     qg_finding *f;
+    qg_moments both;
 } witness;
 
 /* Notes the first elements that are not equal.  Samples come in order, and a step
@@ -35,25 +46,34 @@ typedef struct witness {
 static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
                      const double *theirs)
 {
-    qg_finding *f = ((witness *)ud)->f;
+    witness *w = ud;
+    qg_finding *f = w->f;
     (void)ctx;
-    for (size_t i = 0; i < f->step->elements && f->n_at < QG_EVIDENCE; i++)
-        if (ours[i] != theirs[i])
+    for (size_t i = 0; i < f->step->elements; i++) {
+        qg_moments_add(&w->both, ours[i], theirs[i]);
+        if (ours[i] != theirs[i] && f->n_at < QG_EVIDENCE)
             f->at[f->n_at++] = (qg_evidence){ sample,    i,           ours[i],
                                               theirs[i], (double)NAN, (double)NAN };
+    }
     return QG_OK;
 }
 
 /* Floats within the tolerance are no evidence: without a difference there is none. */
+static void conclude(witness *w)
+{
+    w->f->correlation = qg_moments_correlation(&w->both);
+    if (!w->f->tally.differ)
+        w->f->n_at = 0;
+}
+
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
 {
     comparison *c = ud;
-    witness w = { &c->finding[i] };
+    witness w = { .f = &c->finding[i] };
     (void)state;
     QG_TRY(qg_step_try(&c->d, ctx, &c->d.step[i], &c->cut[i],
                        &(qg_step_see){ see, &w, 0 }, &w.f->tally));
-    if (!w.f->tally.differ)
-        w.f->n_at = 0;
+    conclude(&w);
     return qg_meter_add(&c->meter, ctx, 1);
 }
 
@@ -67,13 +87,12 @@ static qg_status compare(comparison *c)
     for (size_t i = 0; i < n; i++) {
         c->finding[i].step = &c->d.step[i];
         QG_TRY(qg_step_cut(&c->d, &c->d.step[i], &c->cut[i]));
+        c->finding[i].fed = qg_premise_fed(&c->d, &c->cut[i]);
     }
     qg_job job = { .n = n, .workers = c->o->work.jobs, .work = work, .ud = c };
     qg_meter_begin(&c->meter, &c->o->work.progress, "diverge", n);
     qg_status s = qg_pool_run(c->d.ctx, &job);
     qg_meter_end(&c->meter);
-    for (size_t i = 0; i < n; i++)
-        c->differing += c->finding[i].tally.differ > 0;
     return s;
 }
 
@@ -90,16 +109,52 @@ static qg_status compare_whole(comparison *c)
     for (size_t i = 0; i < n; i++) {
         c->finding[i].step = &c->d.step[i];
         w[i].f = &c->finding[i];
+        w[i].f->fed = true; /* nothing is read from the trace */
         how[i] = (qg_step_see){ see, &w[i], 0 };
     }
     QG_TRY(qg_device_whole(&c->d, how, tally));
     for (size_t i = 0; i < n; i++) {
         c->finding[i].tally = tally[i];
-        if (!tally[i].differ)
-            c->finding[i].n_at = 0;
-        c->differing += tally[i].differ > 0;
+        conclude(&w[i]);
     }
     return QG_OK;
+}
+
+/* A grid that the dump gives otherwise is a difference, too. */
+static bool differs(const comparison *c, const qg_finding *f)
+{
+    return f->tally.differ || qg_declared_differs(&c->d, f->step->value);
+}
+
+/* Inputs of the network that no step computes. */
+static bool input_differs(const comparison *c, const qg_value *v)
+{
+    const qg_value *at = c->d.exe.program->value[v->id];
+    return at && !at->def && qg_declared_differs(&c->d, v);
+}
+
+static void count_differing(comparison *c)
+{
+    const qg_graph *g = c->d.m->graph;
+    c->differing = c->premise.input.n;
+    for (size_t i = 0; i < c->d.n_step; i++)
+        c->differing += differs(c, &c->finding[i]);
+    for (size_t i = 0; i < g->input.n; i++)
+        c->differing += input_differs(c, g->input.at[i]);
+}
+
+static double share(uint64_t part, uint64_t of)
+{
+    return of ? (double)part / (double)of : 0;
+}
+
+/* Whether the best hypothesis explains enough to be a verdict. */
+static bool is_explained(const qg_finding *f)
+{
+    const qg_suspect *s = f->suspect.n ? &f->suspect.at[0] : NULL;
+    uint64_t own = f->tally.of - f->tally.differ;
+    return s && share(s->fits, s->of) >= FLOOR &&
+           share(s->fits - own, f->tally.differ) >= FLOOR_OF_DIFFERING;
 }
 
 /* Hypotheses for the first differing steps in order of the program, as many as the
@@ -112,6 +167,7 @@ static qg_status explain_first(comparison *c, const qg_others *others)
             continue;
         QG_TRY(qg_suspect_step(&c->d, others, &c->finding[i]));
         c->finding[i].judged = true;
+        c->finding[i].explained = is_explained(&c->finding[i]);
         explained++;
     }
     return QG_OK;
@@ -136,20 +192,26 @@ static const char *node_of(const qg_device_step *s)
     return s->value->def ? s->value->def->name : s->value->name;
 }
 
-static double share(uint64_t part, uint64_t of)
-{
-    return of ? (double)part / (double)of : 0;
-}
-
 /* One sentence for the best hypothesis; *out NULL: the step was not judged. */
-static qg_status verdict(qg_report *r, const qg_finding *f, const char **out)
+static qg_status verdict(const comparison *c, qg_report *r, const qg_finding *f,
+                         const char **out)
 {
     const qg_suspect *best = f->suspect.n ? &f->suspect.at[0] : NULL;
     bool ties =
         f->differ_at_ties && f->differ_at_ties == f->tally.differ && f->tally.most <= 1;
-    *out = f->judged ? "no hypothesis explains more" : NULL;
-    if (!best)
+    *out = NULL;
+    if (!f->tally.differ) {
+        *out = qg_declared_verdict(&c->d, f->step->value, r->arena);
+        return *out ? QG_OK : qg_nomem(r->ctx);
+    }
+    if (!f->judged)
         return QG_OK;
+    if (!f->explained) {
+        *out = share(f->tally.differ, f->tally.of) < NEARLY_ALL
+                   ? "no hypothesis explains it"
+                   : "no hypothesis explains it: check layout, order of samples, names";
+        return QG_OK;
+    }
     *out = qg_arena_printf(
         r->arena, "%s%s: fits %llu of %llu", ties ? "off by one on ties: " : "",
         best->verdict, (unsigned long long)best->fits, (unsigned long long)best->of);
@@ -163,16 +225,17 @@ static qg_status report_nodes(const comparison *c, qg_report *r)
                            &t));
     for (size_t i = 0; i < c->d.n_step; i++) {
         const qg_finding *f = &c->finding[i];
-        if (!f->tally.differ)
+        if (!differs(c, f))
             continue;
         const char *text;
-        QG_TRY(verdict(r, f, &text));
+        QG_TRY(verdict(c, r, f, &text));
         QG_TRY(qg_table_cells(
             r, t, qg_cell_text(node_of(f->step)), qg_cell_text(f->step->value->name),
             qg_cell_count((size_t)f->tally.differ), qg_cell_count((size_t)f->tally.of),
             qg_cell_percent(share(f->tally.differ, f->tally.of)),
             qg_cell_number(f->tally.most),
-            qg_cell_number(f->tally.total / (double)f->tally.differ),
+            qg_cell_number(f->tally.differ ? f->tally.total / (double)f->tally.differ
+                                           : 0),
             qg_cell_text(text)));
     }
     return QG_OK;
@@ -216,6 +279,20 @@ static qg_status report_elements(const comparison *c, qg_report *r)
     return QG_OK;
 }
 
+/* A wrong description explains nothing that differs, but what would differ with it. */
+static qg_status report_refuted(const comparison *c, const qg_finding *f, qg_report *r,
+                                qg_table *t)
+{
+    uint64_t fits = f->tally.of - f->tally.differ;
+    const char *text = qg_declared_verdict(&c->d, f->step->value, r->arena);
+    return text ? qg_table_cells(r, t, qg_cell_text(node_of(f->step)),
+                                 qg_cell_text("grid"), qg_cell_count((size_t)fits),
+                                 qg_cell_count((size_t)f->tally.of),
+                                 qg_cell_percent(share(fits, f->tally.of)),
+                                 qg_cell_text(text), (qg_cell){ 0 })
+                : qg_nomem(r->ctx);
+}
+
 static qg_status report_hypotheses(const comparison *c, qg_report *r)
 {
     qg_table *t;
@@ -223,6 +300,8 @@ static qg_status report_hypotheses(const comparison *c, qg_report *r)
                            &t));
     for (size_t i = 0; i < c->d.n_step; i++) {
         const qg_finding *f = &c->finding[i];
+        if (qg_declared_differs(&c->d, f->step->value) && f->step->pair->refuted)
+            QG_TRY(report_refuted(c, f, r, t));
         for (size_t k = 0; k < f->suspect.n; k++) {
             const qg_suspect *s = &f->suspect.at[k];
             /* all that explain as much as the best, and a few behind them */
@@ -280,12 +359,25 @@ static qg_status report_off(const comparison *c, qg_report *r)
     return QG_OK;
 }
 
+/* The name of the first that differs: an input, or a node in order of the program;
+ * NULL: none. */
+static const char *first_of(const comparison *c)
+{
+    const qg_graph *g = c->d.m->graph;
+    if (c->premise.input.n)
+        return c->premise.input.at[0].value->name;
+    for (size_t i = 0; i < g->input.n; i++)
+        if (input_differs(c, g->input.at[i]))
+            return g->input.at[i]->name;
+    for (size_t i = 0; i < c->d.n_step; i++)
+        if (differs(c, &c->finding[i]))
+            return node_of(c->finding[i].step);
+    return NULL;
+}
+
 static qg_status fill(const comparison *c, qg_report *r)
 {
-    const qg_finding *first = NULL;
-    for (size_t i = c->d.n_step; i-- > 0;)
-        if (c->finding[i].tally.differ)
-            first = &c->finding[i];
+    const char *first = first_of(c);
     QG_TRY(qg_report_add(r, "profile", qg_cell_text(c->d.exe.program->profile->name)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(c->d.samples)));
     QG_TRY(qg_report_add(
@@ -293,11 +385,13 @@ static qg_status fill(const comparison *c, qg_report *r)
         qg_cell_text(c->o->end_to_end ? "end to end" : "on the device's own inputs")));
     QG_TRY(qg_report_add(r, "values", qg_cell_count(c->d.n_step)));
     QG_TRY(qg_report_add(r, "differing", qg_cell_count(c->differing)));
+    QG_TRY(qg_report_add(r, "first", qg_cell_text(first)));
+    QG_TRY(qg_premise_report(&c->premise, r));
     QG_TRY(report_pairs(c, r));
     QG_TRY(report_off(c, r));
+    QG_TRY(qg_declared_report(&c->d, r));
     if (!first)
-        return qg_report_add(r, "first", (qg_cell){ 0 });
-    QG_TRY(qg_report_add(r, "first", qg_cell_text(node_of(first->step))));
+        return QG_OK;
     QG_TRY(report_nodes(c, r));
     QG_TRY(report_elements(c, r));
     return c->o->end_to_end ? QG_OK : report_hypotheses(c, r);
@@ -307,9 +401,13 @@ static qg_status run(comparison *c, qg_trace *t, qg_report **out)
 {
     qg_report *r;
     QG_TRY(qg_device_pair(&c->d, t));
+    QG_TRY(qg_declared_settle(&c->d));
+    QG_TRY(qg_premise_inputs(&c->d, &c->premise));
     QG_TRY(c->o->end_to_end ? compare_whole(c) : compare(c));
+    count_differing(c);
     if (!c->o->end_to_end)
         QG_TRY(explain(c));
+    QG_TRY(qg_premise_judge(&c->d, c->o->end_to_end ? NULL : c->finding, &c->premise));
     QG_TRY(qg_report_new(c->d.ctx, "diverge", &r));
     return qg_report_end(fill(c, r), r, out);
 }

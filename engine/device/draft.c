@@ -70,7 +70,7 @@ qg_status qg_draft_check_name(qg_ctx *ctx, const char *doing, const char *path,
 /* A comment of one line, whatever a name of the model holds. */
 static void print_comment(const qg_draft_change *c, FILE *f)
 {
-    fprintf(f, "# %s: ", c->word);
+    fprintf(f, "# %s: ", c->key == QG_DRAFT_DEFAULTS ? "codes" : c->word);
     for (const char *p = c->why; *p; p++)
         fputc((unsigned char)*p < ' ' ? '?' : *p, f);
     fputc('\n', f);
@@ -90,6 +90,16 @@ static void print_words(const qg_draft *d, qg_draft_key key, FILE *f)
             before = ", ";
         }
     fputs("]\n", f);
+}
+
+static void print_defaults(const qg_draft *d, FILE *f)
+{
+    const qg_draft_change *last = NULL;
+    for (size_t i = 0; i < d->change.n; i++)
+        if (d->change.at[i].key == QG_DRAFT_DEFAULTS)
+            last = &d->change.at[i];
+    print_comment(last, f);
+    fprintf(f, "%s: %s\n", qg_draft_key_name(QG_DRAFT_DEFAULTS), last->word);
 }
 
 static void print_items(qg_arena *a, const qg_draft *d, qg_draft_key key, FILE *f)
@@ -117,7 +127,9 @@ static void print(qg_arena *a, const qg_draft *d, FILE *f)
         if (!first)
             continue;
         fputc('\n', f);
-        if (first->body)
+        if (first->key == QG_DRAFT_DEFAULTS)
+            print_defaults(d, f);
+        else if (first->body)
             print_items(a, d, first->key, f);
         else
             print_words(d, first->key, f);

@@ -17,6 +17,7 @@
 /* The key of a change, in the order of the file. */
 /* clang-format off */
 #define QG_DRAFT_MAP(X)                    \
+    X(DEFAULTS,      "defaults")           \
     X(QUANTIZES,     "+quantizes")         \
     X(NOT_QUANTIZES, "-quantizes")         \
     X(PASSIVE,       "+passive")           \
@@ -36,7 +37,8 @@ typedef enum qg_draft_key {
 
 typedef struct qg_draft_change {
     qg_draft_key key;
-    const char *word; /* operator, or id; two changes of one key and word are one */
+    const char *word; /* operator, or id; of DEFAULTS the map, of which the last one
+                       * counts; two changes of one key and word are one */
     const char *body; /* YAML lines behind "- id:", each indented by four; NULL: the
                        * key is a list of words */
     const char *why;  /* the evidence, one line */

@@ -30,8 +30,9 @@ typedef struct study {
     uint64_t fits[N_ROUNDING];
     double *real, *code; /* [n_point] */
     size_t n_point, stride;
-    double low, high; /* codes of the device */
-    double scale;     /* of see_other */
+    double low, high;         /* codes of the device, */
+    double own_low, own_high; /* and of the program */
+    double scale;             /* of see_other */
     int32_t zero;
 } study;
 
@@ -45,6 +46,8 @@ static qg_status see_ours(void *ud, qg_ctx *ctx, size_t sample, const double *ou
     for (size_t i = 0; i < y->s->elements; i++, y->seen++) {
         y->low = fmin(y->low, theirs[i]);
         y->high = fmax(y->high, theirs[i]);
+        y->own_low = fmin(y->own_low, ours[i]);
+        y->own_high = fmax(y->own_high, ours[i]);
         if (ours[i] != theirs[i] && y->seen < y->n_bits)
             y->differs[y->seen / 8] |= (uint8_t)(1u << y->seen % 8);
     }
@@ -444,6 +447,8 @@ static qg_status study_all(study *y, qg_exact *out)
     QG_TRY(s);
     out->low = (int32_t)y->low;
     out->high = (int32_t)y->high;
+    out->own_low = (int32_t)y->own_low;
+    out->own_high = (int32_t)y->own_high;
     y->seen = 0;
     QG_TRY(run_real(y, y->s, false, see_real, &done));
     if (!done)
@@ -457,7 +462,13 @@ static qg_status study_all(study *y, qg_exact *out)
 
 qg_status qg_exact_study(const qg_device *d, qg_finding *f, qg_exact *out)
 {
-    study y = { .d = d, .f = f, .s = f->step, .low = INFINITY, .high = -INFINITY };
+    study y = { .d = d,
+                .f = f,
+                .s = f->step,
+                .low = INFINITY,
+                .high = -INFINITY,
+                .own_low = INFINITY,
+                .own_high = -INFINITY };
     qg_status s = QG_OK;
     if (f->step->stored->codes)
         s = study_all(&y, out);

@@ -7,7 +7,7 @@
 
 enum { QG_EXACT_SUSPECTS = 16 };
 
-/* low and high are only set for a step that stores codes; texts of suspects are
+/* Codes are only set for a step that stores codes; texts of suspects are
  * static or in the device's arena. */
 typedef struct qg_exact {
     qg_suspect suspect[QG_EXACT_SUSPECTS]; /* that need no kernel */
@@ -15,7 +15,8 @@ typedef struct qg_exact {
     bool grid; /* the codes lie on a line over the real values: */
     float scale;
     int32_t zero;
-    int32_t low, high; /* least and greatest code of the device */
+    int32_t low, high;         /* least and greatest code of the device, */
+    int32_t own_low, own_high; /* and of the program */
 } qg_exact;
 
 /* Fills the real values and accumulators of f->at, f->ties, f->differ_at_ties.  Nothing

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "engine/device/compose.h"
+#include "engine/device/declared.h"
 #include "engine/device/exact.h"
+#include "engine/device/premise.h"
 
 /* --- the report --- */
 
@@ -158,6 +160,36 @@ static qg_status count_ties(qg_fit *f)
     return QG_OK;
 }
 
+/* --- the premise --- */
+
+/* The differences of the profile that explains most of the step: what is left does not
+ * come from a kernel. */
+static void note_best(const qg_fit *f, size_t i, qg_finding *out)
+{
+    out->tally.differ = UINT64_MAX;
+    for (size_t k = 0; k < f->profile.n; k++) {
+        const qg_fit_cell *x = f->profile.at[k]->cell;
+        if (x && x[i].try && !x[i].try->failed &&
+            x[i].try->tally.differ < out->tally.differ)
+            out->tally = x[i].try->tally;
+    }
+}
+
+/* Only steps that read the samples alone are correlated, and others taken as related:
+ * that tells other samples. */
+static qg_status judge_premise(const qg_fit *f, qg_premise *p)
+{
+    qg_finding *all = QG_NEWN(f->d->arena, f->d->n_step, qg_finding);
+    if (!all)
+        return qg_nomem(f->d->ctx);
+    for (size_t i = 0; i < f->d->n_step; i++) {
+        all[i] = (qg_finding){ .step = &f->d->step[i], .correlation = 1 };
+        QG_TRY(qg_premise_relate(f->d, &all[i]));
+        note_best(f, i, &all[i]);
+    }
+    return qg_premise_judge(f->d, all, p);
+}
+
 /* --- all --- */
 
 static qg_status try_profiles(qg_fit *f)
@@ -187,7 +219,7 @@ static const char *whole(const qg_fit *f, qg_arena *a, size_t *n)
     return names;
 }
 
-static qg_status fill(qg_fit *f, const char *yaml, qg_report *r)
+static qg_status fill(qg_fit *f, const qg_premise *p, const char *yaml, qg_report *r)
 {
     size_t n;
     const char *names = whole(f, r->arena, &n);
@@ -201,6 +233,8 @@ static qg_status fill(qg_fit *f, const char *yaml, qg_report *r)
                                    : "not told apart"));
     if (n > 1)
         QG_TRY(qg_report_add(r, "not_told_apart", qg_cell_text(names)));
+    QG_TRY(qg_premise_report(p, r));
+    QG_TRY(qg_declared_report(f->d, r));
     QG_TRY(report_operators(f, r));
     QG_TRY(report_profiles(f, r));
     return qg_fit_compose(f, yaml, r);
@@ -210,12 +244,17 @@ static qg_status run(qg_device *d, qg_trace *t, const char *yaml, qg_report **ou
 {
     qg_report *r;
     qg_fit f = { .d = d };
+    qg_premise p = { 0 };
     QG_TRY(qg_device_pair(d, t));
+    QG_TRY(qg_declared_settle(d));
+    QG_TRY(qg_premise_inputs(d, &p));
     qg_status s = try_profiles(&f);
+    if (s == QG_OK)
+        s = judge_premise(&f, &p);
     if (s == QG_OK)
         s = qg_report_new(d->ctx, "fit", &r);
     if (s == QG_OK)
-        s = qg_report_end(fill(&f, yaml, r), r, out);
+        s = qg_report_end(fill(&f, &p, yaml, r), r, out);
     qg_fit_free(&f);
     return s;
 }

@@ -1,6 +1,7 @@
 #include "engine/device/grid.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "engine/core/num.h"
 #include "engine/quant/fake_kernel.h"
@@ -12,6 +13,8 @@
 /* Different small elements from which a float format with half the scale is ruled out:
  * of 15 positions, 7 at random are all even with a probability below 0.1 %. */
 enum { FINE = 7 };
+/* ... from which it is unlikely: all are even with a probability of one eighth. */
+enum { LIKELY = 3 };
 
 bool qg_grid_same_step(double x, double y) { return fabs(x - y) <= SAME_SCALE * x; }
 
@@ -38,14 +41,14 @@ static int fine_levels(const qg_floating *f, const qg_seen *o)
 }
 
 /* The greatest scale by the step; the least one by the greatest element, or the same
- * where smaller scales are ruled out. */
-static bounds scales_of(const qg_scheme *s, const qg_seen *o)
+ * where `fine` small elements rule smaller scales out. */
+static bounds scales_of(const qg_scheme *s, const qg_seen *o, int fine)
 {
     qg_floating f;
     qg_floating_init(&f, s, 1);
     double most = ldexp(o->step, f.mantissa - f.least), least = most;
     double peak = fmax(o->high / (double)f.high, o->low / (double)f.low) * o->step;
-    bool ruled_out = fine_levels(&f, o) >= FINE;
+    bool ruled_out = fine_levels(&f, o) >= fine;
     while (!ruled_out && peak > 0 && least / 2 >= peak * (1 - SAME_SCALE))
         least /= 2;
     return (bounds){ least, most };
@@ -53,13 +56,13 @@ static bounds scales_of(const qg_scheme *s, const qg_seen *o)
 
 bool qg_grid_decides_float(const qg_scheme *s, const qg_seen *o)
 {
-    bounds b = scales_of(s, o);
+    bounds b = scales_of(s, o, FINE);
     return b.least >= b.most;
 }
 
 static bool matches_float(const qg_scheme *s, double scale, const qg_seen *o)
 {
-    bounds b = scales_of(s, o);
+    bounds b = scales_of(s, o, LIKELY);
     return is_whole(log2(b.most / scale)) && scale <= b.most * (1 + SAME_SCALE) &&
            scale >= b.least * (1 - SAME_SCALE);
 }
@@ -67,7 +70,7 @@ static bool matches_float(const qg_scheme *s, double scale, const qg_seen *o)
 /* Of the scales within the bounds the one that is nearest to the record's. */
 static double nearest_float(const qg_scheme *s, double scale, const qg_seen *o)
 {
-    bounds b = scales_of(s, o);
+    bounds b = scales_of(s, o, LIKELY);
     double x = b.most * exp2(nearbyint(log2(scale / b.most)));
     return fmin(fmax(x, b.least), b.most);
 }
@@ -110,6 +113,52 @@ bool qg_grid_matches(const qg_tqc *t, const qg_seen *o)
         return zero_by(s, o) == zero;
     return o->low * nearbyint(ratio) + (double)zero >= (double)s->qmin &&
            o->high * nearbyint(ratio) + (double)zero <= (double)s->qmax;
+}
+
+/* The codes of the trace in a linear scheme. */
+static bool fits_codes(const qg_scheme *s, const qg_seen *o)
+{
+    const double low = (double)s->qmin, high = (double)s->qmax;
+    if (o->high - o->low > high - low)
+        return false;
+    if (!o->zero_known)
+        return !(s->policy & QG_SYMMETRIC) || (o->low >= low && o->high <= high);
+    int64_t zero = zero_by(s, o);
+    return !other_sign(s, o) && o->low + (double)zero >= low &&
+           o->high + (double)zero <= high && (zero == 0 || !(s->policy & QG_SYMMETRIC));
+}
+
+static bool fits_float(const qg_scheme *s, const qg_seen *o)
+{
+    qg_floating f;
+    qg_floating_init(&f, s, 1);
+    double most = ldexp(o->step, f.mantissa - f.least);
+    double peak = fmax(o->high / (double)f.high, o->low / (double)f.low) * o->step;
+    return !o->zero_known && o->bits <= (unsigned)f.mantissa + 1 &&
+           peak <= most * (1 + SAME_SCALE);
+}
+
+bool qg_grid_fits(const qg_tqc *root, const qg_seen *o)
+{
+    const qg_scheme *s = &root->scheme;
+    if (s->policy & QG_POWER_OF_2 && !qg_grid_is_common_step(o->step))
+        return false;
+    return s->policy & QG_FLOATING ? fits_float(s, o) : fits_codes(s, o);
+}
+
+bool qg_grid_is_usual(const qg_tqc *root, const qg_seen *o)
+{
+    const qg_scheme *s = &root->scheme;
+    if (strcmp(root->observer.name, "fixed") == 0)
+        return qg_grid_matches(root, o);
+    if (!qg_grid_fits(root, o))
+        return false;
+    if (s->policy & QG_FLOATING)
+        return true;
+    int64_t middle = s->qmin < 0 ? 0 : (int64_t)1 << (s->bits - 1);
+    bool few = 8 * fmax(o->high - o->low, 1) < (double)(s->qmax - s->qmin);
+    return !few && (s->policy & QG_POWER_OF_2 || !qg_grid_is_common_step(o->step)) &&
+           (s->policy & QG_SYMMETRIC || !o->zero_known || zero_by(s, o) != middle);
 }
 
 /* Zero point of a scheme without a known one: the real range stays where the backend

@@ -29,6 +29,16 @@ bool qg_grid_is_common_step(double step);
  * known; of a float format, whether the scale is within the bounds. */
 bool qg_grid_matches(const qg_tqc *t, const qg_seen *o);
 
+/* Whether a record of this scheme can have the codes that the trace shows: enough of
+ * them, signed or not, no zero point in a symmetric scheme, powers of two where it has
+ * these alone; elements of no more significant bits than a float format has. */
+bool qg_grid_fits(const qg_tqc *root, const qg_seen *o);
+
+/* Whether a calibrated record of this scheme usually has such codes, too: many of those
+ * it can have, a zero point outside of the middle where it need not be there, steps
+ * that are no power of two where they need not be. */
+bool qg_grid_is_usual(const qg_tqc *root, const qg_seen *o);
+
 /* Whether the bounds of a float format's scale meet.  s: FLOATING; o: with a step. */
 bool qg_grid_decides_float(const qg_scheme *s, const qg_seen *o);
 

@@ -22,6 +22,7 @@ typedef struct qg_pair {
     bool moved;     /* channels-last was found out, not given */
     qg_stored grid; /* on which the device's codes are; codes false: floats */
     bool real;      /* a float value, of which the trace holds codes with a grid */
+    bool refuted;   /* the trace gives another grid, which its codes contradict */
     bool other;     /* that is another grid than the program's: */
     int32_t zero;   /* grid.zero points here, */
     float scale;    /* and grid.scale here */

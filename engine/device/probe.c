@@ -11,6 +11,7 @@
 #include "engine/config/profile_yaml.h"
 #include "engine/core/rng.h"
 #include "engine/data/npz.h"
+#include "engine/device/profiles.h"
 #include "engine/session/session.h"
 
 QG_OPTIONS_INIT(qg_probe_options)
@@ -37,6 +38,7 @@ typedef struct search {
     const qg_probe_options *o;
     qg_arena *arena;
     qg_executable exe[2];
+    bool equal; /* the two programs */
     qg_plan *plan[2];
     qg_run *run[2];
     common *value;
@@ -247,6 +249,25 @@ static qg_status split(search *s, char **first, char **second)
                        between);
     *comma = 0;
     *second = comma + 1;
+    if (strcmp(*first, *second) == 0)
+        return qg_fail(s->ctx, QG_ECONFIG,
+                       "probe: between '%.100s': one profile twice, expected two",
+                       between);
+    return QG_OK;
+}
+
+/* Equal programs compute the same on every input. */
+static qg_status compare_programs(search *s)
+{
+    char key[2][QG_HASH_TEXT];
+    const char *name = s->exe[0].program->profile->name;
+    for (int i = 0; i < 2; i++)
+        QG_TRY(qg_fit_key(s->ctx, s->exe[i].graph, key[i]));
+    s->equal = strcmp(key[0], key[1]) == 0;
+    if (s->equal && strcmp(name, s->exe[1].program->profile->name) == 0)
+        return qg_fail(s->ctx, QG_ECONFIG,
+                       "probe: between '%.100s': both are profile %s, expected two",
+                       s->o->between, name);
     return QG_OK;
 }
 
@@ -259,7 +280,7 @@ static qg_status open_programs(search *s)
                               .profile = name[i] };
         QG_TRY(qg_executable_make(s->m, &r, &s->exe[i]));
     }
-    return QG_OK;
+    return compare_programs(s);
 }
 
 /* Values that both store as codes of one type, and compute. */
@@ -420,6 +441,17 @@ static qg_status fill(const search *s, const char *path, size_t samples, qg_repo
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(samples)));
     QG_TRY(qg_report_add(r, "values", qg_cell_count(s->n_value)));
     QG_TRY(qg_report_add(r, "told_apart", qg_cell_count(told)));
+    if (told)
+        QG_TRY(qg_report_add(r, "verdict", qg_cell_text("told apart")));
+    else if (s->equal)
+        QG_TRY(qg_report_add(r, "verdict",
+                             qg_cell_text("the same arithmetic on this network: no "
+                                          "input tells them apart")));
+    else
+        QG_TRY(qg_report_addf(r, "verdict",
+                              "not told apart by %zu inputs, which proves nothing: try "
+                              "other samples (-d) or another seed",
+                              samples * TRIES));
     QG_TRY(qg_report_add(r, "written", qg_cell_text(path)));
     QG_TRY(qg_report_table(r, "nodes", "node value elements samples", &t));
     for (size_t i = 0; i < s->n_value; i++) {

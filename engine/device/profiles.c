@@ -26,12 +26,12 @@ static void text_without_rows(char *text)
 
 /* A hash of the printed graph, the same for equal graphs: all arithmetic is in the
  * attributes that are printed (ir/recipe.h). */
-static qg_status key_of(qg_ctx *ctx, const qg_cut *c, char key[QG_HASH_TEXT])
+qg_status qg_fit_key(qg_ctx *ctx, const qg_graph *g, char key[QG_HASH_TEXT])
 {
     char *text;
     size_t size;
     qg_arena *a = qg_arena_new(ctx->alloc);
-    qg_status s = a ? qg_text_print(c->graph, NULL, a, &text, &size) : qg_nomem(ctx);
+    qg_status s = a ? qg_text_print(g, NULL, a, &text, &size) : qg_nomem(ctx);
     if (s == QG_OK) {
         text_without_rows(text);
         qg_hash_bytes(text, strlen(text), key);
@@ -88,7 +88,7 @@ static qg_status add_try(qg_fit *f, const qg_device *d, const qg_device_step *s,
         return qg_nomem(f->d->ctx);
     *t = (qg_fit_try){ .d = d, .step = s };
     QG_TRY(qg_step_cut(d, s, &t->cut));
-    qg_status status = key_of(f->d->ctx, &t->cut, t->key);
+    qg_status status = qg_fit_key(f->d->ctx, t->cut.graph, t->key);
     *out = status == QG_OK ? earlier(f, t->key) : NULL;
     if (!*out && status == QG_OK) {
         *out = t;
@@ -129,10 +129,17 @@ static qg_status add_steps(qg_fit *f, qg_fit_profile *p)
 
 qg_status qg_fit_add(qg_fit *f, const char *name, qg_search search)
 {
+    const qg_profile *p;
+    QG_TRY(qg_profile_load(f->d->ctx, f->d->arena, name, search, &p));
+    return qg_fit_add_profile(f, p);
+}
+
+qg_status qg_fit_add_profile(qg_fit *f, const qg_profile *profile)
+{
     qg_fit_profile *p = QG_NEW(f->d->arena, qg_fit_profile);
     if (!p)
         return qg_nomem(f->d->ctx);
-    QG_TRY(qg_profile_load(f->d->ctx, f->d->arena, name, search, &p->profile));
+    p->profile = profile;
     qg_status s = qg_device_by(f->d, p->profile, &p->d);
     if (s == QG_OK) {
         QG_TRY(qg_vec_push(f->d->ctx, f->d->arena, &f->profile, p));
@@ -168,6 +175,20 @@ qg_status qg_fit_run(qg_fit *f)
 bool qg_fit_explains(const qg_fit_cell *c)
 {
     return c->try && !c->try->failed && c->try->tally.differ == 0;
+}
+
+/* Its tries stay, without their graphs, for equal graphs of later profiles. */
+void qg_fit_drop(qg_fit *f)
+{
+    qg_fit_profile *p = f->profile.at[--f->profile.n];
+    for (size_t i = 0; i < f->todo.n; i++) {
+        qg_fit_try *t = f->todo.at[i];
+        if (t->d != &p->d)
+            continue;
+        qg_graph_free(t->cut.graph);
+        t->cut.graph = NULL;
+    }
+    qg_device_by_close(&p->d);
 }
 
 void qg_fit_free(qg_fit *f)

@@ -50,10 +50,18 @@ typedef struct qg_fit {
 } qg_fit;
 
 /* Lowers one more profile; a refusal is kept, no failure.  qg_fit_run tries what was
- * added. */
+ * added.  A profile in memory outlives the fit. */
 QG_NODISCARD qg_status qg_fit_add(qg_fit *f, const char *name, qg_search search);
+QG_NODISCARD qg_status qg_fit_add_profile(qg_fit *f, const qg_profile *p);
 QG_NODISCARD qg_status qg_fit_run(qg_fit *f);
 void qg_fit_free(qg_fit *f);
+/* Forgets the profile that was added last and has run; its program is freed. */
+void qg_fit_drop(qg_fit *f);
+
+/* A hash of a graph, the same for graphs that compute the same: ids of rows are left
+ * out. */
+QG_NODISCARD qg_status qg_fit_key(qg_ctx *ctx, const qg_graph *g,
+                                  char key[QG_HASH_TEXT]);
 
 /* All elements of the step are the device's. */
 bool qg_fit_explains(const qg_fit_cell *c);

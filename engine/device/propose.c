@@ -1,5 +1,7 @@
 #include "engine/device/propose.h"
 
+#include <string.h>
+
 /* Nodes of a fusion: a backend file takes 16, few kernels have more than 8. */
 enum { REGION = 8 };
 
@@ -7,7 +9,25 @@ typedef struct proposer {
     const qg_attempt *t;
     qg_arena *arena;
     qg_proposals *out;
+    size_t proposed,
+        unfixed; /* also those that are there; contradictions without one */
 } proposer;
+
+/* Whether the draft says the opposite: then c would take a change back. */
+static bool takes_back(const qg_draft *d, const qg_draft_change *c)
+{
+    static const qg_draft_key opposite[][2] = {
+        {QG_DRAFT_QUANTIZES, QG_DRAFT_NOT_QUANTIZES},
+        { QG_DRAFT_PASSIVE,  QG_DRAFT_NOT_PASSIVE  },
+    };
+    for (size_t i = 0; i < sizeof opposite / sizeof *opposite; i++)
+        for (int k = 0; k < 2; k++) {
+            qg_draft_change other = { .key = opposite[i][1 - k], .word = c->word };
+            if (c->key == opposite[i][k] && qg_draft_has(d, &other))
+                return true;
+        }
+    return false;
+}
 
 /* Appends c unless it is there, or in the draft.  Texts NULL: no memory. */
 static qg_status propose(proposer *p, qg_draft_change c)
@@ -15,7 +35,8 @@ static qg_status propose(proposer *p, qg_draft_change c)
     qg_ctx *ctx = p->t->how->m->ctx;
     if (!c.word || !c.why)
         return qg_nomem(ctx);
-    if (qg_draft_has(&p->t->draft, &c))
+    p->proposed++;
+    if (qg_draft_has(&p->t->draft, &c) || takes_back(&p->t->draft, &c))
         return QG_OK;
     for (size_t i = 0; i < p->out->n; i++)
         if (p->out->at[i].key == c.key && strcmp(p->out->at[i].word, c.word) == 0)
@@ -180,10 +201,12 @@ static qg_status add_fusion(proposer *p, const qg_value *v)
                .body = qg_arena_printf(
                    a, "    pattern: {%s}\n    where: {%s}\n    silence: {%s}\n",
                    pattern, where, silence),
-               .why = qg_arena_printf(a, "%.80s %s, and %.80s lies on a grid", v->name,
-                                      hidden ? "is not in the dump"
-                                             : "lies on no grid of the dump",
-                                      r.node[r.n - 1]->out[0]->name) });
+               .why = qg_arena_printf(
+                   a,
+                   hidden ? "%.80s is not in the dump, and %.80s has the codes that "
+                            "follow without rounding it"
+                          : "%.80s lies on no grid of the dump, and %.80s lies on one",
+                   v->name, r.node[r.n - 1]->out[0]->name) });
 }
 
 /* --- operators --- */
@@ -196,8 +219,21 @@ static qg_status operator(proposer *p, qg_draft_key key, const qg_node *n,
                                          .why = qg_arena_strdup(p->arena, why) });
 }
 
+/* A value that the backend rounds and the trace lacks can be inside of a kernel where
+ * the next result is not the device's. */
+static qg_status about_hidden(proposer *p, const qg_value *v)
+{
+    if (p->t->kind[v->id] != QG_AS_CODES || !v->def || !p->t->share)
+        return QG_OK;
+    double share = qg_attempt_confirmation(p->t, v->def);
+    return share >= 0 && share < QG_CONFIRMED ? add_fusion(p, v) : QG_OK;
+}
+
 static qg_status about_value(proposer *p, const qg_value *v)
 {
+    const qg_seen *o = qg_attempt_seen(p->t, v);
+    if (o && o->kind == QG_SEEN_HIDDEN)
+        return about_hidden(p, v);
     bool counts, agrees = qg_attempt_agrees(p->t, v, &counts);
     if (!counts || agrees || !v->def)
         return QG_OK;
@@ -253,18 +289,278 @@ static qg_status about_link(proposer *p, const qg_link *l)
             .why = why });
 }
 
-qg_status qg_propose(const qg_attempt *t, qg_proposals *out)
+/* --- codes --- */
+
+/* Schemes that devices have, the usual one first. */
+typedef struct codes {
+    int bits;
+    long long low, high;
+    bool symmetric;
+} codes;
+static const codes SCHEME[] = {
+    {8,   -128,   127,   true },
+    { 8,  -127,   127,   true },
+    { 8,  -128,   127,   false},
+    { 8,  0,      255,   false},
+    { 8,  -127,   127,   false},
+    { 4,  -8,     7,     true },
+    { 4,  -7,     7,     true },
+    { 4,  0,      15,    false},
+    { 16, -32768, 32767, true },
+    { 16, -32767, 32767, true },
+    { 16, 0,      65535, false},
+    { 16, -32768, 32767, false},
+};
+enum { SCHEMES = sizeof SCHEME / sizeof *SCHEME };
+
+/* The record with other codes. */
+static qg_tqc with_codes(const qg_tqc *root, const codes *c, bool power)
 {
-    proposer p = { t, t->how->arena, out };
-    const qg_graph *g = t->own.graph;
-    qg_link link[QG_LINKS];
-    for (size_t i = 0; i < g->value.n; i++)
-        QG_TRY(about_value(&p, g->value.at[i]));
-    for (size_t i = 0; i < g->node.n; i++) {
-        size_t n = qg_attempt_links(t, g->node.at[i], link);
-        for (size_t k = 0; k < n; k++)
-            if (link[k].known && link[k].shared != link[k].equal)
-                QG_TRY(about_link(&p, &link[k]));
+    qg_tqc x = *root;
+    unsigned others = QG_SYMMETRIC | QG_ASYMMETRIC | QG_POWER_OF_2;
+    x.scheme.policy = (uint16_t)((x.scheme.policy & ~others) |
+                                 (c->symmetric ? QG_SYMMETRIC : QG_ASYMMETRIC) |
+                                 (power ? QG_POWER_OF_2 : 0));
+    x.scheme.bits = (uint8_t)c->bits;
+    x.scheme.qmin = c->low;
+    x.scheme.qmax = c->high;
+    return x;
+}
+
+/* The root of a visible value with the codes of the defaults; NULL: it has others. */
+static const qg_tqc *by_default(const proposer *p, const qg_value *v)
+{
+    const qg_scheme *d = &p->t->own.quant->backend->defaults.scheme;
+    const qg_tqc *t = p->t->kind[v->id] == QG_AS_CODES ? qg_attempt_tqc(v) : NULL;
+    const qg_seen *o = qg_attempt_seen(p->t, v);
+    if (!t || !o || o->kind != QG_SEEN_CODES || !(o->step > 0))
+        return NULL;
+    t = qg_tqc_root(t);
+    bool same = t->scheme.bits == d->bits && t->scheme.qmin == d->qmin &&
+                t->scheme.qmax == d->qmax && t->scheme.policy == d->policy;
+    return same && strcmp(t->observer.name, "fixed") != 0 ? t : NULL;
+}
+
+/* Twice the values of the defaults that the codes fit (c NULL: the backend's own), and
+ * one more where several reach the lowest one. */
+static size_t fitting(const proposer *p, const codes *c, bool power)
+{
+    const qg_graph *g = p->t->own.graph;
+    size_t n = 0;
+    size_t reached = 0;
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_tqc *root = by_default(p, g->value.at[i]);
+        if (!root)
+            continue;
+        qg_tqc x = c ? with_codes(root, c, power) : *root;
+        const qg_seen *o = qg_attempt_seen(p->t, g->value.at[i]);
+        bool fits = qg_grid_is_usual(&x, o);
+        n += 2 * fits;
+        double zero = o->zero_known ? o->zero : 0;
+        reached += fits && o->low + zero == (double)x.scheme.qmin;
+    }
+    return n + (reached > 1);
+}
+
+static qg_status default_codes(proposer *p, const codes *c, bool power, const char *why)
+{
+    qg_arena *a = p->arena;
+    return propose(p, (qg_draft_change){ .key = QG_DRAFT_DEFAULTS,
+                                         .word = qg_arena_printf(
+                                             a,
+                                             "{bits: %d, range: [%lld, %lld], policy: "
+                                             "[per-tensor, linear, %s%s]}",
+                                             c->bits, c->low, c->high,
+                                             c->symmetric ? "symmetric" : "asymmetric",
+                                             power ? ", power-of-2" : ""),
+                                         .why = qg_arena_strdup(a, why) });
+}
+
+/* The codes that fit most values, where that are more than now; `all`: those that fit
+ * as many as now. */
+static qg_status about_codes(proposer *p, bool all)
+{
+    const qg_scheme *d = &p->t->own.quant->backend->defaults.scheme;
+    size_t own = d->policy & QG_FLOATING ? 0 : fitting(p, NULL, false), best = own;
+    int at = -1;
+    for (int i = 0; i < 2 * SCHEMES && !(d->policy & QG_FLOATING); i++) {
+        size_t n = fitting(p, &SCHEME[i / 2], i % 2);
+        if (all && n / 2 == own / 2)
+            QG_TRY(
+                default_codes(p, &SCHEME[i / 2], i % 2, "as many values have these"));
+        if (n > best) {
+            best = n;
+            at = i;
+        }
+    }
+    if (all || at < 0)
+        return QG_OK;
+    const char *why = qg_arena_printf(p->arena,
+                                      "%zu visible values have these codes, %zu those "
+                                      "of the base",
+                                      best / 2, own / 2);
+    return why ? default_codes(p, &SCHEME[at / 2], at % 2, why)
+               : qg_nomem(p->t->how->m->ctx);
+}
+
+/* --- constants --- */
+
+#define PER_CHANNEL                                                                    \
+    "bits: 8, observer: minmax, axis: out-channel, policy: [per-channel, linear, "     \
+    "symmetric], range: "
+#define PER_TENSOR "bits: 8, observer: minmax, policy: [per-tensor, linear, "
+
+/* Rules for constants that devices have. */
+static const struct constants {
+    const char *id, *slot, *set;
+} CONSTANTS[] = {
+  /* clang-format off */
+    { "per-channel", "weight", PER_CHANNEL "[-127, 127]" },
+    { "per-channel-full", "weight", PER_CHANNEL "[-128, 127]" },
+    { "per-tensor", "weight", PER_TENSOR "symmetric], range: [-127, 127]" },
+    { "per-tensor-full", "weight", PER_TENSOR "symmetric], range: [-128, 127]" },
+    { "unsigned", "weight", PER_TENSOR "asymmetric], range: [0, 255]" },
+    { "signed", "weight", PER_TENSOR "asymmetric], range: [-128, 127]" },
+    { "float", "bias", "state: fp32" },
+    { "int32", "bias", "state: passive-init, derive: bias, bits: 32, "
+                       "range: [-2147483648, 2147483647], "
+                       "policy: [per-tensor, linear, symmetric]" },
+  /* clang-format on */
+};
+
+/* The rules for this slot of these operators, "Conv, Gemm"; `of` is in their ids. */
+static qg_status about_constants(proposer *p, const char *slot, const char *ops,
+                                 const char *of)
+{
+    qg_arena *a = p->arena;
+    for (size_t i = 0; i < sizeof CONSTANTS / sizeof *CONSTANTS; i++) {
+        const struct constants *c = &CONSTANTS[i];
+        if (strcmp(c->slot, slot) != 0)
+            continue;
+        QG_TRY(propose(
+            p, (qg_draft_change){
+                   .key = QG_DRAFT_RULE,
+                   .word = qg_arena_printf(a, "%s-%s%s", c->slot, c->id, of),
+                   .body = qg_arena_printf(a,
+                                           "    match: {op: [%s], slot: %s, constant: "
+                                           "yes}\n    set: {%s}\n",
+                                           ops, c->slot, c->set),
+                   .why = "products of visible codes have the device's results with "
+                          "these" }));
     }
     return QG_OK;
+}
+
+/* A product of visible codes, whose result is not the device's. */
+static bool is_other_product(const proposer *p, const qg_node *n)
+{
+    const qg_seen *in = n->n_in && n->in[0] ? qg_attempt_seen(p->t, n->in[0]) : NULL;
+    if (!qg_node_has(n, QG_OP_COMPUTE) || !in || in->kind != QG_SEEN_CODES ||
+        !p->t->share)
+        return false;
+    double share = qg_attempt_confirmation(p->t, n);
+    return share >= 0 && share < QG_CONFIRMED;
+}
+
+static qg_status about_products(proposer *p)
+{
+    const qg_graph *g = p->t->own.graph;
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        const char *of = qg_arena_printf(p->arena, "-of-%s", n->op->name);
+        if (!of)
+            return qg_nomem(p->t->how->m->ctx);
+        if (is_other_product(p, n))
+            QG_TRY(about_constants(p, "weight", n->op->name, of));
+        if (is_other_product(p, n) && qg_op_slot_of(n->op, 'b') >= 0)
+            QG_TRY(about_constants(p, "bias", n->op->name, of));
+    }
+    return QG_OK;
+}
+
+/* --- all --- */
+
+/* Counts a contradiction for which nothing was proposed since `before`. */
+static void count_unfixed(proposer *p, size_t before, bool contradicted)
+{
+    p->unfixed += contradicted && p->proposed == before;
+}
+
+static qg_status about_node(proposer *p, const qg_node *n)
+{
+    qg_link link[QG_LINKS];
+    size_t links = qg_attempt_links(p->t, n, link);
+    for (size_t k = 0; k < links; k++) {
+        size_t before = p->proposed;
+        bool differs = link[k].shared != link[k].equal;
+        if (link[k].known && differs)
+            QG_TRY(about_link(p, &link[k]));
+        count_unfixed(p, before, !link[k].known || differs);
+    }
+    return QG_OK;
+}
+
+qg_status qg_propose(const qg_attempt *t, qg_proposals *out, size_t *unfixed)
+{
+    proposer p = { .t = t, .arena = t->how->arena, .out = out };
+    const qg_graph *g = t->own.graph;
+    for (size_t i = 0; i < g->value.n; i++) {
+        size_t before = p.proposed;
+        bool counts, agrees = qg_attempt_agrees(t, g->value.at[i], &counts);
+        QG_TRY(about_value(&p, g->value.at[i]));
+        count_unfixed(&p, before, counts && !agrees);
+    }
+    for (size_t i = 0; i < g->node.n; i++) {
+        QG_TRY(about_node(&p, g->node.at[i]));
+    }
+    size_t before = p.proposed;
+    QG_TRY(about_codes(&p, false));
+    count_unfixed(&p, before, t->schemes.part < t->schemes.of);
+    if (unfixed)
+        *unfixed = p.unfixed;
+    return about_products(&p);
+}
+
+/* --- alternatives --- */
+
+/* The operator's place in the lists of the backend, and its sharing, changed. */
+static qg_status vary_operator(proposer *p, const qg_node *n)
+{
+    const qg_backend *b = p->t->own.quant->backend;
+    const qg_sharing *s = qg_backend_sharing(b, n);
+    const char *why = "the dump fits as well";
+    bool quantizes = qg_backend_quantizes(b, n->op);
+    QG_TRY(operator(p, quantizes ? QG_DRAFT_NOT_QUANTIZES : QG_DRAFT_QUANTIZES, n,
+                    why));
+    if (!qg_node_has(n, QG_OP_COMPUTE))
+        QG_TRY(operator(p,
+                        qg_backend_is_passive(b, n->op) ? QG_DRAFT_NOT_PASSIVE
+                                                        : QG_DRAFT_PASSIVE,
+                        n, why));
+    if (!s)
+        return QG_OK;
+    return propose(p,
+                   (qg_draft_change){ .key = QG_DRAFT_NO_SHARING,
+                                      .word = qg_arena_strdup(p->arena, s->origin.id),
+                                      .why = why });
+}
+
+qg_status qg_propose_alternatives(const qg_attempt *t, qg_proposals *out)
+{
+    proposer p = { .t = t, .arena = t->how->arena, .out = out };
+    const qg_graph *g = t->own.graph;
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *v = g->value.at[i];
+        const qg_seen *o = qg_attempt_seen(t, v);
+        if (!v->def || !o || t->kind[v->id] == QG_AS_ABSENT)
+            continue;
+        if (t->kind[v->id] == QG_AS_SILENT)
+            QG_TRY(drop_fusion(&p, v));
+        if (o->kind == QG_SEEN_HIDDEN && t->kind[v->id] == QG_AS_CODES)
+            QG_TRY(add_fusion(&p, v));
+        QG_TRY(vary_operator(&p, v->def));
+    }
+    QG_TRY(about_codes(&p, true));
+    QG_TRY(about_constants(&p, "weight", "Conv, ConvTranspose, Gemm, MatMul", ""));
+    return about_constants(&p, "bias", "Conv, ConvTranspose, Gemm", "");
 }

@@ -8,6 +8,9 @@
  *     codes        float        the operator is quantized
  *     one grid     two grids    the operator shares, or is passive
  *     two grids    one grid     its sharing goes, or it is not passive
+ *     other codes               the default scheme
+ *     hidden       codes        a fusion, where the next result is not the device's
+ *     a product    another one  how constants are rounded
  *
  * A change is about an operator, never about one node: a backend file has no network.
  * Whether it explains more is for an attempt to find out. */
@@ -18,7 +21,14 @@
 
 typedef QG_VEC(qg_draft_change) qg_proposals;
 
-/* Each change once, without those that the draft has; texts are in t->how->arena. */
-QG_NODISCARD qg_status qg_propose(const qg_attempt *t, qg_proposals *out);
+/* Each change once, without those that the draft has; texts are in t->how->arena.
+ * *unfixed (may be NULL): contradictions for which there is none. */
+QG_NODISCARD qg_status qg_propose(const qg_attempt *t, qg_proposals *out,
+                                  size_t *unfixed);
+
+/* Single changes of which most do not fit the trace; those that do are what it cannot
+ * decide: every fusion, sharing and operator of the backend that the network has goes
+ * or comes, values that no array shows are fused, constants are rounded otherwise. */
+QG_NODISCARD qg_status qg_propose_alternatives(const qg_attempt *t, qg_proposals *out);
 
 #endif

@@ -1,12 +1,26 @@
 #include "engine/device/rivals.h"
 
+/* Elements by which a right and a wrong simulation may differ by chance. */
+enum { CHANCE = 2 };
+
+bool qg_rivals_is_ruled_out(const qg_attempt *t, const qg_attempt *by)
+{
+    for (size_t i = 0; i < by->how->seen->graph->value.n; i++) {
+        uint64_t own = by->unequal[i], other = t->unequal[i];
+        if (by->share[i] >= 0 && t->share[i] >= 0 &&
+            other > (own ? 2 * own + CHANCE : 0))
+            return true;
+    }
+    return qg_attempt_more_results(t, by) < 0;
+}
+
 const char *qg_rivals_at(const qg_rivals *list, qg_endpoint at)
 {
     for (size_t i = 0; i < list->n; i++) {
         const qg_rival *r = &list->at[i];
         if (r->slot == at.slot && r->is_output == at.is_output &&
             strcmp(r->node, at.node->name) == 0)
-            return r->backend;
+            return r->who;
     }
     return NULL;
 }
@@ -37,7 +51,7 @@ static bool is_same(const qg_model *m, const qg_tqc *x, const qg_tqc *y)
 }
 
 /* Lists the records of one side that the other lacks, or has otherwise. */
-static qg_status compare(const qg_model *m, const qg_model *with, const char *backend,
+static qg_status compare(const qg_model *m, const qg_model *with, const char *who,
                          qg_arena *arena, qg_rivals *list)
 {
     for (size_t i = 0; i < m->quant->tqc.n; i++) {
@@ -47,18 +61,18 @@ static qg_status compare(const qg_model *m, const qg_model *with, const char *ba
         const char *node = qg_arena_strdup(arena, x->node->name);
         if (!node)
             return qg_nomem(m->ctx);
-        qg_rival r = { node, backend, x->slot, x->is_output };
+        qg_rival r = { node, who, x->slot, x->is_output };
         QG_TRY(qg_vec_push(m->ctx, arena, list, r));
     }
     return QG_OK;
 }
 
-qg_status qg_rivals_add(const qg_attempt *a, const qg_attempt *other, qg_arena *arena,
-                        qg_rivals *list)
+qg_status qg_rivals_add(const qg_attempt *a, const qg_attempt *other, const char *who,
+                        qg_arena *arena, qg_rivals *list)
 {
-    const char *backend = qg_arena_strdup(arena, other->draft.base);
-    if (!backend)
+    const char *copy = qg_arena_strdup(arena, who);
+    if (!copy)
         return qg_nomem(a->own.ctx);
-    QG_TRY(compare(&a->own, &other->own, backend, arena, list));
-    return compare(&other->own, &a->own, backend, arena, list);
+    QG_TRY(compare(&a->own, &other->own, copy, arena, list));
+    return compare(&other->own, &a->own, copy, arena, list);
 }

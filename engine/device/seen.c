@@ -33,6 +33,9 @@ enum { FAR = 8 };
  * named after, and the share of the other squared distance that it may have. */
 #define SURE   0.98
 #define BETTER 0.98
+/* Squared distance from the float value from which an array is another one: quantization
+ * of a whole network in 8 bits makes a few hundredths. */
+#define OTHER 0.1
 
 const char *qg_seen_name(qg_seen_kind k)
 {
@@ -105,24 +108,43 @@ static double miss(double x, double step)
     return fabs(x / step - nearbyint(x / step));
 }
 
-/* The greatest step of which all gaps between neighbours are multiples, by Euclid's
- * algorithm with a tolerance; 0: there is none above `least`. */
-static double common_gap(const double *x, size_t n, double noise, double least)
+/* One pass over gaps in order of size: the step, made more exact by every gap; *rest:
+ * what is left of the first one that is no multiple, 0 where all are.  A gap is known
+ * to `noise`, and k steps to k times what one step is. */
+static double measure(const double *gap, size_t n, double step, double noise,
+                      double *rest)
 {
-    double step = INFINITY;
+    double kx = step, kk = 1, most = 1;
+    for (size_t i = 0; i < n; i++) {
+        double k = nearbyint(gap[i] / step);
+        *rest = fabs(gap[i] - k * step);
+        if (*rest > fmax(0.05 * step, 2 * noise) + fmin(noise * k / most, 0.2 * step))
+            return step;
+        kx += k * gap[i];
+        kk += k * k;
+        most = fmax(most, k);
+        step = kx / kk;
+    }
+    *rest = 0;
+    return step;
+}
+
+/* The greatest step of which all gaps between neighbours are multiples, by Euclid's
+ * algorithm with a tolerance; 0: there is none above `least`.  Sorts into gap[n]. */
+static double common_gap(const double *x, size_t n, double noise, double least,
+                         double *gap)
+{
+    size_t m = 0;
     for (size_t i = 1; i < n; i++)
         if (x[i] - x[i - 1] > noise)
-            step = fmin(step, x[i] - x[i - 1]);
-    for (bool again = true; again && step >= least;) {
-        again = false;
-        for (size_t i = 1; i < n && !again; i++) {
-            double gap = x[i] - x[i - 1];
-            double rest = fabs(gap - nearbyint(gap / step) * step);
-            again = rest > fmax(0.05 * step, 2 * noise);
-            step = again ? rest : step;
-        }
+            gap[m++] = x[i] - x[i - 1];
+    qsort(gap, m, sizeof *gap, by_size);
+    double step = m ? gap[0] : 0, rest = step;
+    while (step >= least && rest > 0) {
+        double next = measure(gap, m, step, noise, &rest);
+        step = rest > 0 ? rest : next;
     }
-    return isfinite(step) && step >= least ? step : 0;
+    return step >= least ? step : 0;
 }
 
 /* Least squares through 0, from small multiples to large ones: an error of the first
@@ -147,18 +169,18 @@ static double refine(const double *x, size_t n, double step)
  * none. */
 static double step_of(qg_arena *a, const double *x, size_t n)
 {
-    double *with_zero = QG_NEWN(a, n + 1, double);
+    double *with_zero = QG_NEWN(a, n + 1, double), *gap = QG_NEWN(a, n + 1, double);
     double most = fmax(fabs(x[0]), fabs(x[n - 1]));
     double codes = n < SOME_LEVELS               ? 255
                    : n < FLOAT_LEVELS || n > 512 ? 65535
                                                  : 1 << 20;
-    if (!with_zero)
+    if (!with_zero || !gap)
         return 0;
     memcpy(with_zero, x, n * sizeof *x);
     with_zero[n] = 0;
     size_t m = different(with_zero, n + 1);
     double span = with_zero[m - 1] - with_zero[0];
-    double step = common_gap(with_zero, m, NOISE * most, span / codes);
+    double step = common_gap(with_zero, m, NOISE * most, span / codes, gap);
     if (!(step > 0))
         return 0;
     step = refine(x, n, step);
@@ -201,6 +223,22 @@ static uint32_t near_zero(const numbers *x, double step)
     return bits;
 }
 
+/* qg_seen.bits, from the different elements. */
+static unsigned significant_bits(const numbers *x, double step)
+{
+    uint64_t odd = 0;
+    unsigned bits = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        uint64_t k = (uint64_t)fmin(fabs(nearbyint(x->at[i] / step)), 0x1p53);
+        while (k && k % 2 == 0)
+            k /= 2;
+        odd |= k;
+    }
+    for (; odd; odd /= 2)
+        bits++;
+    return bits;
+}
+
 /* Kind, step and limits from the different elements. */
 static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
                   qg_seen *v)
@@ -223,9 +261,35 @@ static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
     v->zero_known = array->grid && v->kind == QG_SEEN_CODES;
     v->zero = array->zero;
     v->near = v->step > 0 ? near_zero(x, v->step) : 0;
+    v->bits = v->step > 0 ? significant_bits(x, v->step) : 0;
     double unit = v->step > 0 ? v->step : 1;
     v->low = nearbyint(x->at[0] / unit);
     v->high = nearbyint(x->at[x->n - 1] / unit);
+}
+
+/* A mean of n codes, or a copy of one, lies on the n-th part of their grid.  Of many
+ * codes that part is too fine to be found in the elements, so it is tried.  The input
+ * comes before v in the graph. */
+static void judge_part(const qg_seen_values *o, const numbers *x, qg_seen *v)
+{
+    const qg_node *n = v->value->def;
+    const qg_value *in = n && n->n_in && n->in[0] ? n->in[0] : NULL;
+    const qg_seen *from = in ? &o->at[in->id] : NULL;
+    if (v->kind != QG_SEEN_REAL || x->n < SOME_LEVELS || x->n > MANY_LEVELS || !from ||
+        isinf(x->at[0]) || isinf(x->at[x->n - 1]) || from->kind != QG_SEEN_CODES ||
+        !(from->step > 0) || !qg_tensor_known(&from->type) ||
+        !qg_tensor_known(&v->type))
+        return;
+    int64_t all = qg_tensor_count(&from->type), own = qg_tensor_count(&v->type);
+    if (own < 1 || all < own || all % own)
+        return;
+    double step = from->step * (double)own / (double)all;
+    if (!fits_given(x, step, NOISE))
+        return;
+    v->kind = QG_SEEN_CODES;
+    v->step = step;
+    v->low = nearbyint(x->at[0] / step);
+    v->high = nearbyint(x->at[x->n - 1] / step);
 }
 
 /* The value is a product, or elementwise of one that no array shows on a grid: its
@@ -258,12 +322,16 @@ static qg_status look_at(qg_ctx *ctx, qg_seen_values *o, size_t samples, qg_seen
     qg_status s = collect(ctx, o, v, samples, scratch, &all);
     if (s == QG_OK)
         judge(p->array, scratch, &all, v);
+    if (s == QG_OK)
+        judge_part(o, &all, v);
     qg_arena_free(scratch);
     o->seen += s == QG_OK;
     return s;
 }
 
 /* --- pairs --- */
+
+typedef QG_VEC(const qg_trace_array *) strays;
 
 static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, qg_arena *a,
                               const qg_trace_array *array)
@@ -389,6 +457,58 @@ static void find_types(qg_seen_values *o, const qg_correlation *c, const qg_feed
         o->at[i].type.data = NULL;
 }
 
+/* By the name of a value where `named`, else by its endpoint, which a device can give to
+ * another value than that of the model: an array of other elements than the float
+ * network's is stray. */
+static qg_status pair_first(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c,
+                            bool named, qg_arena *a, strays *stray)
+{
+    for (size_t i = 0; i < o->trace->n; i++) {
+        const qg_trace_array *array = &o->trace->array[i];
+        qg_trace_data data;
+        double distance = 0;
+        const char *how;
+        if ((qg_graph_value(o->graph, array->value) != NULL) != named)
+            continue;
+        const qg_value *v = qg_pair_named(o->graph, array, &how);
+        size_t at = v ? candidate_of(c, v) : c->n;
+        if (!named && at < c->n) {
+            QG_TRY(qg_trace_load(ctx, o->trace, array, &data));
+            qg_status s = qg_correlation_distance(ctx, &data, c, at, &distance);
+            qg_trace_unload(&data);
+            QG_TRY(s);
+        }
+        if (distance > OTHER && isfinite(distance))
+            QG_TRY(qg_vec_push(ctx, a, stray, array));
+        else
+            QG_TRY(pair_by_name(ctx, o, a, array));
+    }
+    return QG_OK;
+}
+
+/* Counts the arrays that are those of the network on the first sample: the first half
+ * of them, since rounding errors grow behind. */
+static qg_status compare_all(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c)
+{
+    size_t paired = 0;
+    for (size_t i = 0; i < c->n; i++)
+        paired += o->pair[c->value[i]->id].array != NULL;
+    for (size_t i = 0; i < c->n && 2 * o->compared <= paired; i++) {
+        const qg_trace_array *array = o->pair[c->value[i]->id].array;
+        qg_trace_data data;
+        double distance = 0;
+        if (!array)
+            continue;
+        QG_TRY(qg_trace_load(ctx, o->trace, array, &data));
+        qg_status s = qg_correlation_distance(ctx, &data, c, i, &distance);
+        qg_trace_unload(&data);
+        QG_TRY(s);
+        o->compared++;
+        o->alike += distance < OTHER || isnan(distance);
+    }
+    return QG_OK;
+}
+
 /* By name, then by values. */
 static qg_status pair_all(qg_ctx *ctx, qg_seen_values *o, const qg_feed *feed,
                           qg_arena *a)
@@ -399,12 +519,19 @@ static qg_status pair_all(qg_ctx *ctx, qg_seen_values *o, const qg_feed *feed,
         s = qg_correlation_open(ctx, a, &c);
     if (s == QG_OK)
         find_types(o, &c, feed);
-    for (size_t i = 0; i < o->trace->n && s == QG_OK; i++)
-        s = pair_by_name(ctx, o, a, &o->trace->array[i]);
+    strays stray = { 0 };
+    if (s == QG_OK)
+        s = pair_first(ctx, o, &c, true, a, &stray);
+    if (s == QG_OK)
+        s = pair_first(ctx, o, &c, false, a, &stray);
     if (s == QG_OK)
         s = follow_readers(ctx, o, &c);
     if (s == QG_OK)
         s = pair_the_rest(ctx, o, &c);
+    if (s == QG_OK)
+        s = compare_all(ctx, o, &c);
+    for (size_t i = 0; i < stray.n && s == QG_OK; i++)
+        s = qg_vec_push(ctx, a, &o->unpaired, stray.at[i]);
     qg_correlation_close(&c);
     return s;
 }

@@ -50,6 +50,8 @@ typedef struct qg_seen {
     int32_t zero;     /* code of the real 0 */
     int sign;         /* of the trace's type: 1 unsigned, -1 signed, 0 floats */
     double low, high; /* least and greatest element: in steps, or codes for step 0 */
+    unsigned bits;    /* significant ones of the elements, in steps: 12 has two; 0
+                       * without a step */
     size_t levels;    /* different elements; 0 when they were not counted to the end */
     uint32_t near;    /* bit k - 1: an element is k steps, bit k + 15: -k steps; k = 1
                        * .. 15.  0 without a step, and of values that are not computed
@@ -65,6 +67,9 @@ typedef struct qg_seen_values {
     qg_pair *pair;         /* [values of graph] */
     qg_seen *at;           /* [values of graph] */
     size_t seen;           /* values with an array */
+    size_t compared,
+        alike; /* arrays near the inputs; those that are the network's on the
+                             * first sample but for rounding */
     QG_VEC(const qg_trace_array *) unpaired;
 } qg_seen_values;
 

@@ -384,6 +384,36 @@ qg_status qg_step_try(const qg_device *d, qg_ctx *ctx, const qg_device_step *s,
     return status;
 }
 
+qg_status qg_step_fed(const qg_device *d, const qg_value *v, const qg_step_see *how,
+                      qg_tally *out)
+{
+    const qg_feed *feed = &d->feed.feed;
+    const qg_device_step s = { .value = v,
+                               .pair = &d->pair[v->id],
+                               .stored = &d->exe.program->stored[v->id],
+                               .elements = d->pair[v->id].array->count };
+    trial t = { .d = d, .ctx = d->ctx, .s = &s, .theirs.npy.fd = -1 };
+    uint32_t k;
+    *out = (qg_tally){ 0 };
+    if (!is_input(d->exe.graph, v, &k))
+        return QG_OK;
+    t.sample = qg_arena_new(d->ctx->alloc);
+    qg_status status = t.sample
+                           ? qg_trace_load(d->ctx, d->trace, s.pair->array, &t.theirs)
+                           : qg_nomem(d->ctx);
+    for (size_t i = 0; i < d->samples && status == QG_OK; i++) {
+        qg_arena_reset(t.sample);
+        const qg_tensor **fed =
+            QG_NEWN(t.sample, d->exe.graph->input.n, const qg_tensor *);
+        status =
+            fed ? feed->fetch(feed->ud, d->ctx, t.sample, i, fed) : qg_nomem(d->ctx);
+        if (status == QG_OK)
+            status = judge(&t, i, fed[k], how, out);
+    }
+    close_trial(&t);
+    return status;
+}
+
 /* --- a run of all --- */
 
 /* A trial per step, for its target alone: t[i].c is NULL and nothing is read but the

@@ -57,6 +57,10 @@ QG_NODISCARD qg_status qg_device_open(qg_device *d, qg_model *m,
 QG_NODISCARD qg_status qg_device_pair(qg_device *d, qg_trace *t);
 void qg_device_close(qg_device *d); /* also of a zeroed one */
 
+/* Whether the array of v is read on the program's grid, although the trace gives
+ * another (declared.h decides). */
+void qg_device_refute(qg_device *d, const qg_value *v, bool refuted);
+
 /* The same samples, trace and pairs with the program of another profile; d must outlive
  * it.  Its value types can differ from those of d.  The errors of qg_lower_program. */
 QG_NODISCARD qg_status qg_device_by(const qg_device *d, const qg_profile *profile,
@@ -109,6 +113,11 @@ qg_status qg_step_refusal(qg_status s);
 /* how NULL: all samples, the tally alone. */
 QG_NODISCARD qg_status qg_step_try(const qg_device *d, qg_ctx *ctx,
                                    const qg_device_step *s, const qg_cut *c,
+                                   const qg_step_see *how, qg_tally *out);
+
+/* An input of the model that the trace holds and the program stores as it is fed: the
+ * trace's elements beside the samples. */
+QG_NODISCARD qg_status qg_step_fed(const qg_device *d, const qg_value *v,
                                    const qg_step_see *how, qg_tally *out);
 
 /* The whole program on the samples, beside every step's value: differences of earlier

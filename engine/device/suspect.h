@@ -45,12 +45,15 @@ enum { QG_EVIDENCE = 3 };
 /* What was found about one step. */
 typedef struct qg_finding {
     const qg_device_step *step;
+    bool fed; /* computed from the samples alone, not from arrays of the trace */
     qg_tally tally;
+    double correlation; /* of both, over all elements */
     qg_evidence at[QG_EVIDENCE];
     size_t n_at;
     uint64_t ties;              /* elements whose real value is half-way */
     uint64_t differ_at_ties;    /* of those that differ, by one code */
-    bool judged;                /* hypotheses were tried */
+    bool judged;                /* hypotheses were tried, */
+    bool explained;             /* and the best explains enough to be a verdict */
     QG_VEC(qg_suspect) suspect; /* best first */
 } qg_finding;
 

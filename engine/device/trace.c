@@ -312,14 +312,26 @@ static qg_status json_of_archive(qg_ctx *ctx, qg_trace *t, const qg_json **out)
     return s;
 }
 
+static qg_status without_json(qg_ctx *ctx, const qg_trace *t, const char *file)
+{
+    return qg_fail(ctx, QG_EDATA,
+                   "read %.200s: %.100s without %s, expected %s beside raw files "
+                   "(docs/trace.md), or .npy files alone",
+                   t->path, file, QG_TRACE_JSON, QG_TRACE_JSON);
+}
+
 /* Without trace.json: every member is an array. */
 static qg_status name_members(qg_ctx *ctx, qg_trace *t)
 {
     t->array = QG_NEWN(t->arena, t->npz.count, qg_trace_array);
     if (!t->array)
         return qg_nomem(ctx);
-    for (; t->n < t->npz.count; t->n++)
-        t->array[t->n].value = t->array[t->n].file = t->npz.member[t->n].name;
+    for (; t->n < t->npz.count; t->n++) {
+        const char *name = t->npz.member[t->n].name;
+        if (ends_in(name, ".bin"))
+            return without_json(ctx, t, name);
+        t->array[t->n].value = t->array[t->n].file = name;
+    }
     return QG_OK;
 }
 
@@ -343,6 +355,8 @@ static qg_status name_files(qg_ctx *ctx, qg_trace *t)
         return qg_nomem(ctx);
     for (size_t i = 0; i < n; i++) {
         qg_trace_array *a = &t->array[t->n];
+        if (ends_in(name[i], ".bin"))
+            return without_json(ctx, t, name[i]);
         if (!ends_in(name[i], ".npy"))
             continue;
         a->file = name[i];
@@ -409,8 +423,9 @@ qg_status qg_trace_open(qg_ctx *ctx, const char *path, qg_trace **out)
                   : qg_is_directory(path) ? open_folder(ctx, t)
                                           : open_archive(ctx, t);
     if (s == QG_OK && t->n == 0)
-        s = qg_fail(ctx, QG_EDATA, "read %.200s: no array, expected at least one",
-                    path);
+        s = qg_fail(ctx, QG_EDATA,
+                    "read %.200s: no array, expected at least one, as .npy or in %s",
+                    path, QG_TRACE_JSON);
     if (s == QG_OK)
         s = check(ctx, t);
     if (s == QG_OK)

@@ -1,11 +1,6 @@
 #include "engine/device/undecided.h"
 
-#include <math.h>
-
-/* Share of equal elements from which a result confirms what its node reads. */
-#define CONFIRMED 0.995
-/* Nodes behind a value that is not visible, until one is that is. */
-enum { FAR = 6 };
+#include <string.h>
 
 /* What is known about the groups of one attempt. */
 typedef struct evidence {
@@ -16,28 +11,9 @@ typedef struct evidence {
     uint8_t *given; /* [TQCs] of a root: the scale is by a rule of the draft */
 } evidence;
 
-/* The least share of equal elements among the next visible results of a node; -1: none
- * is visible. */
-static double confirmation(const evidence *e, const qg_node *n, int depth)
-{
-    double least = -1;
-    for (uint32_t k = 0; k < n->n_out; k++) {
-        const qg_value *v = n->out[k];
-        const qg_seen *s = v ? qg_attempt_seen(e->t, v) : NULL;
-        double share = s ? e->t->share[s->value->id] : -1;
-        if (share >= 0)
-            least = least < 0 ? share : fmin(least, share);
-        for (size_t i = 0; v && share < 0 && depth < FAR && i < v->use.n; i++) {
-            double next = confirmation(e, v->use.at[i].node, depth + 1);
-            least = least < 0 ? next : next < 0 ? least : fmin(least, next);
-        }
-    }
-    return least;
-}
-
 static bool is_confirmed(const evidence *e, const qg_node *n)
 {
-    return confirmation(e, n, 0) >= CONFIRMED;
+    return qg_attempt_confirmation(e->t, n) >= QG_CONFIRMED;
 }
 
 /* Whether an anchor shows the scale of its group; in a float format it can be one of
@@ -188,11 +164,11 @@ static qg_status list(qg_report *r, qg_table *t, size_t *n, const char *const ce
 static const char *about_rival(const evidence *e, qg_endpoint at, const char **what,
                                qg_arena *a)
 {
-    const char *backend = qg_rivals_at(e->rivals, at);
+    const char *who = qg_rivals_at(e->rivals, at);
     *what = "backend";
-    return backend ? qg_arena_printf(
-                         a, "%s, which is not told apart, decides otherwise", backend)
-                   : NULL;
+    return who ? qg_arena_printf(
+                     a, "%s explains the dump as well and decides otherwise", who)
+               : NULL;
 }
 
 static qg_status list_records(const evidence *e, qg_report *r, qg_table *t, size_t *n)

@@ -6,6 +6,7 @@
 
 #include "engine/core/suggest.h"
 #include "engine/embed/hooks.h"
+#include "engine/exec/pool.h"
 #include "engine/session/session.h"
 
 QG_OPTIONS_INIT(qg_session_options)
@@ -136,7 +137,9 @@ static qg_status read_keep(shared *sh, const qg_session_options *o)
 static qg_status compile(shared *sh, const qg_session_options *o)
 {
     qg_model *m = sh->model;
-    qg_plan_options p = { .reference = o->reference_kernels, .n_keep = o->n_keep };
+    qg_plan_options p = { .threads = qg_pool_share(o->jobs, 1),
+                          .reference = o->reference_kernels,
+                          .n_keep = o->n_keep };
     qg_mode_request mode = { o->mode, o->profile, o->require_integer, false, false };
     QG_TRY(qg_executable_make(m, &mode, &sh->exe));
     m = sh->model = sh->exe.model;

@@ -149,6 +149,25 @@ static qg_status add_constant(builder *b, const qg_tensor *t, enum qg_layout lay
     return add_tensor(b, &copy, QG_TENSOR_CONSTANT, QG_NONE, out);
 }
 
+/* Whether both layouts are the same memory: one channel, or one place. */
+static bool is_one_row(const qg_tensor *t)
+{
+    return qg_tensor_known(t) && t->rank >= 3 &&
+           (t->dim[1] == 1 || qg_dims_product(t, 2, t->rank) == 1);
+}
+
+/* The same memory with the strides of the layout. */
+static qg_status add_alias(builder *b, uint32_t of, enum qg_layout layout,
+                           uint32_t *out)
+{
+    qg_plan_tensor t = b->p->tensor.at[of];
+    if (layout == QG_LAYOUT_CHANNELS_LAST)
+        qg_tensor_set_channels_last(&t.type);
+    else
+        qg_tensor_set_plain(&t.type);
+    return add_tensor(b, &t.type, t.kind, t.storage, out);
+}
+
 /* The tensor of a value in the layout, made (constant) or reordered when needed. */
 static qg_status locate(builder *b, const qg_value *v, enum qg_layout layout,
                         uint32_t *out)
@@ -161,6 +180,9 @@ static qg_status locate(builder *b, const qg_value *v, enum qg_layout layout,
     uint32_t other = at->tensor[!layout];
     if (b->known[v->id]) {
         QG_TRY(add_constant(b, b->known[v->id], layout, &at->tensor[layout]));
+    } else if (b->p->tensor.at[other].kind == QG_TENSOR_ARENA &&
+               is_one_row(&b->p->tensor.at[other].type)) {
+        QG_TRY(add_alias(b, other, layout, &at->tensor[layout]));
     } else {
         assert(other != QG_NONE); /* nodes come in topological order */
         qg_tensor type = b->p->tensor.at[other].type;
@@ -242,7 +264,9 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
                      .out = t->out,
                      .in_layout = t->layout,
                      .chain = chain,
-                     .chain_in = chain_in };
+                     .chain_in = chain_in,
+                     .threads = p->options.threads,
+                     .split_small = p->options.split_small };
     *out = NULL;
     if (!n->op->compile || !t->all_known || p->options.reference ||
         rests_on_written(b, n))
@@ -706,6 +730,8 @@ qg_status qg_plan_new(qg_ctx *ctx, const qg_graph *g, const qg_plan_options *o,
     qg_status s = build_plan(p);
     if (s == QG_OK)
         s = qg_plan_pack(p);
+    if (s == QG_OK)
+        qg_plan_split(p);
     if (s != QG_OK) {
         qg_plan_free(p);
         return s;

@@ -30,6 +30,10 @@
  *       the other (same_as), which only happens at the other's last read
  *     offsets are multiples of 64 bytes
  *
+ * Parts    with threads above 1 a run has a team, which computes the parts of large
+ *          steps (plan_split.c).  Parts are used only where they give the bits of the
+ *          whole, so results do not depend on the number of threads
+ *
  * Cost: one pass over the graph, plus packing, O(n^2) in the storages for up to 4096
  * of them and O(n log n) above; report.bytes / report.lower_bound measures the quality
  * of the packing.
@@ -76,9 +80,13 @@ typedef struct qg_plan_options {
      * them have no tensor: for whoever reads none, as calibration.  Without it they are
      * an error. */
     bool executable;
+    /* Threads that compute one sample together; 0 or 1: one.  Results do not depend on
+     * it. */
+    unsigned threads;
+    bool split_small;       /* parts of steps that are too small for them, for tests */
     bool reference;         /* op->run only: the same bytes on every machine */
     bool learned;           /* FLOAT: with learned constants instead of those of the
-                             * float network (qg_graph_untuned) */
+                       * float network (qg_graph_untuned) */
     const qg_tensor *input; /* [graph inputs] shapes that replace the declared ones */
 
     /* Partial runs.  A plan made with keep_all gives every computed value its own
@@ -139,7 +147,9 @@ typedef struct qg_step {
                               * shape */
     uint32_t n_in, n_out;    /* of the slots; ROUND, REORDER, COPY read and write one */
     uint32_t first; /* its tensor indices: plan->slot[first ..], inputs then outputs */
-    qg_hook_point at;        /* ROUND, WATCH */
+    qg_hook_point at; /* ROUND, WATCH */
+    uint32_t parts;   /* that threads compute apart; 0: one thread computes all */
+    int32_t axis;     /* parts are slices along it; -1: parts of the kernel */
     const qg_linear *linear; /* ROUND: one scale for the whole array; NULL: the general
                               * way, qg_tqc_round */
 } qg_step;
@@ -150,6 +160,8 @@ typedef struct qg_plan_report {
     size_t bytes;       /* activation block of a run context */
     size_t lower_bound; /* largest sum of bytes alive at one step */
     size_t rounded;     /* bytes rounded per run */
+    uint32_t split;     /* steps that threads compute in parts */
+    uint32_t parts;     /* of the step that has most; 0: no step has */
 } qg_plan_report;
 
 /* The compiled form of a node of a plan with keep_all. */

@@ -37,7 +37,6 @@ qg_status qg_plan_constant(qg_builder *b, const qg_node *n, uint32_t slot,
         return qg_nomem(p->ctx);
     *y = *t;
     QG_TRY(make_room(p, y));
-    qg_tensor_copy(t, y);
     QG_TRY(qg_tqc_round(p->ctx, q, t, y));
     qg_graph_release(p->graph, t);
     *out = y;

@@ -113,4 +113,7 @@ QG_NODISCARD qg_status qg_plan_keep(qg_builder *b);
 QG_NODISCARD qg_status qg_plan_keep_node(qg_builder *b, const qg_node *n,
                                          const qg_tensor *const *in, bool has_kernel);
 
+/* plan_split.c: which steps are computed in parts, when options.threads is above 1. */
+void qg_plan_split(qg_plan *p);
+
 #endif

@@ -11,18 +11,33 @@
 
 enum { MAX_WORKERS = 256 };
 
-typedef struct pool {
-    const qg_job *job;
-    atomic_size_t next, first_bad; /* first_bad: lowest failing index so far */
-} pool;
+/* Looks at the state of a job before a thread sleeps: some microseconds, less than it
+ * takes to wake one. */
+enum { LOOKS = 400 };
 
-typedef struct worker {
-    pool *pool;
+typedef struct member {
+    qg_team *team;
     qg_ctx *ctx;
     qg_status status;
     size_t bad; /* index that failed here */
     pthread_t thread;
-} worker;
+} member;
+
+/* Members 1 .. started - 1 are threads that wait for jobs. */
+struct qg_team {
+    qg_ctx *ctx;
+    unsigned forked, started;
+    const qg_job *job;            /* of the current job */
+    atomic_size_t next;           /* index that nobody has taken */
+    atomic_size_t first_bad;      /* lowest failing index so far */
+    pthread_mutex_t lock;         /* of all below; `posted` is read without, too */
+    pthread_cond_t called, ended; /* a job, or `stop`; the last one at work ended */
+    atomic_uint posted;           /* jobs so far */
+    atomic_uint active;           /* threads at work */
+    unsigned asleep;              /* threads that wait for `called` */
+    bool open, stop;              /* open: late threads may join the job */
+    member member[];              /* [forked]; [0]: the calling thread */
+};
 
 /* The affinity mask, not the machine: a container or taskset may allow fewer. */
 unsigned qg_cores(void)
@@ -41,6 +56,12 @@ unsigned qg_pool_workers(unsigned asked, size_t n)
     return workers > n ? (unsigned)n : workers;
 }
 
+unsigned qg_pool_share(unsigned asked, size_t n)
+{
+    const unsigned workers = qg_pool_workers(asked, n);
+    return workers > 0 ? qg_pool_workers(asked, SIZE_MAX) / workers : 1;
+}
+
 /* *at = min(*at, value), whatever other threads do meanwhile. */
 static void lower(atomic_size_t *at, size_t value)
 {
@@ -50,99 +71,230 @@ static void lower(atomic_size_t *at, size_t value)
 }
 
 /* Indices above a failed one are skipped, those below still run: the lowest wins. */
-static void work_through(worker *w, void *state)
+static void work_through(member *m, void *state)
 {
-    const qg_job *job = w->pool->job;
+    qg_team *t = m->team;
+    const qg_job *job = t->job;
     for (;;) {
-        size_t i = atomic_fetch_add(&w->pool->next, 1);
-        if (i >= job->n || i > atomic_load(&w->pool->first_bad))
+        size_t i = atomic_fetch_add(&t->next, 1);
+        if (i >= job->n || i > atomic_load(&t->first_bad))
             return;
-        qg_status s = job->work(job->ud, w->ctx, state, i);
+        qg_status s = job->work(job->ud, m->ctx, state, i);
         if (s != QG_OK) {
-            w->status = s;
-            w->bad = i;
-            lower(&w->pool->first_bad, i);
+            m->status = s;
+            m->bad = i;
+            lower(&t->first_bad, i);
             return;
         }
     }
 }
 
 /* A worker whose begin fails takes no index; its status counts like that of index 0. */
-static void *worker_main(void *arg)
+static void take_part(member *m)
 {
-    worker *w = arg;
-    const qg_job *job = w->pool->job;
+    const qg_job *job = m->team->job;
     void *state = NULL;
     if (job->begin)
-        w->status = job->begin(job->ud, w->ctx, &state);
-    if (w->status == QG_OK)
-        work_through(w, state);
+        m->status = job->begin(job->ud, m->ctx, &state);
+    if (m->status == QG_OK)
+        work_through(m, state);
     if (job->end && state)
         job->end(job->ud, state);
+}
+
+/* --- waiting --- */
+
+/* A hint to the core that this is a loop of looks. */
+static void look_again(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Until a job after number `seen` is there; false: none will come. */
+static bool wait_for_job(qg_team *t, unsigned seen)
+{
+    for (int i = 0; i < LOOKS && atomic_load(&t->posted) == seen; i++)
+        look_again();
+    (void)pthread_mutex_lock(&t->lock);
+    while (!t->stop && atomic_load(&t->posted) == seen) {
+        t->asleep++;
+        (void)pthread_cond_wait(&t->called, &t->lock);
+        t->asleep--;
+    }
+    bool stop = t->stop && atomic_load(&t->posted) == seen;
+    (void)pthread_mutex_unlock(&t->lock);
+    return !stop;
+}
+
+/* The number of the newest job; *joined: it is still open, and this thread is part of
+ * it. */
+static unsigned join_job(qg_team *t, bool *joined)
+{
+    (void)pthread_mutex_lock(&t->lock);
+    const unsigned number = atomic_load(&t->posted);
+    *joined = t->open;
+    if (t->open)
+        atomic_fetch_add(&t->active, 1);
+    (void)pthread_mutex_unlock(&t->lock);
+    return number;
+}
+
+static void leave_job(qg_team *t)
+{
+    (void)pthread_mutex_lock(&t->lock);
+    if (atomic_fetch_sub(&t->active, 1) == 1)
+        (void)pthread_cond_signal(&t->ended);
+    (void)pthread_mutex_unlock(&t->lock);
+}
+
+static void *member_main(void *arg)
+{
+    member *m = arg;
+    qg_team *t = m->team;
+    unsigned seen = 0;
+    while (wait_for_job(t, seen)) {
+        bool joined;
+        seen = join_job(t, &joined);
+        if (joined) {
+            take_part(m);
+            leave_job(t);
+        }
+    }
     return NULL;
 }
 
+static void post(qg_team *t, const qg_job *job)
+{
+    for (unsigned k = 0; k < t->forked; k++) {
+        t->member[k].status = QG_OK;
+        t->member[k].bad = SIZE_MAX;
+    }
+    atomic_store(&t->next, 0);
+    atomic_store(&t->first_bad, SIZE_MAX);
+    (void)pthread_mutex_lock(&t->lock);
+    t->job = job;
+    t->open = true;
+    atomic_fetch_add(&t->posted, 1);
+    const bool wake = t->asleep > 0;
+    (void)pthread_mutex_unlock(&t->lock);
+    if (wake)
+        (void)pthread_cond_broadcast(&t->called);
+}
+
+/* Threads at work end; all others are too late. */
+static void close_job(qg_team *t)
+{
+    (void)pthread_mutex_lock(&t->lock);
+    t->open = false;
+    (void)pthread_mutex_unlock(&t->lock);
+    for (int i = 0; i < LOOKS && atomic_load(&t->active) > 0; i++)
+        look_again();
+    (void)pthread_mutex_lock(&t->lock);
+    while (atomic_load(&t->active) > 0)
+        (void)pthread_cond_wait(&t->ended, &t->lock);
+    (void)pthread_mutex_unlock(&t->lock);
+}
+
+/* --- results --- */
+
 /* Whether a takes precedence over b: cancellation by the caller precedes failures,
  * which may follow from it; of failures, that of the lowest index. */
-static bool goes_before(const worker *a, const worker *b)
+static bool goes_before(const member *a, const member *b)
 {
     bool x = a->status == QG_ECANCELED, y = b->status == QG_ECANCELED;
     return x != y ? x : a->bad < b->bad;
 }
 
 /* The status and message to report, out of those of all workers. */
-static qg_status verdict(qg_ctx *ctx, const worker *w, unsigned n)
+static qg_status verdict(qg_ctx *ctx, const member *m, unsigned n)
 {
     assert(n > 0);
-    const worker *worst = NULL;
+    const member *worst = NULL;
     for (unsigned k = 0; k < n; k++)
-        if (w[k].status != QG_OK && (!worst || goes_before(&w[k], worst)))
-            worst = &w[k];
+        if (m[k].status != QG_OK && (!worst || goes_before(&m[k], worst)))
+            worst = &m[k];
     if (!worst)
         return QG_OK;
     (void)snprintf(ctx->message, sizeof ctx->message, "%s", worst->ctx->message);
     return worst->status;
 }
 
-/* When a thread cannot be made the others do its work: fewer workers, the same
- * result. */
-static unsigned start(worker *w, unsigned n)
-{
-    unsigned started = 1; /* worker 0 is the calling thread */
-    while (started < n &&
-           pthread_create(&w[started].thread, NULL, worker_main, &w[started]) == 0)
-        started++;
-    return started;
-}
+/* --- teams --- */
 
-/* Contexts are forked before any thread starts and freed after the last has ended. */
-qg_status qg_pool_run(qg_ctx *ctx, const qg_job *job)
+qg_status qg_team_run(qg_team *t, qg_ctx *ctx, const qg_job *job)
 {
     assert(job->n == 0 || job->work);
-    unsigned n = qg_pool_workers(job->workers, job->n);
-    if (n == 0)
+    if (job->n == 0)
         return QG_OK;
-    pool p = { .job = job };
-    atomic_init(&p.next, 0);
-    atomic_init(&p.first_bad, SIZE_MAX);
-    worker *w = ctx->alloc.get(ctx->alloc.ud, n * sizeof *w);
-    if (!w)
+    post(t, job);
+    take_part(&t->member[0]);
+    close_job(t);
+    return verdict(ctx, t->member, t->forked);
+}
+
+void qg_team_free(qg_team *t)
+{
+    if (!t)
+        return;
+    (void)pthread_mutex_lock(&t->lock);
+    t->stop = true;
+    (void)pthread_mutex_unlock(&t->lock);
+    (void)pthread_cond_broadcast(&t->called);
+    for (unsigned k = 1; k < t->started; k++)
+        (void)pthread_join(t->member[k].thread, NULL);
+    for (unsigned k = 0; k < t->forked; k++)
+        qg_ctx_free(t->member[k].ctx);
+    (void)pthread_cond_destroy(&t->called);
+    (void)pthread_cond_destroy(&t->ended);
+    (void)pthread_mutex_destroy(&t->lock);
+    t->ctx->alloc.drop(t->ctx->alloc.ud, t);
+}
+
+/* Contexts are forked before any thread starts.  When a thread cannot be made the
+ * others do its work: fewer workers, the same result. */
+static qg_status fill(qg_team *t, unsigned workers)
+{
+    for (; t->forked < workers; t->forked++) {
+        t->member[t->forked] = (member){ .team = t, .ctx = qg_ctx_fork(t->ctx) };
+        if (!t->member[t->forked].ctx)
+            return qg_nomem(t->ctx);
+    }
+    t->started = 1;
+    while (t->started < workers &&
+           pthread_create(&t->member[t->started].thread, NULL, member_main,
+                          &t->member[t->started]) == 0)
+        t->started++;
+    return QG_OK;
+}
+
+qg_status qg_team_new(qg_ctx *ctx, unsigned workers, qg_team **out)
+{
+    assert(workers > 0);
+    qg_team *t = ctx->alloc.get(ctx->alloc.ud, sizeof *t + workers * sizeof *t->member);
+    if (!t)
         return qg_nomem(ctx);
-    qg_status s = QG_OK;
-    unsigned forked = 0;
-    for (; forked < n && s == QG_OK; forked++) {
-        w[forked] = (worker){ .pool = &p, .ctx = qg_ctx_fork(ctx), .bad = SIZE_MAX };
-        s = w[forked].ctx ? QG_OK : qg_nomem(ctx);
-    }
-    if (s == QG_OK) {
-        unsigned started = start(w, n);
-        (void)worker_main(&w[0]);
-        for (unsigned k = 1; k < started; k++)
-            (void)pthread_join(w[k].thread, NULL);
-        s = verdict(ctx, w, n);
-    }
-    for (unsigned k = 0; k < forked; k++)
-        qg_ctx_free(w[k].ctx);
-    ctx->alloc.drop(ctx->alloc.ud, w);
+    *t = (qg_team){ .ctx = ctx };
+    (void)pthread_mutex_init(&t->lock, NULL);
+    (void)pthread_cond_init(&t->called, NULL);
+    (void)pthread_cond_init(&t->ended, NULL);
+    qg_status s = fill(t, workers);
+    if (s == QG_OK)
+        *out = t;
+    else
+        qg_team_free(t);
+    return s;
+}
+
+qg_status qg_pool_run(qg_ctx *ctx, const qg_job *job)
+{
+    qg_team *t;
+    unsigned workers = qg_pool_workers(job->workers, job->n);
+    if (workers == 0)
+        return QG_OK;
+    QG_TRY(qg_team_new(ctx, workers, &t));
+    qg_status s = qg_team_run(t, ctx, job);
+    qg_team_free(t);
     return s;
 }

@@ -1,4 +1,4 @@
-/* pool.h -- workers over samples.
+/* pool.h -- workers over samples, or over the parts of one step of a sample.
  *
  * Each worker is a thread with its own forked context; jobs are taken in order of
  * index.  Results must not depend on the number of workers: write only to memory of the
@@ -15,7 +15,11 @@
  *         return QG_OK;
  *     }
  *     qg_job job = { .n = n, .work = work, .ud = error };
- *     QG_TRY(qg_pool_run(ctx, &job)); */
+ *     QG_TRY(qg_pool_run(ctx, &job));
+ *
+ * A team keeps its threads for many short jobs.  Between jobs they wait without
+ * computing, except for some microseconds after a job, since the next often follows at
+ * once. */
 #ifndef QG_ENGINE_EXEC_POOL_H
 #define QG_ENGINE_EXEC_POOL_H
 
@@ -35,12 +39,27 @@ typedef struct qg_job {
     void *ud;
 } qg_job;
 
-/* Returns when every worker has ended.  On failure the message is copied to ctx. */
+/* A team of job->workers for one job.  Returns when every worker has ended.  On failure
+ * the message is copied to ctx. */
 QG_NODISCARD qg_status qg_pool_run(qg_ctx *ctx, const qg_job *job);
+
+/* `workers` (at least 1) threads, of which the calling one is the first.  It belongs to
+ * one thread at a time; ctx must outlive it.  QG_ENOMEM. */
+typedef struct qg_team qg_team;
+QG_NODISCARD qg_status qg_team_new(qg_ctx *ctx, unsigned workers, qg_team **out);
+void qg_team_free(qg_team *t); /* NULL is fine */
+
+/* job->workers is ignored.  A worker that is late takes no part and calls no `begin`:
+ * the others have done its work. */
+QG_NODISCARD qg_status qg_team_run(qg_team *t, qg_ctx *ctx, const qg_job *job);
 
 /* The number of workers for n indices when `asked` are requested (0: one per core): at
  * most n, and at most 256. */
 unsigned qg_pool_workers(unsigned asked, size_t n);
+
+/* The threads that each of these workers has for a sample of its own: more than 1 when
+ * there are fewer samples than threads. */
+unsigned qg_pool_share(unsigned asked, size_t n);
 
 unsigned qg_cores(void); /* usable by this process, at least 1 */
 

@@ -2,11 +2,18 @@
 
 #include <assert.h>
 
+#include "engine/exec/pool.h"
+#include "engine/exec/slice.h"
+
 struct qg_run {
     qg_ctx *ctx;
     const qg_plan *plan;
     qg_arena *arena; /* everything below */
-    qg_arena *scratch, *dynamic;
+    qg_arena *dynamic;
+    qg_arena **scratch; /* [scratches]: of whole steps and of part 0, of part 1, ... */
+    uint32_t scratches;
+    qg_team *own_team;    /* NULL: one thread, or a partial run: the base's */
+    qg_team *team;        /* of the current run */
     unsigned char *block; /* activations */
     qg_tensor *tensor;    /* [plan tensors] */
     void **local;         /* [plan kernels] results of kernel->open */
@@ -70,6 +77,21 @@ static qg_status open_kernels(qg_run *r)
     return QG_OK;
 }
 
+/* Arenas, and threads where the plan has parts for them. */
+static qg_status make_team(qg_run *r)
+{
+    const uint32_t n = r->plan->report.parts > 1 ? r->plan->report.parts : 1;
+    r->scratch = QG_NEWN(r->arena, n, qg_arena *);
+    r->dynamic = qg_arena_new(r->ctx->alloc);
+    if (!r->scratch || !r->dynamic)
+        return qg_nomem(r->ctx);
+    for (; r->scratches < n; r->scratches++)
+        if (!(r->scratch[r->scratches] = qg_arena_new(r->ctx->alloc)))
+            return qg_nomem(r->ctx);
+    return n > 1 && !r->plan->options.base ? qg_team_new(r->ctx, n, &r->own_team)
+                                           : QG_OK;
+}
+
 qg_status qg_run_new(qg_ctx *ctx, const qg_plan *p, qg_run **out)
 {
     return qg_run_new_in(ctx, p, NULL, out);
@@ -85,9 +107,9 @@ qg_status qg_run_new_in(qg_ctx *ctx, const qg_plan *p, void *block, qg_run **out
         return qg_nomem(ctx);
     }
     *r = (qg_run){ .ctx = ctx, .plan = p, .arena = a, .block = block };
-    r->scratch = qg_arena_new(ctx->alloc);
-    r->dynamic = qg_arena_new(ctx->alloc);
-    qg_status s = r->scratch && r->dynamic ? bind_tensors(r) : qg_nomem(ctx);
+    qg_status s = make_team(r);
+    if (s == QG_OK)
+        s = bind_tensors(r);
     if (s == QG_OK)
         s = open_kernels(r);
     if (s != QG_OK) {
@@ -102,10 +124,12 @@ void qg_run_free(qg_run *r)
 {
     if (!r)
         return;
+    qg_team_free(r->own_team);
     for (size_t i = 0; r->local && i < r->plan->kernel.n; i++)
         if (r->local[i] && r->plan->kernel.at[i]->close)
             r->plan->kernel.at[i]->close(r->plan->kernel.at[i], r->local[i]);
-    qg_arena_free(r->scratch);
+    for (uint32_t i = 0; i < r->scratches; i++)
+        qg_arena_free(r->scratch[i]);
     qg_arena_free(r->dynamic);
     qg_arena_free(r->arena);
 }
@@ -172,21 +196,26 @@ static void *local_of(const qg_run *r, const qg_step *s)
     return s->of_base ? r->from->local[s->kernel_index] : r->local[s->kernel_index];
 }
 
+/* slot: the tensors of the step, or their slices. */
+static qg_call call_of(qg_run *r, const qg_step *s, qg_tensor *const *slot)
+{
+    return (qg_call){ .ctx = r->ctx,
+                      .node = s->node,
+                      .param = s->node->param,
+                      .n_in = s->n_in,
+                      .n_out = s->n_out,
+                      .in = (const qg_tensor *const *)slot,
+                      .out = slot + s->n_in,
+                      .scratch = r->scratch[0],
+                      .run_ctx = r,
+                      .results = r->dynamic,
+                      .local = local_of(r, s) };
+}
+
 static qg_status run_node(qg_run *r, const qg_step *s)
 {
-    qg_tensor **slot = r->slot + s->first;
-    qg_call call = { .ctx = r->ctx,
-                     .node = s->node,
-                     .param = s->node->param,
-                     .n_in = s->n_in,
-                     .n_out = s->n_out,
-                     .in = (const qg_tensor *const *)slot,
-                     .out = slot + s->n_in,
-                     .scratch = r->scratch,
-                     .run_ctx = r,
-                     .results = r->dynamic,
-                     .local = local_of(r, s) };
-    qg_arena_reset(r->scratch);
+    qg_call call = call_of(r, s, r->slot + s->first);
+    qg_arena_reset(call.scratch);
     if (s->kernel)
         return s->kernel->run(s->kernel, &call);
     if (s->dynamic && qg_node_has(s->node, QG_OP_CONTROL))
@@ -238,8 +267,80 @@ static qg_status show(qg_run *r, const qg_step *s)
     return QG_OK;
 }
 
+/* --- parts --- */
+
+/* The tensors of the step, or slices of those that have the axis, in the scratch of the
+ * part. */
+static qg_status slice_slots(const qg_run *r, const qg_step *s, uint32_t i,
+                             qg_tensor ***out)
+{
+    const uint32_t n = s->n_in + s->n_out;
+    qg_tensor *const *whole = r->slot + s->first, *y = whole[s->n_in];
+    qg_tensor *slice = QG_NEWN(r->scratch[i], n, qg_tensor);
+    qg_tensor **slot = QG_NEWN(r->scratch[i], n, qg_tensor *);
+    if (!slice || !slot)
+        return QG_ENOMEM;
+    const int64_t extent = y->dim[s->axis];
+    const int64_t from = extent * i / s->parts, to = extent * (i + 1) / s->parts;
+    for (uint32_t k = 0; k < n; k++) {
+        if (!whole[k])
+            continue;
+        slice[k] = qg_slice_of(whole[k], y->rank, s->axis, from, to);
+        slot[k] = &slice[k];
+    }
+    *out = slot;
+    return QG_OK;
+}
+
+static qg_status slice_node(const qg_step *s, const qg_call *call)
+{
+    return s->kernel ? s->kernel->run(s->kernel, call) : s->node->op->run(call);
+}
+
+/* A step that is computed in parts, as `work` of a job sees it. */
+typedef struct shared_step {
+    qg_run *r;
+    const qg_step *step;
+} shared_step;
+
+static qg_status take_part(void *ud, qg_ctx *ctx, void *state, size_t i)
+{
+    qg_run *r = ((shared_step *)ud)->r;
+    const qg_step *s = ((shared_step *)ud)->step;
+    const uint32_t part = (uint32_t)i;
+    qg_tensor **slot = r->slot + s->first;
+    (void)state;
+    qg_arena_reset(r->scratch[part]);
+    if (s->axis >= 0 && slice_slots(r, s, part, &slot) != QG_OK)
+        return qg_nomem(ctx);
+    if (s->kind == QG_STEP_NODE) {
+        qg_call call = call_of(r, s, slot);
+        call.ctx = ctx;
+        call.scratch = r->scratch[part];
+        return s->axis < 0 ? s->kernel->part(s->kernel, &call, part)
+                           : slice_node(s, &call);
+    }
+    if (s->kind == QG_STEP_ROUND)
+        qg_fake_linear(s->linear, slot[0]->f32, slot[1]->f32,
+                       (size_t)qg_tensor_count(slot[0]));
+    else
+        qg_tensor_copy(slot[0], slot[1]);
+    return QG_OK;
+}
+
+static qg_status take_parts(qg_run *r, const qg_step *s)
+{
+    shared_step shared = { r, s };
+    qg_job job = { .n = s->parts, .work = take_part, .ud = &shared };
+    qg_status status = qg_team_run(r->team, r->ctx, &job);
+    return s->kind == QG_STEP_NODE ? qg_node_memory(r->ctx, status, "run", s->node)
+                                   : status;
+}
+
 static qg_status take(qg_run *r, const qg_step *s)
 {
+    if (s->parts > 1 && r->team)
+        return take_parts(r, s);
     switch (s->kind) {
     case QG_STEP_NODE:
         return qg_node_memory(r->ctx, run_node(r, s), "run", s->node);
@@ -271,6 +372,7 @@ static void begin(qg_run *r, const qg_hook *hook, size_t n_hook, size_t sample)
     r->n_hook = n_hook;
     r->sample = sample;
     r->from = NULL;
+    r->team = r->own_team;
     qg_arena_reset(r->dynamic);
 }
 
@@ -331,6 +433,7 @@ qg_status qg_run_execute_from(qg_run *r, const qg_run *from, const qg_hook *hook
     assert(p->options.base == from->plan);
     begin(r, hook, n_hook, sample);
     r->from = from;
+    r->team = from->own_team;
     for (size_t i = 0; i < p->tensor.n; i++) {
         const qg_plan_tensor *t = &p->tensor.at[i];
         if (t->kind == QG_TENSOR_BASE && qg_tensor_known(&t->type)) /* may be a view */

@@ -39,6 +39,15 @@ struct qg_kernel {
     qg_status (*open)(const qg_kernel *k, qg_ctx *ctx, void **local);
     void (*close)(const qg_kernel *k, void *local);
 
+    /* The same result in parts, by any number of threads, in any order: `part` with
+     * each i < parts writes what run would, bit for bit.  parts 0 or 1: only run.  Each
+     * part has a scratch of its own in its call, `local` is that of the run context. */
+    uint32_t parts;
+    qg_status (*part)(const qg_kernel *k, const qg_call *call, uint32_t i);
+    /* Bit a: run may be called for a slice of output 0 along axis a, and the same slice
+     * of the inputs; see qg_op.free_axes. */
+    uint32_t free_axes;
+
     void (*destroy)(
         qg_kernel *k);           /* releases handles of other libraries; may be NULL */
     void *state;                 /* in the plan's arena, read-only while running */
@@ -67,7 +76,20 @@ struct qg_compile {
     const qg_node *const *chain;
     const qg_tensor *const *const *chain_in; /* constants of each; NULL: no constant */
     size_t n_chain;
+    unsigned threads; /* that may compute one sample together; at most 1: no parts */
+    bool split_small; /* parts of little work, too */
 };
+
+/* The number of parts of a kernel of that many rows and multiplications: at most one
+ * per thread and row, and each of some 10 us, which a second thread saves. */
+static inline uint32_t qg_compile_parts(const qg_compile *c, int64_t rows, double work)
+{
+    static const double least = 5e5;
+    int64_t n = rows < (int64_t)c->threads ? rows : (int64_t)c->threads;
+    if (!c->split_small && (double)n * least > work)
+        n = (int64_t)(work / least);
+    return n > 1 ? (uint32_t)n : 1;
+}
 
 /* The call that run would get, with data only for constants: lets an operator use the
  * helpers it has for running while it compiles.  Outputs must not be written. */

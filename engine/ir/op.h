@@ -130,6 +130,12 @@ typedef struct qg_op {
      * dims; run reads element i of that input before it writes element i). */
     uint8_t in_place;
 
+    /* Optional.  Bit a: along axis a of output 0, a slice depends on the same slice of
+     * the inputs alone (inputs without the axis are whole, axes count from the last),
+     * and run computes it from slices, with the same bits.  Types and dims are known.
+     * NULL: every axis if ELEMENTWISE, else none. */
+    uint32_t (*free_axes)(const qg_call *call);
+
     /* Optional.  A faster kernel for fixed shapes: ir/kernel.h explains when the plan
      * asks.  QG_OK with *out == NULL: none for this case, use run. */
     qg_status (*compile)(qg_compile *c, qg_kernel **out);

@@ -148,27 +148,25 @@ static void copy_rows(const qg_tensor *from, qg_tensor *to, int64_t count)
 
 /* y[j][i] = x[i][j] for 2 or 3 rows (the channels of images), which compilers vectorise
  * once the number is a constant; x and y do not overlap. */
-static inline void interleave_f32(const float *restrict x, float *restrict y,
-                                  int64_t rows, int64_t columns)
+static inline void interleave_f32(const float *restrict x, int64_t ldx,
+                                  float *restrict y, int64_t rows, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j++)
         for (int64_t i = 0; i < rows; i++)
-            y[j * rows + i] = x[i * columns + j];
+            y[j * rows + i] = x[i * ldx + j];
 }
 
-/* y[j][i] = x[i][j] for i < rows, j < columns. */
-static void transpose_f32(const float *x, float *y, int64_t rows, int64_t columns)
+/* y[j][i] = x[i][j] for i < rows, j < columns; ld: elements from one row to the
+ * next. */
+static void transpose_f32(const float *x, int64_t ldx, float *y, int64_t ldy,
+                          int64_t rows, int64_t columns)
 {
-    switch (rows) {
-    case 2:
-        interleave_f32(x, y, 2, columns);
-        return;
-    case 3:
-        interleave_f32(x, y, 3, columns);
-        return;
-    default:
-        qg_transpose_words(x, columns, y, rows, rows, columns);
-    }
+    if (rows == 2 && ldy == rows)
+        interleave_f32(x, ldx, y, 2, columns);
+    else if (rows == 3 && ldy == rows)
+        interleave_f32(x, ldx, y, 3, columns);
+    else
+        qg_transpose_words(x, ldx, y, ldy, rows, columns);
 }
 
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
@@ -253,30 +251,44 @@ static void transpose_u8(const uint8_t *x, uint8_t *y, int64_t rows, int64_t col
         }
 }
 
-/* Between plain and channels-last memory, a transpose per sample; false: not this
- * case. */
+/* Elements from one to the next place of the space, when all places are so in a row;
+ * else 0. */
+static int64_t space_step(const qg_tensor *t)
+{
+    int64_t step = 0, count = 1;
+    for (int32_t k = t->rank - 1; k >= 2; count *= t->dim[k--]) {
+        if (t->dim[k] == 1)
+            continue;
+        if (step == 0)
+            step = t->stride[k] / count;
+        if (t->stride[k] != step * count)
+            return 0;
+    }
+    return count == 1 ? 1 : step;
+}
+
+/* Between plain and channels-last memory or slices of them, a transpose per sample;
+ * false: not this case. */
 static bool copy_between_layouts(const qg_tensor *from, qg_tensor *to)
 {
-    qg_tensor last = *from;
-    unsigned bits = qg_dtype_bits(from->dtype);
+    const unsigned bits = qg_dtype_bits(from->dtype);
     if (from->rank < 3 || (bits != 32 && bits != 8))
         return false;
-    qg_tensor_set_channels_last(&last);
-    size_t strides = (size_t)from->rank * sizeof from->stride[0];
-    bool to_last =
-        qg_tensor_is_plain(from) && memcmp(to->stride, last.stride, strides) == 0;
-    bool to_plain =
-        qg_tensor_is_plain(to) && memcmp(from->stride, last.stride, strides) == 0;
-    int64_t channels = from->dim[1], space = qg_dims_product(from, 2, from->rank);
-    if (!to_last && !to_plain)
+    const int64_t channels = from->dim[1], space = qg_dims_product(from, 2, from->rank);
+    const int64_t step = space_step(from), step_to = space_step(to);
+    const bool to_last = step == 1 && to->stride[1] == 1 && step_to > 0;
+    const bool to_plain = step_to == 1 && from->stride[1] == 1 && step > 0;
+    const int64_t ldx = to_last ? from->stride[1] : step;
+    const int64_t ldy = to_last ? step_to : to->stride[1];
+    const int64_t rows = to_last ? channels : space, columns = channels * space / rows;
+    if (!(to_last || to_plain) || (bits == 8 && (ldx != columns || ldy != rows)))
         return false;
     for (int64_t n = 0; n < from->dim[0]; n++) {
-        int64_t at = n * channels * space, rows = to_last ? channels : space;
-        int64_t columns = to_last ? space : channels;
+        const int64_t at = n * from->stride[0], at_to = n * to->stride[0];
         if (bits == 32)
-            transpose_f32(from->f32 + at, to->f32 + at, rows, columns);
+            transpose_f32(from->f32 + at, ldx, to->f32 + at_to, ldy, rows, columns);
         else
-            transpose_u8(from->u8 + at, to->u8 + at, rows, columns);
+            transpose_u8(from->u8 + at, to->u8 + at_to, rows, columns);
     }
     return true;
 }

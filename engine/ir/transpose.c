@@ -24,7 +24,7 @@ static inline void transpose_4x4(const word *x, int64_t x_step, word *y, int64_t
     }
 }
 
-/* At most a block, whose rows are whole cache lines on either side.  Tiles of 4 x 4,
+/* Tiles of 4 x 4, those below one another first, so that four rows of y grow at a time;
  * then what remains at the right and below, word by word. */
 static void transpose_block(const word *x, int64_t x_step, word *y, int64_t y_step,
                             int64_t rows, int64_t columns)
@@ -38,19 +38,18 @@ static void transpose_block(const word *x, int64_t x_step, word *y, int64_t y_st
             y[j * y_step + i] = x[i * x_step + j];
 }
 
-/* The loop over the longer side is outside: a strip of blocks then lies in cache. */
+/* Blocks whose lines stay in cache until they are complete: few rows of x and all
+ * columns where x is tall, whose rows of y often begin in the same set of a cache; else
+ * whole cache lines on either side. */
 void qg_transpose_words(const void *x, int64_t x_step, void *y, int64_t y_step,
                         int64_t rows, int64_t columns)
 {
-    enum { BLOCK = 16 };
     const bool tall = rows > columns;
-    const int64_t outer = tall ? rows : columns, inner = tall ? columns : rows;
-    for (int64_t a = 0; a < outer; a += BLOCK)
-        for (int64_t b = 0; b < inner; b += BLOCK) {
-            const int64_t i = tall ? a : b, j = tall ? b : a;
+    const int64_t down = tall ? 64 : 16, across = tall ? columns : 16;
+    for (int64_t j = 0; j < columns; j += across)
+        for (int64_t i = 0; i < rows; i += down)
             transpose_block((const word *)x + i * x_step + j, x_step,
                             (word *)y + j * y_step + i, y_step,
-                            rows - i < BLOCK ? rows - i : BLOCK,
-                            columns - j < BLOCK ? columns - j : BLOCK);
-        }
+                            rows - i < down ? rows - i : down,
+                            columns - j < across ? columns - j : across);
 }

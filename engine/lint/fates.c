@@ -3,8 +3,9 @@
  *
  * Order    rows that fuse a node into the one before it come first, for all nodes in
  *          topological order, since the output of a kernel is looked for behind the
- *          clamps that it takes; then rows that move codes; then kernels.  Within one
- *          kind the first row of the file that fits counts
+ *          clamps that it takes; then rows that move codes; then kernels; then kernels
+ *          beside the target's, which are on codes, too.  Within one kind the first row
+ *          of the file that fits counts
  * Blocked  a row for the operator exists, but a condition of it does not hold.  The
  *          first such row gives the reason: files have the usual kernel first
  * Float    neither; also nodes that the backend does not quantize
@@ -69,7 +70,7 @@ static bool is_open(const qg_lint *l, const qg_node *n)
 static bool is_integer(const qg_lint *l, const qg_node *n)
 {
     qg_fate f = l->node[n->id].fate;
-    return f == QG_FATE_INTEGER || f == QG_FATE_MOVES || f == QG_FATE_FUSED;
+    return f != QG_FATE_BLOCKED && f != QG_FATE_NONE;
 }
 
 /* A value is converted once in each direction, however many read it. */
@@ -98,7 +99,8 @@ static void count_conversions(qg_lint *l)
 
 qg_status qg_lint_decide(qg_lint *l)
 {
-    static const qg_fate order[] = { QG_FATE_FUSED, QG_FATE_MOVES, QG_FATE_INTEGER };
+    static const qg_fate order[] = { QG_FATE_FUSED, QG_FATE_MOVES, QG_FATE_INTEGER,
+                                     QG_FATE_OTHER };
     for (size_t k = 0; k < sizeof order / sizeof *order; k++)
         for (size_t i = 0; i < l->graph->node.n; i++)
             if (is_open(l, l->graph->node.at[i]))

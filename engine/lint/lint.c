@@ -6,8 +6,9 @@
  * the rules of the file, parents first, then by id of node and slot, so that equal
  * snapshots give equal reports.
  *
- * Facts      integer_kernels, moves_of_codes, fused_nodes and float_nodes add up to the
- *            nodes that compute on float tensors; shape arithmetic is not counted
+ * Facts      integer_kernels, moves_of_codes, fused_nodes, other_kernels and
+ *            float_nodes add up to the nodes that compute on float tensors; shape
+ *            arithmetic is not counted
  * converted  a text for people; programs read the table `nodes`
  * Tables     rules (one row per rule that found something), findings, nodes */
 #include "engine/lint/lint.h"
@@ -130,6 +131,7 @@ static qg_status report_summary(const qg_lint *l, qg_report *r)
         qg_report_add(r, "integer_kernels", qg_cell_count(l->count[QG_FATE_INTEGER])));
     QG_TRY(qg_report_add(r, "moves_of_codes", qg_cell_count(l->count[QG_FATE_MOVES])));
     QG_TRY(qg_report_add(r, "fused_nodes", qg_cell_count(l->count[QG_FATE_FUSED])));
+    QG_TRY(qg_report_add(r, "other_kernels", qg_cell_count(l->count[QG_FATE_OTHER])));
     QG_TRY(qg_report_add(
         r, "float_nodes",
         qg_cell_count(l->count[QG_FATE_BLOCKED] + l->count[QG_FATE_NONE])));

@@ -125,7 +125,8 @@ bool qg_lint_holds(const qg_lint *l, qg_lint_site *s, const qg_conditions *c,
 
 /* Those of predicate_ranges.c. */
 qg_predicate_test qg_test_ratio_above, qg_test_ratio_below, qg_test_bias_above,
-    qg_test_sum_above, qg_test_sum_calibrated, qg_test_pairs, qg_test_pairs_calibrated;
+    qg_test_sum_above, qg_test_sum_calibrated, qg_test_pairs, qg_test_pairs_calibrated,
+    qg_test_input_below, qg_test_input_above, qg_test_pairs_within;
 
 /* --- fates.c --- */
 

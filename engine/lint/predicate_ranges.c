@@ -5,7 +5,9 @@
  * Input     any codes: every code of its integer type; calibrated: those of its scheme,
  *           from that of 0 on when the value is never negative
  * Pairs     x is unsigned (signed codes plus half of their number), w as it is; the
- *           order of a convolution is by kernel position, then channel
+ *           order of a convolution is by kernel position, then channel.  ONNX Runtime
+ *           pairs the products of all positions in a row, oneDNN those of one position
+ *           (an odd last channel alone); depthwise kernels of both have no pairs
  * Why pairs vpmaddubsw of AVX2 adds two products of uint8 and int8 in an int16, which
  *           saturates: 2 x 255 x 127 = 64770 > 32767.  Weights of 7 bits fit, since
  *           2 x 255 x 64 = 32640
@@ -128,6 +130,37 @@ static bool above(qg_lint_site *s, const char *what, double found, double limit)
 
 /* --- the factor of the requantization --- */
 
+/* s_x / s_y of data inputs on grids: the least and the largest. */
+static bool input_ratios(const qg_lint *l, const qg_node *n, double *least,
+                         double *most)
+{
+    const qg_tqc *y = qg_lint_output_grid(l, n);
+    *least = INFINITY;
+    *most = 0;
+    for (uint32_t k = 0; k < n->n_in && is_linear(y, 1); k++) {
+        const qg_tqc *x = qg_lint_is_data(n, k) ? qg_lint_input_grid(l, n, k) : NULL;
+        if (!is_linear(x, 1))
+            continue;
+        *least = fmin(*least, scale_of(x, 0) / scale_of(y, 0));
+        *most = fmax(*most, scale_of(x, 0) / scale_of(y, 0));
+    }
+    return *most > 0;
+}
+
+bool qg_test_input_above(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    double least, most;
+    return input_ratios(l, s->node, &least, &most) &&
+           above(s, "factor of an input", most, c->number);
+}
+
+bool qg_test_input_below(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    double least, most;
+    return input_ratios(l, s->node, &least, &most) &&
+           !above(s, "factor of an input", least, c->number) && least < c->number;
+}
+
 static bool ratio(const qg_lint *l, qg_lint_site *s, double *least, double *most)
 {
     product p;
@@ -213,14 +246,17 @@ bool qg_test_sum_calibrated(const qg_lint *l, qg_lint_site *s, const qg_conditio
 
 /* --- pairs --- */
 
-/* The largest absolute sum of two neighbouring products of a channel. */
-static double worst_pair(const product *p, int64_t channel)
+/* The largest absolute sum of two neighbouring products of a channel.  run: products
+ * after which a new pair begins: all terms, or the channels of a kernel position. */
+static double worst_pair(const product *p, int64_t channel, int64_t run)
 {
     double shift = p->x->scheme.qmin < 0 ? ldexp(1, p->x->scheme.bits - 1) : 0;
     double least = p->low + shift, most = p->high + shift, worst = 0;
-    for (int64_t k = 0; k < p->terms; k += 2) {
+    int64_t end;
+    for (int64_t k = 0; k < p->terms; k = end) {
         double low = 0, high = 0;
-        for (int64_t i = k; i < k + 2 && i < p->terms; i++) {
+        end = k % run + 2 < run ? k + 2 : k - k % run + run;
+        for (int64_t i = k; i < end && i < p->terms; i++) {
             double w = code_at(p, channel, place(p, channel, i));
             low += fmin(w * least, w * most);
             high += fmax(w * least, w * most);
@@ -231,15 +267,27 @@ static double worst_pair(const product *p, int64_t channel)
     return worst;
 }
 
-static bool pairs(const qg_lint *l, qg_lint_site *s, double limit, bool calibrated)
+/* Depthwise kernels multiply in 32 bits: every channel has products of its own. */
+static bool is_depthwise(const qg_node *n, const product *p)
+{
+    const qg_attr *group = qg_attr_find(n, "group");
+    return group && group->type == QG_ATTR_INT && group->ints[0] > 1 &&
+           p->weight->rank > 2 && p->weight->dim[1] == 1;
+}
+
+static bool pairs(const qg_lint *l, qg_lint_site *s, double limit, bool calibrated,
+                  bool within)
 {
     product p;
     double most = 0;
     int64_t over = 0;
-    if (!find_product(l, s->node, calibrated, &p) || p.x->scheme.bits > 8)
+    if (!find_product(l, s->node, calibrated, &p) || p.x->scheme.bits > 8 ||
+        is_depthwise(s->node, &p))
         return false;
+    int64_t run =
+        within && p.axis == 0 && p.weight->rank > 2 ? p.weight->dim[1] : p.terms;
     for (int64_t c = 0; c < p.channels; c++) {
-        double worst = worst_pair(&p, c);
+        double worst = worst_pair(&p, c, run);
         most = fmax(most, worst);
         over += worst > limit;
     }
@@ -251,10 +299,15 @@ static bool pairs(const qg_lint *l, qg_lint_site *s, double limit, bool calibrat
 
 bool qg_test_pairs(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    return pairs(l, s, c->number, false);
+    return pairs(l, s, c->number, false, false);
 }
 
 bool qg_test_pairs_calibrated(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    return pairs(l, s, c->number, true);
+    return pairs(l, s, c->number, true, false);
+}
+
+bool qg_test_pairs_within(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    return pairs(l, s, c->number, true, true);
 }

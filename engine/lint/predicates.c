@@ -115,6 +115,24 @@ static bool weight_constant(const qg_lint *l, qg_lint_site *s, const qg_conditio
     return slot != QG_NONE && s->node->in[slot]->constant;
 }
 
+/* The first zero point other than 0; 0: there is none. */
+static int32_t offset_of(const qg_tqc *t)
+{
+    qg_qparam p = qg_tqc_param(t);
+    for (size_t i = 0; p.offset && i < p.n; i++)
+        if (p.offset[i] != 0)
+            return p.offset[i];
+    return 0;
+}
+
+static bool weight_symmetric(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    uint32_t slot = weight_slot(s->node);
+    const qg_tqc *t = slot == QG_NONE ? NULL : qg_lint_input_grid(l, s->node, slot);
+    (void)c;
+    return t && offset_of(t) == 0;
+}
+
 /* The slot of the bias; QG_NONE: none is there. */
 static uint32_t bias_slot(const qg_node *n)
 {
@@ -332,6 +350,19 @@ static bool residual_float(const qg_lint *l, qg_lint_site *s, const qg_condition
     return products && floats;
 }
 
+static bool centers(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    (void)l, (void)c;
+    for (size_t i = 0; v && i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        uint32_t other = 1 - v->use.at[i].slot;
+        if (n->n_in != 2 || !s->node->n_in || n->in[other] != s->node->in[0])
+            return false;
+    }
+    return v && v->use.n && !v->is_output;
+}
+
 static bool read_once(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
@@ -415,6 +446,17 @@ static bool rank(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
            s->node->in[0]->type.rank == (int)c->number;
 }
 
+static bool equal_parts(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    (void)l;
+    for (uint32_t k = 1; k < n->n_out; k++)
+        if (!n->out[0] || !n->out[k] ||
+            !qg_same_dims(&n->out[0]->type, &n->out[k]->type))
+            return false;
+    return n->n_out <= c->number;
+}
+
 static bool opset_above(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     int64_t opset = qg_graph_opset(l->graph, "");
@@ -461,18 +503,13 @@ static bool one_scale(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return channels > 1 && qg_tqc_param(s->at).n == 1;
 }
 
-/* The first zero point other than 0 is the detail. */
 static bool zero_point(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    qg_qparam p = qg_tqc_param(s->at);
+    int32_t found = offset_of(s->at);
     (void)l, (void)c;
-    for (size_t i = 0; p.offset && i < p.n; i++)
-        if (p.offset[i] != 0) {
-            (void)snprintf(s->detail, sizeof s->detail, "zero point %d",
-                           (int)p.offset[i]);
-            return true;
-        }
-    return false;
+    if (found != 0)
+        (void)snprintf(s->detail, sizeof s->detail, "zero point %d", (int)found);
+    return found != 0;
 }
 
 static bool bits_above(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -605,6 +642,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_SOME_CODES] = some_codes,
     [QG_PREDICATE_WEIGHT_CODES] = weight_codes,
     [QG_PREDICATE_WEIGHT_CONSTANT] = weight_constant,
+    [QG_PREDICATE_WEIGHT_SYMMETRIC] = weight_symmetric,
     [QG_PREDICATE_BIAS_ABSENT] = bias_absent,
     [QG_PREDICATE_BIAS_CODES] = bias_codes,
     [QG_PREDICATE_OUTPUT_CODES] = output_codes,
@@ -617,6 +655,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_READ_BY] = read_by,
     [QG_PREDICATE_READER_CODES] = reader_codes,
     [QG_PREDICATE_RESIDUAL_FLOAT] = residual_float,
+    [QG_PREDICATE_CENTERS] = centers,
     [QG_PREDICATE_READ_ONCE] = read_once,
     [QG_PREDICATE_CLAMP] = clamp,
     [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
@@ -624,6 +663,9 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_PAD_OFF_GRID] = pad_off_grid,
     [QG_PREDICATE_RANK] = rank,
     [QG_PREDICATE_OPSET_ABOVE] = opset_above,
+    [QG_PREDICATE_EQUAL_PARTS] = equal_parts,
+    [QG_PREDICATE_INPUT_BELOW] = qg_test_input_below,
+    [QG_PREDICATE_INPUT_ABOVE] = qg_test_input_above,
     [QG_PREDICATE_RATIO_ABOVE] = qg_test_ratio_above,
     [QG_PREDICATE_RATIO_BELOW] = qg_test_ratio_below,
     [QG_PREDICATE_BIAS_ABOVE] = qg_test_bias_above,
@@ -631,6 +673,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_SUM_CALIBRATED] = qg_test_sum_calibrated,
     [QG_PREDICATE_PAIRS] = qg_test_pairs,
     [QG_PREDICATE_PAIRS_CALIBRATED] = qg_test_pairs_calibrated,
+    [QG_PREDICATE_PAIRS_WITHIN] = qg_test_pairs_within,
     [QG_PREDICATE_ROUNDS] = rounds,
     [QG_PREDICATE_CONSTANT] = constant,
     [QG_PREDICATE_PER_CHANNEL] = per_channel,

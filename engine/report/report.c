@@ -36,14 +36,26 @@ qg_status qg_report_end(qg_status s, qg_report *r, qg_report **out)
     return s;
 }
 
+/* C0, DEL, C1, and what reorders or breaks a line: U+200E, U+200F, U+2028 to U+202E,
+ * U+2066 to U+2069.  n: bytes of the character. */
+static bool is_control(const char *text, size_t n)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    uint32_t c = n == 3   ? (s[0] & 15u) << 12 | (s[1] & 63u) << 6 | (s[2] & 63u)
+                 : n == 2 ? (s[0] & 31u) << 6 | (s[1] & 63u)
+                          : s[0];
+    return n < 4 &&
+           (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f ||
+            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069));
+}
+
 /* Bytes that are not UTF-8, or would move the cursor, become '?'. */
 static void make_printable(char *text, bool lines)
 {
     for (size_t n; *text; text += n) {
         n = qg_utf8_length(text);
-        bool control = (unsigned char)*text < 0x20 || *text == 0x7f;
-        if (n == 0 || (control && !(lines && *text == '\n')))
-            *text = '?';
+        if (n == 0 || (is_control(text, n) && !(lines && *text == '\n')))
+            memset(text, '?', n ? n : 1);
         n = n ? n : 1;
     }
 }

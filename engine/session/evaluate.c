@@ -37,7 +37,7 @@ qg_status qg_executable_vote(const qg_executable *e, const qg_workload *work,
                              const qg_feed *feed, int32_t *out)
 {
     qg_plan *p = NULL;
-    QG_TRY(qg_executable_plan(e, work->reference_kernels, feed, NULL, &p));
+    QG_TRY(qg_executable_plan(e, work, feed, NULL, &p));
     qg_drive d = { .plan = p,
                    .feed = feed,
                    .n = feed->n,

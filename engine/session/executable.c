@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/config/profile_yaml.h"
+#include "engine/exec/pool.h"
 #include "engine/formats/quantizers.h"
 #include "engine/ir/text.h"
 #include "engine/session/session.h"
@@ -186,7 +187,7 @@ qg_status qg_executable_feed(qg_executable *e, const qg_workload *work,
     return open_feed(e, work, out);
 }
 
-qg_status qg_executable_plan(const qg_executable *e, bool reference,
+qg_status qg_executable_plan(const qg_executable *e, const qg_workload *work,
                              const qg_feed *feed, const uint8_t *watch, qg_plan **out)
 {
     bool simulate = e->mode == QG_RUN_SIMULATE;
@@ -195,7 +196,9 @@ qg_status qg_executable_plan(const qg_executable *e, bool reference,
                           .input = feed ? feed->shape : NULL,
                           .watch = watch,
                           .show_all = watch != NULL, /* values of folded nodes, too */
-                          .reference = reference };
+                          .threads =
+                              work && feed ? qg_pool_share(work->jobs, feed->n) : 1,
+                          .reference = work && work->reference_kernels };
     return qg_plan_new(e->model->ctx, e->graph, &o, out);
 }
 
@@ -204,13 +207,13 @@ const qg_value *qg_executable_value(const qg_executable *e, const qg_value *v)
     return e->program ? e->program->value[v->id] : v;
 }
 
-qg_status qg_model_plan(qg_model *m, qg_run_mode mode, bool reference,
+qg_status qg_model_plan(qg_model *m, qg_run_mode mode, const qg_workload *work,
                         const qg_feed *feed, const uint8_t *watch, qg_plan **out)
 {
     qg_executable e;
     QG_TRY(qg_executable_make(m, &(qg_mode_request){ .mode = mode_words[mode] }, &e));
     assert(!e.program); /* its owner would be unknown */
-    return qg_executable_plan(&e, reference, feed, watch, out);
+    return qg_executable_plan(&e, work, feed, watch, out);
 }
 
 /* --- the report --- */

@@ -4,7 +4,7 @@
  * Running the network over data:
  *
  *     QG_TRY(qg_feed_open(m, &o->work, &f));
- *     QG_TRY(qg_model_plan(m, QG_RUN_SIMULATE, false, &f.feed, NULL, &p));
+ *     QG_TRY(qg_model_plan(m, QG_RUN_SIMULATE, work, &f.feed, NULL, &p));
  *     qg_drive d = { .plan = p, .feed = &f.feed, .n = f.feed.n, .done = keep };
  *     s = qg_drive_run(m->ctx, &d);
  *     qg_plan_free(p);
@@ -140,12 +140,14 @@ void qg_executable_free(qg_executable *e); /* also of a zeroed one */
 QG_NODISCARD qg_status qg_executable_feed(qg_executable *e, const qg_workload *work,
                                           qg_api_feed *out);
 
-/* feed: the samples whose shapes the plan is for; NULL: the model's own shapes.
+/* work: kernels, and threads, which share a sample when the feed has fewer samples than
+ * threads; NULL: one thread, no samples.
+ * feed: the samples whose shapes the plan is for; NULL: the model's own shapes.
  * watch: [nodes of e->graph] 1 for nodes watched by hooks; it must outlive the plan.
  * NULL: no hooks.  The caller frees *out with qg_plan_free before e. */
-QG_NODISCARD qg_status qg_executable_plan(const qg_executable *e, bool reference,
-                                          const qg_feed *feed, const uint8_t *watch,
-                                          qg_plan **out);
+QG_NODISCARD qg_status qg_executable_plan(const qg_executable *e,
+                                          const qg_workload *work, const qg_feed *feed,
+                                          const uint8_t *watch, qg_plan **out);
 
 /* The value of e->graph that holds a value of the model; NULL: none does. */
 const qg_value *qg_executable_value(const qg_executable *e, const qg_value *v);
@@ -180,10 +182,10 @@ double qg_top1(const int32_t *vote, const int64_t *label, size_t n);
 QG_NODISCARD qg_status qg_model_with_records(qg_model *m, const char *what,
                                              qg_model **out);
 
-/* A plan of the model in mode float or simulate. */
-QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode, bool reference,
-                                     const qg_feed *feed, const uint8_t *watch,
-                                     qg_plan **out);
+/* A plan of the model in mode float or simulate; the rest as for an executable. */
+QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode,
+                                     const qg_workload *work, const qg_feed *feed,
+                                     const uint8_t *watch, qg_plan **out);
 
 /* --- share.c --- */
 

@@ -273,7 +273,7 @@ void qg_sink_close(qg_sink *k)
 
 /* Hooks are set on nodes, not values: `see` selects among the outputs of a node.  The
  * array `watch` must outlive the plan and lies in the sink's arena. */
-qg_status qg_sink_plan(const qg_sink *k, bool reference, const qg_feed *feed,
+qg_status qg_sink_plan(const qg_sink *k, const qg_workload *work, const qg_feed *feed,
                        qg_plan **out)
 {
     const qg_graph *g = k->exe->graph;
@@ -283,7 +283,7 @@ qg_status qg_sink_plan(const qg_sink *k, bool reference, const qg_feed *feed,
     for (size_t i = 0; i < g->value.n; i++)
         if (k->dumped[i])
             watch[g->value.at[i]->def->id] = 1;
-    return qg_executable_plan(k->exe, reference, feed, k->dumps_in ? watch : NULL, out);
+    return qg_executable_plan(k->exe, work, feed, k->dumps_in ? watch : NULL, out);
 }
 
 /* Every sample of the feed once: the sink was made for as many. */

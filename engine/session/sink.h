@@ -4,7 +4,7 @@
  *     QG_TRY(qg_sink_make(&k, &exe, samples));
  *     QG_TRY(qg_sink_outputs(&k, folder));              // or, and
  *     QG_TRY(qg_sink_dumps(&k, "*", folder));
- *     QG_TRY(qg_sink_plan(&k, reference, feed, &plan));
+ *     QG_TRY(qg_sink_plan(&k, work, feed, &plan));
  *     QG_TRY(qg_sink_run(&k, plan, feed, &o->work));
  *     QG_TRY(qg_sink_commit(&k));
  *     qg_sink_close(&k);                                // also after a failure
@@ -62,7 +62,7 @@ QG_NODISCARD qg_status qg_sink_outputs(qg_sink *k, const char *folder);
 QG_NODISCARD qg_status qg_sink_dumps(qg_sink *k, const char *glob, const char *folder);
 
 /* A plan in which the dumped values are watched. */
-QG_NODISCARD qg_status qg_sink_plan(const qg_sink *k, bool reference,
+QG_NODISCARD qg_status qg_sink_plan(const qg_sink *k, const qg_workload *work,
                                     const qg_feed *feed, qg_plan **out);
 QG_NODISCARD qg_status qg_sink_run(qg_sink *k, const qg_plan *p, const qg_feed *feed,
                                    const qg_workload *work);

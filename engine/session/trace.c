@@ -1,5 +1,6 @@
 /* trace.c -- qg_model_trace: the values of a run as a trace (docs/trace.md): a folder
  * of .npy files with trace.json, or an archive of these. */
+#include <errno.h>
 #include <string.h>
 
 #include "engine/core/folder.h"
@@ -85,6 +86,18 @@ typedef struct tracing {
     bool begun; /* the folder */
 } tracing;
 
+/* A file needs its folder; a trace that is a folder makes its own, as snapshots do. */
+static qg_status check_parent(tracing *t, qg_ctx *ctx)
+{
+    size_t n = (size_t)(qg_path_base(t->path) - t->path);
+    const char *parent = qg_arena_strndup(t->arena, t->path, n);
+    if (!parent)
+        return qg_nomem(ctx);
+    return n == 0 || qg_is_directory(parent)
+               ? QG_OK
+               : qg_fail(ctx, QG_EIO, "write: %.400s: %s", t->path, strerror(ENOENT));
+}
+
 /* The folder is a work folder beside an archive, or the trace itself. */
 static qg_status begin_folder(tracing *t)
 {
@@ -93,6 +106,8 @@ static qg_status begin_folder(tracing *t)
     t->arena = qg_arena_new(ctx->alloc);
     if (!t->arena)
         return qg_nomem(ctx);
+    if (is_archive(t->path))
+        QG_TRY(check_parent(t, ctx));
     if (is_archive(t->path))
         target = qg_arena_printf(t->arena, "%s.parts", t->path);
     if (!target)
@@ -113,7 +128,7 @@ static qg_status write(tracing *t, qg_report **report)
     QG_TRY(qg_sink_make(k, &t->exe, t->feed.feed.n));
     QG_TRY(begin_folder(t));
     QG_TRY(qg_sink_dumps(k, glob, t->folder.work));
-    QG_TRY(qg_sink_plan(k, t->o->work.reference_kernels, &t->feed.feed, &t->plan));
+    QG_TRY(qg_sink_plan(k, &t->o->work, &t->feed.feed, &t->plan));
     QG_TRY(qg_sink_run(k, t->plan, &t->feed.feed, &t->o->work));
     QG_TRY(expect_stacked(k));
     QG_TRY(qg_sink_commit(k));

@@ -176,7 +176,7 @@ static qg_status see_all(qg_model *m, qg_run_mode mode, const qg_workload *work,
     if (!watch || !e->of || !e->count)
         return qg_nomem(m->ctx);
     memset(watch, 1, n);
-    QG_TRY(qg_model_plan(m, mode, work->reference_kernels, feed, watch, &p));
+    QG_TRY(qg_model_plan(m, mode, work, feed, watch, &p));
     qg_status s = run_once(m, p, feed, e);
     qg_plan_free(p);
     return s;

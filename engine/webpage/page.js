@@ -111,7 +111,8 @@ function table(columns, data, options = {}) {
     columns.map(([name, , kind]) => el("th", { scope: "col", class: kind || null }, name)));
   const whole = el("div", { class: "wide" }, el("table", null, el("thead", null, head), body));
   if (data.length <= (options.few || FEW)) return whole;
-  const more = el("button", { type: "button", class: "more", onclick: () => {
+  const more = el("button", { type: "button", class: "more", "data-few": options.few || FEW,
+    "data-all": data.length, onclick: () => {
     body.append(...data.slice(options.few || FEW).map(row));
     more.remove();
   } }, `Show all ${data.length}`);
@@ -674,16 +675,22 @@ function histogram(value, limits) {
     return n ? svg("rect", { class: out ? "clipped" : "counts", x: at(a), y: PLOT.height - PLOT.foot - tall,
       width: Math.max(0.6, at(b) - at(a) - 0.6), height: tall }) : null;
   });
+  // Labels are inside of the two places they name, or beside them where these are close.
+  const LABEL = 75, inside = limits && at(limits.high) - at(limits.low) > 2 * LABEL;
+  const beside = (x, anchor) => (inside || (anchor === "start" ? at(x) < LABEL : at(x) > PLOT.width - LABEL) ? anchor
+    : anchor === "start" ? "end" : "start");
   const line = (x, name, anchor) => [
     svg("line", { class: "limit", x1: at(x), x2: at(x), y1: PLOT.head, y2: PLOT.height - PLOT.foot }),
-    svg("text", { x: at(x), y: 10, "text-anchor": anchor }, `${name} ${number(x)}`)];
+    svg("text", { x: at(x), y: 10, "text-anchor": beside(x, anchor) }, `${name} ${number(x)}`)];
+  const label = (x, anchor, words) => svg("text", { x, y: PLOT.height - 8, "text-anchor": anchor }, words);
+  const middle = Math.min(Math.max((at(h.from) + at(end)) / 2, LABEL), PLOT.width - LABEL);
+  const ends = at(end) - at(h.from) > 2 * LABEL ? [label(at(h.from), "start", number(h.from)), label(at(end), "end", number(end))]
+    : label(middle, "middle", `${number(h.from)} to ${number(end)}`);
   const text = `Histogram of ${value} in float, from ${number(h.from)} to ${number(end)}`
     + (limits ? `; the grid ends at ${number(limits.low)} and ${number(limits.high)}` : "");
   return svg("svg", { class: "plot histogram", viewBox: `0 0 ${PLOT.width} ${PLOT.height}`, role: "img", "aria-label": text },
     bars, svg("line", { class: "axis", x1: 0, x2: PLOT.width, y1: PLOT.height - PLOT.foot, y2: PLOT.height - PLOT.foot }),
-    svg("text", { x: at(h.from), y: PLOT.height - 8 }, number(h.from)),
-    svg("text", { x: at(end), y: PLOT.height - 8, "text-anchor": "end" }, number(end)),
-    limits ? [line(limits.low, "low", "start"), line(limits.high, "high", "end")] : null);
+    ends, limits ? [line(limits.low, "low", "start"), line(limits.high, "high", "end")] : null);
 }
 const plainHistogram = (value) => {
   const h = histogram(value, null);
@@ -706,10 +713,25 @@ function scatter(endpoint) {
     svg("line", { class: "ideal", x1: 122 + pad, y1: size - pad, x2: 122 + size - pad, y2: pad }), dots,
     svg("text", { x: 116, y: size / 2, "text-anchor": "end" }, "quantized"),
     svg("text", { x: 122 + size / 2, y: size + 13, "text-anchor": "middle" }, `float, ${number(low)} to ${number(high)}`),
-    svg("text", { x: PLOT.width, y: size / 2, "text-anchor": "end" }, `${s.float.length} of ${number(s.elements)}`))];
+    svg("text", { x: 122 + size + 8, y: size / 2 }, `${s.float.length} of ${number(s.elements)}`))];
 }
 
 // --- the page ---
+
+/* On paper: light colours, the whole drawing, every detail; what a click adds is named. */
+function print(on) {
+  colourAll();
+  fit(on);
+  for (const d of document.querySelectorAll("details:not([open]), details.printed")) {
+    d.open = on;
+    d.classList.toggle("printed", on);
+    d.dispatchEvent(new Event("toggle")); // the browser's own comes after the page is printed
+  }
+  for (const b of document.querySelectorAll("button.more")) {
+    const [few, all] = [b.dataset.few, b.dataset.all];
+    b.textContent = on ? `${few} of ${all}; the page has all` : `Show all ${all}`;
+  }
+}
 
 function build() {
   document.title = `${report.model} – ${report.backend}`;
@@ -727,6 +749,6 @@ function build() {
   const first = rows("sensitivity").find((r) => nodeIndex.has(r.name));
   if (boxes.length) chooseBox(first ? nodeIndex.get(first.name) : 0, null, true);
   dark.addEventListener("change", colourAll);
-  printing.addEventListener("change", () => { colourAll(); fit(printing.matches); });
+  printing.addEventListener("change", () => print(printing.matches));
 }
 build();

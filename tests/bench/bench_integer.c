@@ -25,8 +25,8 @@ typedef struct side {
 static qg_status open_sides(qg_model *m, const qg_program *p, side s[MODES])
 {
     qg_plan_options o = { .mode = QG_MODE_FLOAT };
-    QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, false, NULL, NULL, &s[FLOATS].plan));
-    QG_TRY(qg_model_plan(m, QG_RUN_SIMULATE, false, NULL, NULL, &s[SIMULATED].plan));
+    QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, NULL, NULL, NULL, &s[FLOATS].plan));
+    QG_TRY(qg_model_plan(m, QG_RUN_SIMULATE, NULL, NULL, NULL, &s[SIMULATED].plan));
     QG_TRY(qg_plan_new(m->ctx, p->graph, &o, &s[INTEGERS].plan));
     for (int k = 0; k < MODES; k++)
         QG_TRY(qg_run_new(m->ctx, s[k].plan, &s[k].run));

@@ -143,7 +143,7 @@ static qg_status bench_mode(bench *b, qg_run_mode which)
     qg_status status = show_memory(b, &o, &s);
     size_t before = b->count.bytes;
     if (status == QG_OK)
-        status = qg_model_plan(b->m, which, false, NULL, NULL, &p);
+        status = qg_model_plan(b->m, which, NULL, NULL, NULL, &p);
     if (status == QG_OK) {
         printf("%-8s plan_bytes %zu\n", mode, b->count.bytes - before);
         status = time_three(b, s, p);

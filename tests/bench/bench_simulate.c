@@ -32,8 +32,8 @@ static qg_status compare(qg_model *m, side *a, side *b, int runs)
     if (!in)
         return qg_nomem(m->ctx);
     QG_TRY(bench_inputs(m->ctx, m->graph, in));
-    QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, false, NULL, NULL, &a->plan));
-    QG_TRY(qg_model_plan(m, QG_RUN_SIMULATE, false, NULL, NULL, &b->plan));
+    QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, NULL, NULL, NULL, &a->plan));
+    QG_TRY(qg_model_plan(m, QG_RUN_SIMULATE, NULL, NULL, NULL, &b->plan));
     QG_TRY(qg_run_new(m->ctx, a->plan, &a->run));
     QG_TRY(qg_run_new(m->ctx, b->plan, &b->run));
     for (int i = 0; i < runs; i++) {

@@ -6,26 +6,19 @@ makes of the second, on samples that neither calibration nor tuning has seen.
 
 --write replaces the table of docs/learning.md.  The second network is of ../shared and left
 out when that is absent."""
-import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
-QG = os.environ.get("QG", "build/qg")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+from command import answer, qg
+
 SHARED = pathlib.Path("../shared")
 PAGE = pathlib.Path("docs/learning.md")
 BEGIN, END = "<!-- tests/bench/bits.py -->\n", "<!-- end -->\n"
 METHODS = ("adaround", "lsq", "adaquant", "brecq")
-
-
-def answer(*words):
-    run = subprocess.run([QG, *map(str, words), "--json"], capture_output=True, text=True,
-                         check=True)
-    return json.loads(run.stdout)
 
 
 def networks(root):
@@ -51,8 +44,8 @@ def quantized(network, bits, observer, out):
     most = 2 ** (bits - 1) - 1
     words = [word for slot in ("in0", "in1", "out0") for word in (
         "--set", f"node=* slot={slot} bits={bits} range=[-{most},{most}]")]
-    subprocess.run([QG, "quantize", model, "-b", "trt-int8", "-d", calib, "--observer", observer,
-                    *words, "-o", out], capture_output=True, check=True)
+    qg("quantize", model, "-b", "trt-int8", "-d", calib, "--observer", observer, *words,
+       "-o", out)
 
 
 def row(root, network, bits):

@@ -55,14 +55,15 @@ static inline qg_status bench_print_steps(qg_ctx *ctx, const qg_plan *p, qg_run 
                                           const qg_tensor *const *in, size_t n)
 {
     double *best = QG_NEWN(ctx->arena, p->step.n, double);
+    double (*now)(void) = p->options.threads > 1 ? bench_now : bench_thread_now;
     if (!best)
         return qg_nomem(ctx);
     for (size_t i = 0; i < n; i++) {
         QG_TRY(qg_run_begin(r, in, NULL, 0, i));
         for (size_t k = 0; k < p->step.n; k++) {
-            double start = bench_thread_now();
+            double start = now();
             QG_TRY(qg_run_step(r, k));
-            double t = bench_thread_now() - start;
+            double t = now() - start;
             best[k] = i == 0 || t < best[k] ? t : best[k];
         }
     }
@@ -70,8 +71,8 @@ static inline qg_status bench_print_steps(qg_ctx *ctx, const qg_plan *p, qg_run 
         const qg_step *s = &p->step.at[k];
         char shape[QG_SHAPE_TEXT];
         uint32_t to = s->n_out ? p->slot.at[s->first + s->n_in] : QG_NONE;
-        fprintf(stderr, "%4zu %9.2f us  %-12s %-24s %s\n", k, 1e6 * best[k],
-                bench_step_name(s),
+        fprintf(stderr, "%4zu %9.2f us %2u %-12s %-24s %s\n", k, 1e6 * best[k],
+                s->parts, bench_step_name(s),
                 to == QG_NONE ? "" : qg_tensor_text(&p->tensor.at[to].type, shape),
                 s->kernel ? s->kernel->name : "");
     }

@@ -130,3 +130,14 @@ model("optional_slots",
       [node("Clip", ["x", "", "high"], ["y"], "clip")],
       [x("x", (2,))], [x("y", (2,))],
       [numpy_helper.from_array(np.float32(6), "high")])
+
+# node_names: a graph without a name; nodes without one, with the same, and with names that
+# are scopes, have blanks and quotes, or other scripts
+names = ["", "", "same", "same", "/scope/a b/[c]\"d\"<e>", "\u00fcber/\u7f51\u7edc", "y",
+         "trailing/"]
+values = ["x", *(f"t{i}" for i in range(len(names) - 1)), "y"]
+made = model("node_names", [node("Conv", [values[i], "w"], [values[i + 1]], name, pads=[1] * 4)
+                            for i, name in enumerate(names)],
+             [x("x", (1, 2, 4, 4))], [x("y", (1, 2, 4, 4))], [ramp("w", 2, 2, 3, 3)])
+made.graph.name = ""
+save(made, "node_names.onnx")

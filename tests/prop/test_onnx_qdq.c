@@ -133,7 +133,8 @@ static const qg_tensor **inputs(trial *t, const qg_graph *g)
 static qg_run *execute(trial *t, qg_model *m, qg_run_mode mode, qg_plan **plan)
 {
     qg_run *r = NULL;
-    must(t, qg_model_plan(m, mode, true, NULL, NULL, plan));
+    const qg_workload work = { .jobs = 1, .reference_kernels = true };
+    must(t, qg_model_plan(m, mode, &work, NULL, NULL, plan));
     must(t, qg_run_new(t->ctx, *plan, &r));
     must(t, qg_run_execute(r, inputs(t, m->graph), NULL, 0, 0));
     return r;

@@ -455,6 +455,7 @@ static const row rows[] = {
     { "export tengine-scale", export, "tengine-scale", SNAP, NULL },
     { "export ncnn-table", export, "ncnn-table", SNAP, NULL },
     { "export openvino-ir moves", export, "openvino-ir", "@moved", NULL },
+    { "export openvino-ir constants", export, "openvino-ir", "@known", NULL },
     { "export ppq-json", export, "ppq-json", SNAP, NULL },
     { "import onnx-qdq", import, "onnx-qdq", "@qdq.onnx", NULL },
     { "import openvino-fq", import, "openvino-fq", "@fq.onnx", NULL },
@@ -498,6 +499,7 @@ static void make_files(qg_ctx *ctx)
         { "layers", quantize, "openvino-int8", LAYERS, NULL },
         { "moved", quantize, "openvino-int8", "@moves.onnx", NULL },
         { "eight", quantize, "tflite-int8", "@bytes.onnx", NULL },
+        { "known", quantize, "openvino-int8", "@constants.onnx", NULL },
         { "qdq", export, "onnx-qdq", SNAP, NULL },
         { "fq", export, "openvino-fq", SNAP, NULL },
         { "ppq", export, "ppq-json", SNAP, NULL },
@@ -515,6 +517,7 @@ static void make_files(qg_ctx *ctx)
     make_model(ctx, "normal");
     make_model(ctx, "moves");
     make_model(ctx, "bytes");
+    make_model(ctx, "constants");
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         qg_report *report = NULL;
         qg_model *m = NULL;

@@ -4,7 +4,8 @@
  *     groups are acyclic                          walked here, with a bound
  *     canonical passes keep the float outputs     1e-3 of the largest
  *     muted is float                              bit for bit, same plan
- *     a partial run is a whole run                bit for bit, one endpoint rounding
+ *     a partial run by three threads is a         bit for bit, one endpoint rounding
+ *     whole run by one
  *     an integer program runs or is refused       any profile, with a message
  *     one without kernels is the simulation       bit for bit, where the profile rounds
  *                                                 as the records do
@@ -309,9 +310,13 @@ static void check_partial(trial *t, bool rounding_base)
     qg_plan_options o = flipped(t, rounding_base, none), all = o;
     all.mute = none;
     all.keep_all = true;
+    all.threads = 3;
+    all.split_small = true;
     qg_plan *b = plan_of(t, t->graph, all);
     qg_plan *w = plan_of(t, t->graph, o);
     o.base = b;
+    o.threads = all.threads;
+    o.split_small = true;
     qg_plan *p = plan_of(t, t->graph, o);
     execute(t, b, &base);
     execute(t, w, &whole);
@@ -319,7 +324,8 @@ static void check_partial(trial *t, bool rounding_base)
     must(t, qg_run_execute_from(part.run, base.run, NULL, 0, 0));
     for (size_t i = 0; i < t->graph->output.n; i++)
         part.y[i] = qg_run_output(part.run, i);
-    assert_same(t, &part, &whole, "a partial run differs from the whole one");
+    assert_same(t, &part, &whole,
+                "a partial run by threads differs from the whole one");
     for (size_t i = 0; i < t->graph->output.n; i++)
         n_rounded += !same_bytes(base.y[i], whole.y[i]);
     qg_run_free(part.run);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Hooks, passes, observers, operators and quantization functions in Python."""
+import faulthandler
 import unittest
 
 from package import DIGITS, main, np, qg, samples
@@ -211,6 +212,121 @@ class Extend(unittest.TestCase):
         with self.assertRaisesRegex(qg.UnsupportedError, "PyLeaky"):
             qg.load(model).run(x)
         self.assertEqual(qg.load(model, extend=[leaky]).run(x)["y"].shape, (1, 4))
+
+
+class Inside(unittest.TestCase):
+    """Callbacks that call models: none waits for ever."""
+
+    def setUp(self):
+        faulthandler.dump_traceback_later(120, exit=True)
+        self.x = samples(4)
+        self.m = qg.load(DIGITS)
+        self.s = self.m.quantize("trt-int8", data=self.x)
+
+    def tearDown(self):
+        faulthandler.cancel_dump_traceback_later()
+
+    def refused(self, what):
+        return self.assertRaisesRegex(qg.Error, f"{what}.*a model that is at work")
+
+    def test_a_pass_and_an_observer_call_the_model_that_is_quantized(self):
+        want, seen = self.m.run(self.x)["logits"], []
+
+        @qg.pass_(after="fuse", name="py-nested")
+        def nested(_g):
+            seen.append(self.m.run(self.x)["logits"])
+            seen.append(self.m.quantize("trt-int8", data=self.x).run(self.x)["logits"])
+
+        @qg.observer("py-nested-observer", state="f8")
+        class Nested:
+            @staticmethod
+            def begin(state):
+                pass
+
+            @staticmethod
+            def see(_state, _x):
+                seen.append(self.m.run(self.x)["logits"])
+
+            @staticmethod
+            def finish(_state, _scheme):
+                return 0, 1
+
+            @staticmethod
+            def merge(_into, _other):
+                pass
+
+        self.m.quantize("trt-int8", data=self.x, extend=[nested])
+        self.assertEqual(seen[0].tobytes(), want.tobytes())
+        self.assertEqual(seen[1].tobytes(), self.s.run(self.x)["logits"].tobytes())
+        self.m.quantize("trt-int8", data=self.x, observer="py-nested-observer",
+                        extend=[Nested])
+        self.assertGreater(len(seen), 8)
+        self.assertTrue(all(y.tobytes() == want.tobytes() for y in seen[2:]))
+        for name in ("py-nested", "py-nested-observer"):
+            qg.forget(name)
+
+    def test_samples_that_the_model_at_work_makes(self):
+        for call in (lambda: self.s.run(self.x), self.s.to_bytes,
+                     lambda: self.s.explain("conv0.out0"),
+                     lambda: self.s.set_state("conv0.out0", "FP32")):
+            def made():
+                for x in self.x:
+                    call()
+                    yield x[None]
+
+            with self.refused("data: sample 0"):
+                self.s.analyse(data=made())
+        self.assertTrue(self.s.analyse(data=(x[None] for x in self.x)))
+
+    def test_callbacks_of_the_model_at_work(self):
+        @qg.quantizer("py-nested-quantizer")
+        def nested(x, *_grid):
+            self.inner.run(self.x)
+            return x
+
+        self.inner = qg.load(self.s.to_bytes(), extend=[nested])
+        self.inner.set_quantizer("conv0.in0", "py-nested-quantizer")
+        with self.refused("py-nested-quantizer"):
+            self.inner.analyse(data=self.x)
+        qg.forget("py-nested-quantizer")
+
+    def test_another_model_in_a_pass(self):
+        other, seen = qg.load(DIGITS), []
+
+        @qg.pass_(after="fuse", name="py-other")
+        def another(_g):
+            seen.append(other.run(self.x[:1])["logits"].tobytes())
+
+        self.m.quantize("trt-int8", data=self.x, extend=[another])
+        qg.forget("py-other")
+        self.assertEqual(seen, [other.run(self.x[:1])["logits"].tobytes()])
+
+    def test_a_hook_runs_the_float_model(self):
+        want, seen = self.m.run(self.x[:1])["logits"], []
+
+        @qg.hook("conv0.out0", writes=False, rounded=None)
+        def beside(_x):
+            for mode in ("float", "simulate"):
+                seen.append(self.s.run(self.x[:1], mode=mode)["logits"])
+            seen.append(self.m.run(self.x[:1])["logits"])
+
+        plain = self.s.run(self.x[:1])["logits"]
+        watched = self.s.run(self.x[:1], hooks=[beside])["logits"]
+        self.assertEqual(plain.tobytes(), watched.tobytes())
+        self.assertEqual(seen[1].tobytes(), plain.tobytes())
+        self.assertEqual(seen[2].tobytes(), want.tobytes())
+
+    def test_a_hook_calls_its_own_run_a_verb_or_a_setter(self):
+        for call in (lambda h: self.s.run(self.x[:1], hooks=[h]),
+                     lambda _: self.s.analyse(data=self.x),
+                     lambda _: self.s.set_state("conv0.out0", "FP32")):
+            @qg.hook("conv0.out0", writes=False, rounded=None)
+            def nested(_x):
+                call(nested)
+
+            with self.assertRaisesRegex(qg.Error, "at work|the run that it is in"):
+                self.s.run(self.x[:1], hooks=[nested])
+        self.assertEqual(self.s.run(self.x[:1])["logits"].shape, (1, 10))
 
 
 if __name__ == "__main__":

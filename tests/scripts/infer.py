@@ -3,6 +3,7 @@ are shown that the backend stores, and what qg infer-backend makes of the dump.
 
     infer.py [--form codes|floats] [--same] [--without] [--backends A,B] [--cells FILE]
              [--kept] [--write] [NETWORK...]
+    infer.py --changed SEED COUNT [--from-base] [--verbose] [NETWORK...]
 
 With QG=path of `qg`, from the project's root: a table backend x network of the endpoints with
 the same rounding, grid and group, in %, and every endpoint that differs and is not listed as
@@ -11,18 +12,23 @@ same).  --form codes: integers with their grids, as LiteRT shows them; floats: d
 without any grid.  --without: the device's own backend is no candidate, the next nearest one is
 the base.  --cells: results are kept in the file, and those that are there are not computed
 again (--kept: nothing is).  --write: the table goes into docs/device.md.  Without arguments:
-all backends, the six networks, the unseen ones."""
+all backends, the six networks, the unseen ones.
+
+--changed: COUNT devices from the seed on, each of a shipped backend of which one to three
+decisions were changed at random (changed.py), on a random network of those given; without any,
+of the zoo.  --from-base: the shipped backend is given by --from."""
 import argparse
 import json
-import os
 import pathlib
-import subprocess
+import shutil
 import sys
 import tempfile
+import time
 
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "zoo"))
+import changed  # noqa: E402
 import plants  # noqa: E402
 
 DIGITS = "digits"
@@ -38,6 +44,15 @@ def backends():
     listed = json.loads(plants.qg("list", "backends", "--json"))
     rows = next(v for v in listed.values() if isinstance(v, list))
     return [r["backend"] for r in rows]
+
+
+def zoo():
+    """Networks that are quick to draw, quantize and infer."""
+    return [DIGITS, *SIX[1:], "resnet18", "ssd_mobilenet", "segformer", "crnn", "distilbert",
+            "dcgan", "mobilenet_v1", "mobilenet_v2", "pp_lcnet", "efficientnet_lite",
+            "shufflenet_v2", "squeezenet", "densenet121", "regnet_y", "yunet", "espcn", "fsrcnn",
+            "edsr", "autoencoder", "svtr", "deeplab_v3", "hrnet", "vit", "pointnet", "convnext",
+            "mlp_mixer", "yolo_v3_tiny", "centernet"]
 
 
 def network(name, folder):
@@ -129,7 +144,7 @@ def show(snapshot, data, out, form):
         t, x = stored[a["value"]], arrays[a["value"]]
         a["grid"] = None
         if t is None or not t["scale"] or len(t["scale"]) != 1 or \
-                "floating" in t["policy"] or t["bits"] > 8:
+                "floating" in t["policy"] or t["bits"] > 16:
             continue
         scale, zero = np.float32(t["scale"][0]), t["offset"][0]
         codes = x / scale + zero
@@ -138,8 +153,8 @@ def show(snapshot, data, out, form):
             arrays[a["value"]] = ((codes - zero) * scale).astype(np.float32)
         if form == "floats" or np.abs(codes - np.round(codes)).max() > 0.01:  # a mean that is not rounded
             continue
-        signed = t["range"][0] < 0
-        arrays[a["value"]] = np.round(codes).astype(np.int8 if signed else np.uint8)
+        kind = f"{'int' if t['range'][0] < 0 else 'uint'}{8 if t['bits'] <= 8 else 16}"
+        arrays[a["value"]] = np.round(codes).astype(kind)
         a["grid"] = {"scale": float(scale), "zero": int(zero)}
     info["arrays"] = kept
     plants.write(out, info, arrays)
@@ -151,10 +166,12 @@ def infer(model, data, dump, out, *more):
 
 
 def next_base(report, backend):
-    """The best candidate other than the device's own."""
-    rows = [c for c in report["candidates"] if c["backend"] != backend and c["score"] and
-            not c["why"]]
-    return max(rows, key=lambda c: c["score"])["backend"]
+    """The best simulated candidate other than the device's own."""
+    def against(c):
+        parts = [c[k].split("/") for k in ("kinds", "links", "schemes", "results")]
+        return sum(int(of) - int(part) for part, of in parts), c["changes"]
+    rows = [c for c in report["candidates"] if c["backend"] != backend and c["results"]]
+    return min(rows, key=against)["backend"]
 
 
 def same(a, b):
@@ -163,9 +180,9 @@ def same(a, b):
         np.allclose(a[1], b[1], rtol=3e-6, atol=0)
 
 
-def judge(name, backend, folder, options, subject=None):
+def judge(name, backend, folder, options, subject=None, more=()):
     """(equal endpoints, all, those that differ and are not listed, the report, all that
-    differ).  subject: of network(), where it is there."""
+    differ).  subject: of network(), where it is there; more: options of infer-backend."""
     folder.mkdir(parents=True, exist_ok=True)
     model, calib, data = subject or network(name, folder)
     device, mine, dump = folder / "device", folder / "mine", folder / "dump"
@@ -173,7 +190,7 @@ def judge(name, backend, folder, options, subject=None):
               device)
     show(device, data, dump, options.form)
     yaml = folder / "mine.yaml"
-    report = infer(model, data, dump, yaml)
+    report = infer(model, data, dump, yaml, *more)
     if options.without:
         report = infer(model, data, dump, yaml, "--from", next_base(report, backend))
     plants.qg("quantize", model, "-b", yaml, "-d", data, "-o", mine)
@@ -182,6 +199,56 @@ def judge(name, backend, folder, options, subject=None):
     listed = {u["endpoint"] for u in report["undecided"]}
     return len(want) - len(missed), len(want), [e for e in missed if e not in listed], report, \
         {e: (want[e], got.get(e)) for e in missed}
+
+
+def decisions(backend, model, calib):
+    """What the backend decides, without scales."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = pathlib.Path(folder) / "made"
+        plants.qg("quantize", model, "-b", backend, "-d", calib, "--observer", "minmax", "-o",
+                  made)
+        return {e: (rounds, rest[-2:], group)
+                for e, (rounds, _, rest, group) in Records(made).by_endpoint().items()}
+
+
+def try_changed(options, names):
+    """A line per seed, and sums."""
+    first, count = options.changed
+    equal = of = least = lost = 0
+    subjects = {}
+    with tempfile.TemporaryDirectory() as home:
+        home = pathlib.Path(home)
+
+        def subject(name):
+            if name not in subjects:
+                subjects[name] = network(name, home / name)
+            return subjects[name]
+        for seed in range(first, first + count):
+            began = time.monotonic()
+            with tempfile.TemporaryDirectory() as folder:
+                folder = pathlib.Path(folder)
+                c = changed.Change(seed, folder / "change", backends(), names, subject, decisions)
+                made = time.monotonic() - began
+                more = ("--from", c.base) if options.from_base else ()
+                got = judge(c.network, c.file, folder / "x", options, subject(c.network), more)
+                if options.keep:
+                    shutil.copytree(folder, pathlib.Path(options.keep) / str(seed),
+                                    dirs_exist_ok=True)
+            equal, of = equal + got[0], of + got[1]
+            least += got[0] / got[1] >= 0.95
+            lost += len(got[2])
+            print(f"{seed:5} {c.base:19} {c.network:16} {100 * got[0] / got[1]:6.1f} "
+                  f"{got[0]:4}/{got[1]:<4} unlisted {len(got[2]):3} undecided "
+                  f"{got[3]['undecided_endpoints']:4} "
+                  f"base {got[3]['nearest']:19} {made:.0f}+{time.monotonic() - began - made:.0f} s"
+                  f"  {c.text()}", flush=True)
+            if options.verbose:
+                print("      changes", [(x["key"], x["word"]) for x in got[3]["changes"]
+                                        if x["key"] != "rules"])
+                for e in got[2][:12]:
+                    print(f"      {e}: {got[4][e]}")
+    print(f"{count} devices: {100 * equal / max(of, 1):.2f} % of {of} endpoints, {least} from "
+          f"95 % on, {lost} misses that are not listed")
 
 
 class Table:
@@ -244,8 +311,14 @@ def main():
     parser.add_argument("--cells")
     parser.add_argument("--kept", action="store_true")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--changed", nargs=2, type=int, metavar=("SEED", "COUNT"))
+    parser.add_argument("--from-base", action="store_true")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep what --changed makes")
     parser.add_argument("networks", nargs="*")
     options = parser.parse_args()
+    if options.changed:
+        try_changed(options, options.networks or zoo())
+        return
     names, rows = options.networks or [*SIX, *UNSEEN], []
     print(f"{'backend':20}", *(f"{n[:12]:>12}" for n in names), f"{'all':>8} unlisted", flush=True)
     with tempfile.TemporaryDirectory() as folder:

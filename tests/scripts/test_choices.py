@@ -149,6 +149,12 @@ def check_judge(folder):
        "--policy", out)
     top1 = answer("evaluate", folder / "e", "-d", TEST, "--labels", LABELS)["simulated_top1"]
     check("the accuracy is that of the policy", top1 == two["judged_top1"], top1)
+    # a snapshot made with several overrides is quantized with all of them again
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-n", "12", "-o", folder / "four",
+       "--set", "op=Conv slot=in1 bits=4", "--set", "op=Gemm slot=in1 bits=4")
+    four = answer("sensitivity", folder / "four", "-d", CALIB, "-n", "12", "--propose",
+                  "0.5%", "-o", folder / "more.yaml")
+    check("a proposal for a snapshot with two overrides", "written" in four)
     qg("sensitivity", folder / "d", "-d", CALIB, "-n", "1", "--propose", "0.03%",
        fails="1 sample, expected at least 2, or --holdout")
     qg("sensitivity", folder / "d", "-d", CALIB, "--holdout", TEST, status=2,

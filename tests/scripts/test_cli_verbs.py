@@ -58,6 +58,8 @@ class Verbs(unittest.TestCase):
               for by in ("graph", "layer", "cause")],
             *[["sensitivity", trt, "-d", CALIB, "-n8", "--by", by]
               for by in ("node", "endpoint", "group")],
+            ["search", trt, "-d", CALIB, "-n8", "--budget", "size=20kB",
+             "-o", self.work / "policy.yaml"],
             ["explain", trt, "conv0"], ["dump", MODEL], ["dump", trt],
             ["diff", trt, self.ncnn], ["version"],
             *[["list", t["topic"]] for t in answer("list")["topics"]],

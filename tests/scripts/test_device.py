@@ -164,7 +164,144 @@ class Device(unittest.TestCase):
         self.assertEqual((rows["relu3_out"]["differ"], rows["relu3_out"]["most"]), (1, 2))
         self.assertEqual(rows["logits"]["what"], "only in the first")
 
+    # --- whether the dump belongs to the samples, and its grids to the values ---
+    def regridded(self, name, value, **keys):
+        def change(info, _):
+            for a in info["arrays"]:
+                if value in ("*", a["value"]):
+                    a["grid"].update(keys)
+        return self.rewritten(name, change)
+
+    def test_a_wrong_grid_is_blamed_on_its_value(self):
+        for k, (value, node, keys) in enumerate((
+                ("image", "image", {"scale": 0.02}), ("relu0_out", "relu0", {"scale": 0.02}),
+                ("relu0_out", "relu0", {"zero": -100}), ("relu1_out", "relu1", {"zero": 200}), ("maxpool0_out", "maxpool0", {"zero": 3}),
+                ("flatten0_out", "flatten0", {"scale": 0.01}),
+                ("logits", "gemm1", {"scale": 0.3}))):
+            dump = self.regridded(f"grid{k}", value, **keys)
+            self.assertEqual(qg("diverge", self.snapshot, "-d", self.data, "--against", dump)[0],
+                             1)
+            r = self.diverge(dump)
+            self.assertEqual((r["first"], r["differing"]), (node, 1))
+            row, grid = r["nodes"][0], r["grids"][0]
+            self.assertEqual((row["value"], row["differ"], len(r["grids"])), (value, 0, 1))
+            self.assertIn("its codes are on that of the snapshot", row["verdict"])
+            self.assertEqual(grid["value"], value)
+            self.assertEqual({k: grid[k] for k in keys}, keys)
+            self.assertEqual([h["cause"] for h in r["hypotheses"]], ["grid"])
+            fit = self.fit(dump)
+            self.assertIn("tflite-reference", fit.get("not_told_apart", fit["verdict"]))
+
+    def test_wrong_grids_of_all_values_or_of_floats(self):
+        r = self.diverge(self.regridded("zeros", "*", zero=0))
+        self.assertEqual((r["differing"], {n["differ"] for n in r["nodes"]}), (14, {0}))
+
+        def to_floats(info, arrays):
+            for a in info["arrays"]:
+                g = a["grid"]
+                arrays[a["value"]] = ((arrays[a["value"]].astype(np.float32) - g["zero"]) *
+                                      np.float32(g["scale"]))
+                if a["value"] == "relu0_out":
+                    g["scale"] = 0.02
+        r = self.diverge(self.rewritten("floats", to_floats))
+        self.assertEqual((r["differing"], r["nodes"][0]["value"]), (1, "relu0_out"))
+
+    def test_grids_in_few_digits_are_those_of_the_snapshot(self):
+        def change(info, _):
+            for a in info["arrays"]:
+                a["grid"]["scale"] = float(f"{a['grid']['scale']:.3g}")
+        r = self.diverge(self.rewritten("digits", change))
+        self.assertEqual((r["differing"], len(r["grids"])), (0, 14))
+
+    def other_device(self):
+        other, dump = self.work / "other_snapshot", self.work / "other_grids.npz"
+        if not dump.exists():
+            plants.qg("quantize", MODEL, "-b", "tflite-int8", "-d", self.data, "-o", other)
+            plants.trace(other, self.data, dump)
+        return dump
+
+    def test_grids_of_the_device_are_used_where_its_codes_follow_them(self):
+        r = self.diverge(self.other_device())
+        self.assertIn("given by the dump", r["nodes"][0]["verdict"])
+        self.assertTrue(all("on that of the dump" in g["verdict"] for g in r["grids"]))
+
+    def test_unsigned_codes_on_own_grids(self):
+        info, arrays = plants.read(self.other_device())
+        for a in info["arrays"]:
+            a["grid"]["zero"] += 128
+            arrays[a["value"]] = (arrays[a["value"]].astype(np.int16) + 128).astype(np.uint8)
+        plants.write(self.work / "unsigned", info, arrays)
+        signed, r = self.diverge(self.other_device()), self.diverge(self.work / "unsigned")
+        self.assertEqual([(n["value"], n["differ"]) for n in r["nodes"]],
+                         [(n["value"], n["differ"]) for n in signed["nodes"]])
+        self.assertIn("given by the dump", r["nodes"][0]["verdict"])
+
+    def test_codes_without_grids_have_a_headline(self):
+        info, arrays = plants.read(self.other_device())
+        for a in info["arrays"]:
+            a["grid"] = None
+        plants.write(self.work / "gridless", info, arrays)
+        self.assertIn("14 arrays of integers have no grid",
+                      self.diverge(self.work / "gridless")["fault"])
+
+    def test_dumps_of_other_samples_have_a_headline(self):
+        def drop(info, _):
+            info["arrays"] = [a for a in info["arrays"] if a["value"] != "image"]
+
+        def reverse(_, arrays):
+            for name in arrays:
+                arrays[name] = arrays[name][::-1].copy()
+        other = self.work / "other.npy"
+        np.save(other, np.load("configs/data/digits_test.npy")[20:26])
+        for dump, data in ((self.own, other), (self.rewritten("drop", drop), other),
+                           (self.rewritten("reverse", reverse), self.data)):
+            for verb in ("diverge", "fit"):
+                r = report(verb, self.snapshot, "-d", data, "--against", dump)
+                self.assertIn("does not come from these samples", r["fault"])
+            r = report("diverge", self.snapshot, "-d", data, "--against", dump)
+            self.assertEqual(r["differing"], 1)
+            self.assertIn("no hypothesis explains it", r["nodes"][0]["verdict"])
+
+    def test_inputs_of_integers_are_compared(self):
+        x = np.random.RandomState(5).randint(-128, 128, (2, 49, 10, 1)).astype(np.int8)
+        data, other, dump = (self.work / n for n in ("kws_a.npy", "kws_b.npy", "kws_a.npz"))
+        np.save(data, x)
+        x[1, 3, 3] ^= 1
+        np.save(other, x)
+        plants.trace(KWS, data, dump)
+        info, arrays = plants.read(dump)
+        info["arrays"].append({"value": "input_1", "file": "input_1.npy"})
+        plants.write(self.work / "kws_in", info, arrays | {"input_1": np.load(data)})
+        dump = self.work / "kws_in"
+        self.assertEqual(report("diverge", KWS, "-d", data, "--against", dump)["differing"], 0)
+        r = report("diverge", KWS, "-d", other, "--against", dump)
+        self.assertIn("does not come from these samples", r["fault"])
+        self.assertEqual((r["differing"], r["inputs"][0]["differ"]), (1, 1))
+        self.assertEqual(r["first"], r["inputs"][0]["value"])
+
+    def test_another_layout_has_a_headline(self):
+        def transpose(_, arrays):
+            for name, x in arrays.items():
+                if x.ndim == 5:
+                    y = x.transpose(0, 1, 3, 4, 2)
+                    arrays[name] = np.ascontiguousarray(y).reshape(x.shape)
+        r = self.diverge(self.rewritten("layout", transpose))
+        self.assertIn("check layout", r["fault"])
+        self.assertIn("check layout", r["nodes"][0]["verdict"])
+
     # --- hypotheses ---
+    def test_only_the_limits_that_are_seen(self):
+        for value in ("image", "relu0_out", "maxpool0_out", "concat0_out", "flatten0_out",
+                      "averagepool0_out"):
+            for low, high, text in ((-128, -60, "clamps above at code -60"),
+                                    (-100, 127, "clamps below at code -100"),
+                                    (-100, -60, "clamps to the codes -100 to -60")):
+                def clip(_, arrays, value=value, low=low, high=high):
+                    arrays[value] = arrays[value].clip(low, high)
+                r = self.diverge(self.rewritten(f"clip_{value}_{low}_{high}", clip))
+                self.assertEqual(r["nodes"][0]["value"], value)
+                self.assertIn(text + ": fits", r["nodes"][0]["verdict"])
+
     def test_planted_faults(self):
         outcomes = {}
         for seed in PLANTS:
@@ -201,6 +338,62 @@ class Device(unittest.TestCase):
         again = report("diverge", self.snapshot, "-d", self.data, "--against", dump,
                        "--profile", mine)
         self.assertEqual(again["differing"], 0)
+
+    def test_fit_prefers_the_profile_of_the_snapshot(self):
+        path, dump = self.work / "average.yaml", self.work / "average.npz"
+        path.write_text("name: average\ntitle: planted\nextends: tflite-reference\nkernels:\n"
+                        "  - id: pool\n    use: average-pool\n    form: float-rows\n"
+                        "    rounding: half-even\n    why: planted\n    source: this test\n")
+        plants.trace(self.snapshot, self.data, dump, "--profile", path)
+        r = self.fit(dump)
+        self.assertEqual(r["nearest"], "tflite-reference")
+        self.assertIn("cmsis-nn", r["as_near"].split(", "))
+        r = self.fit(dump, "--profile", "cmsis-nn")
+        self.assertEqual(r["nearest"], "cmsis-nn")
+        self.assertIn("tflite-reference", r["as_near"].split(", "))
+
+    def test_fit_takes_rows_that_have_an_effect(self):
+        """What is printed and written is what a trial of the file gives."""
+        for other in ("onnxruntime-x86-vnni", "openvino-vnni", "tensorrt", "ncnn-x86"):
+            dump, mine = self.work / f"{other}.npz", self.work / f"{other}.fit.yaml"
+            plants.trace(self.snapshot, self.data, dump, "--profile", other)
+            info, arrays = plants.read(dump)
+            ours = plants.read(self.own)[1]
+            for k, a in enumerate(info["arrays"]):  # no profile explains the mixture
+                if k % 2 and a["value"] in ours:
+                    arrays[a["value"]] = ours[a["value"]]
+            plants.write(self.work / f"{other}.mixed", info, arrays)
+            r = self.fit(self.work / f"{other}.mixed", "-o", mine)
+            again = report("diverge", self.snapshot, "-d", self.data, "--against",
+                           self.work / f"{other}.mixed", "--profile", mine)
+            self.assertNotIn("fault", r, other)
+            n = int(r["composed_explains"].split()[0])
+            self.assertEqual(n, again["values"] - again["differing"], other)
+            best = max(p["values"] for p in r["profiles"])
+            self.assertEqual(n >= best + r["rows_taken"], True, other)
+            for row in r.get("rows", []):
+                self.assertGreater(row["explains"], 0)
+                self.assertIn(f"explains {row['explains']} of the {row['values']} values",
+                              mine.read_text())
+            self.assertIn(f"explains {n} of {r['values']} values", mine.read_text())
+
+    def test_probe_says_what_it_proves(self):
+        copy = self.work / "copy.yaml"
+        copy.write_text("name: copy\ntitle: the same\nextends: tflite-reference\n")
+        out = self.work / "p.npy"
+        r = report("probe", self.snapshot, "--between", f"tflite-reference,{copy}", "-n", 1,
+                   "-o", out)
+        self.assertEqual((r["told_apart"], r["verdict"].split(":")[0]),
+                         (0, "the same arithmetic on this network"))
+        r = report("probe", self.snapshot, "--between", "tflite-micro-single,tflite-xnnpack-arm",
+                   "-n", 1, "-o", out)
+        self.assertEqual(r["told_apart"], 0)
+        self.assertIn("proves nothing", r["verdict"])
+        for twice in ("tflite-reference,tflite-reference",
+                      "tflite-reference,configs/profiles/tflite-reference.yaml"):
+            status, _, error = qg("probe", self.snapshot, "--between", twice, "-o", out)
+            self.assertEqual(status, 1)
+            self.assertIn("expected two", error)
 
     def test_probe_tells_two_profiles_apart(self):
         pair, out = "tflite-reference,tflite-micro-single", self.work / "probe.npy"
@@ -351,7 +544,7 @@ class Device(unittest.TestCase):
     # --- dumps that do not fit ---
     def refused(self, dump, *words):
         status, _, error = qg("diverge", self.snapshot, "-d", self.data, "--against", dump)
-        self.assertEqual(status, 1, error)
+        self.assertEqual(status, 4, error)
         for word in words:
             self.assertIn(word, error)
 
@@ -385,6 +578,29 @@ class Device(unittest.TestCase):
         with_array("type", lambda x: x.astype(np.int32) + 1000, ["relu1_out", "int8"])
         with_array("empty", lambda x: x[:0], ["array 'relu1_out'", "no elements"])
 
+    def test_open_dims_need_a_shape(self):
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        shape = helper.make_tensor_value_info
+        model, data, snap, dump = (self.work / n for n in ("open.onnx", "open.npy", "open",
+                                                           "open.npz"))
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["m"], "matmul"),
+             helper.make_node("Relu", ["m"], ["y"], "relu")], "open",
+            [shape("x", onnx.TensorProto.FLOAT, [1, "length", 6])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, "length", 4])],
+            [onnx.numpy_helper.from_array(np.random.RandomState(3).randn(6, 4).astype(
+                np.float32), "w")]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, np.random.RandomState(4).randn(3, 1, 5, 6).astype(np.float32))
+        plants.qg("quantize", model, "-b", "tflite-int8", "-d", data, "-o", snap)
+        plants.trace(snap, data, dump)
+        status, _, error = qg("diverge", snap, "-d", data, "--against", dump)
+        self.assertEqual(status, 4)
+        self.assertIn("--shape gives them", error)
+        r = report("diverge", snap, "-d", data, "--against", dump, "--shape", "x=1x5x6")
+        self.assertEqual((r["values"], r["differing"]), (2, 0))
+
     def test_wrong_files(self):
         cases = self.work / "cases"
         cases.mkdir()
@@ -400,6 +616,11 @@ class Device(unittest.TestCase):
                            ("other.npz", "expected quantgraph-trace"), ("none.npz", "no array"),
                            ("empty", "no array"), ("missing.npz", "missing.npz")):
             self.refused(cases / name, word)
+        (cases / "empty" / "a.bin").write_bytes(b"123")
+        with zipfile.ZipFile(cases / "raw.npz", "w") as z:
+            z.writestr("a.bin", "123")
+        for name in "empty", "raw.npz":
+            self.refused(cases / name, "a.bin without trace.json")
         raw = self.work / "short"
         raw.mkdir()
         (raw / "a.bin").write_bytes(b"123")
@@ -408,6 +629,42 @@ class Device(unittest.TestCase):
                 {"value": "relu0_out", "file": "a.bin", "type": "int8",
                  "shape": [1 << 40, 1 << 40]}]}))
         self.refused(raw, "relu0_out")
+
+    def test_wrong_words(self):
+        folder = self.work / "none"
+        base = (self.snapshot, "-d", self.data)
+        for args, status, word in (
+                (("trace", *base, "-o", folder / "x.npz"), 1, f"{folder}/x.npz: No such file"),
+                (("trace", *base, "-o", self.work / "x.npz", "--select", "no*"), 1,
+                 "'no*': matches no value"),
+                (("diverge", *base, "-n", "-3", "--against", self.own), 2,
+                 "'-3', expected a whole number"),
+                (("diff", self.own, "none"), 1, "none: No such file"),
+                (("diff", "none", self.own), 1, "none: No such file"),
+                (("diff", self.own, self.snapshot), 1, f"{self.snapshot}: no array")):
+            got, _, error = qg(*args)
+            self.assertEqual(got, status, args)
+            self.assertIn(word, error)
+        self.assertFalse(folder.exists())
+
+    def test_names_cannot_move_the_cursor(self):
+        evil = "a\u202eb\x1b[2Jc\x9bd\u2066"
+
+        def change(info, arrays):
+            for a in info["arrays"][:2]:
+                a["endpoint"] = None
+                arrays[evil + a["value"]] = arrays.pop(a["value"])
+                a["value"] = evil + a["value"]
+        dump = self.rewritten("evil", change)
+        for more in (), ("--json",):
+            status, out, error = qg("diverge", self.snapshot, "-d", self.data, "--against", dump,
+                                    *more)
+            self.assertEqual((status, error), (0, ""))
+            self.assertIn("a???b?[2Jc??d???", out)
+        self.changed("evil_file", file="x\u202e\x1b.npy")
+        error = qg("diverge", self.snapshot, "-d", self.data, "--against",
+                   self.work / "evil_file")[2]
+        self.assertIn(r"x\xe2\x80\xae\x1b.npy", error)
 
 
 if __name__ == "__main__":

@@ -126,8 +126,27 @@ def compare(table, folder, name, path, x):
             table.bad.append(f"{where}: {equal} of {total} codes equal, far: {far}")
 
 
+def check_types(table):
+    """QLinearConv takes unsigned activations beside signed weights, not the reverse."""
+    limits = {"unsigned": "[0,255]", "signed": "[-128,127]"}
+    for x, w, expected in (("unsigned", "signed", 6), ("signed", "unsigned", 0)):
+        with tempfile.TemporaryDirectory() as folder:
+            file = f"{folder}/mixed.onnx"
+            agreement.qg("quantize", "configs/models/digits.onnx", "-b", "ppl-dsp-int8", "-d",
+                         "configs/data/digits_calib.npy", "-o", f"{folder}/mixed",
+                         "--set", f"node=* range={limits[x]}",
+                         "--set", f"op=Conv slot=in1 range={limits[w]}")
+            agreement.qg("export", f"{folder}/mixed", "--format", "onnx-qoperator", "-o", file)
+            nodes = onnx.load(file).graph.node
+        found = sum(n.op_type == "QLinearConv" for n in nodes)
+        if found != expected:
+            table.bad.append(f"{x} activations, {w} weights: {found} of QLinearConv, "
+                             f"expected {expected}")
+
+
 def main():
     table = agreement.Table()
+    check_types(table)
     for name, path, x in agreement.models():
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue

@@ -11,6 +11,8 @@ import tempfile
 import unittest
 
 import numpy as np
+import onnx
+from onnx import helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import infer  # noqa: E402
@@ -141,10 +143,35 @@ class Infer(unittest.TestCase):
         plants.write(self.work / "few", info, arrays)
         r = self.infer(self.work / "few", "--from", "trt-int8")
         listed = {u["endpoint"]: u["what"] for u in r["undecided"]}
-        self.assertEqual(listed.get("gemm1.out0"), "rounding")
+        self.assertEqual(listed.get("gemm1.out0"), "fusion")
         self.assertIn("relu1.out0", listed)
         self.assertEqual(listed.get("conv0.in0"), "grid")
         self.assertNotIn("relu5.out0", listed)
+
+    def test_an_array_with_the_name_of_the_value_before(self):
+        """A multiple of a value is told from the value by size: both correlate alike."""
+        r, model = np.random.default_rng(5), self.work / "multiple.onnx"
+        w = [onnx.numpy_helper.from_array(np.asarray(x, np.float32), name) for name, x in (
+            ("w0", r.standard_normal((4, 1, 3, 3))), ("w1", r.standard_normal((4, 4, 3, 3))),
+            ("three", 3))]
+        node, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+        graph = onnx.helper.make_graph(
+            [node("Conv", ["x", "w0"], ["a"], name="a"), node("Mul", ["a", "three"], ["b"], name="b"),
+             node("Conv", ["b", "w1"], ["y"], name="y")], "g",
+            [info("x", 1, [1, 1, 8, 8])], [info("y", 1, [1, 4, 4, 4])], w)
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)],
+                                         ir_version=8), model)
+        data = self.work / "multiple.npy"
+        np.save(data, r.standard_normal((6, 1, 1, 8, 8)).astype(np.float32))
+        plants.qg("quantize", model, "-b", "trt-int8", "-d", data, "-o", self.work / "multiple")
+        plants.trace(self.work / "multiple", data, self.work / "multiple.npz", "--mode", "simulate")
+        info, arrays = plants.read(self.work / "multiple.npz")
+        info["arrays"] = [a for a in info["arrays"] if a["value"] != "a"]
+        next(a for a in info["arrays"] if a["value"] == "b").update(value="a", endpoint=None)
+        plants.write(self.work / "renamed", info, {"a": arrays["b"], "y": arrays["y"]})
+        found = self.infer(self.work / "renamed", "--from", "trt-int8", model=model, data=data)
+        how = {v["value"]: v["how"] for v in found["values"]}
+        self.assertEqual((how["a"], how["b"], how["y"]), (None, "correlation", "name"))
 
     def test_floats_leave_zero_points_undecided(self):
         r = self.infer(self.device("floats", "tflite-int8", "floats"), "--from", "tflite-int8")
@@ -152,6 +179,30 @@ class Infer(unittest.TestCase):
         self.assertEqual(listed["relu5.out0"], "zero point")
         r = self.infer(self.device("integers", "tflite-int8"), "--from", "tflite-int8")
         self.assertNotIn("relu5.out0", {u["endpoint"] for u in r["undecided"]})
+
+    def test_a_mean_of_many_codes_is_no_evidence(self):
+        """Of 225 codes: the part of the step is too fine to be found in the elements."""
+        r = np.random.RandomState(1)
+        shape = helper.make_tensor_value_info
+        model, data, snapshot, dump = (self.work / n for n in (
+            "mean.onnx", "mean.npy", "mean", "mean.npz"))
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+             helper.make_node("Relu", ["c"], ["r"], "relu"),
+             helper.make_node("AveragePool", ["r"], ["p"], "pool", kernel_shape=[15, 15]),
+             helper.make_node("Flatten", ["p"], ["f"], "flatten"),
+             helper.make_node("Gemm", ["f", "g"], ["y"], "gemm")], "mean",
+            [shape("x", onnx.TensorProto.FLOAT, [1, 3, 17, 17])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, 5])],
+            [onnx.numpy_helper.from_array(r.randn(*s).astype(np.float32), n)
+             for n, s in (("w", (32, 3, 3, 3)), ("g", (32, 5)))]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, r.randn(8, 1, 3, 17, 17).astype(np.float32))
+        plants.qg("quantize", model, "-b", "tflite-int8", "-d", data, "-o", snapshot)
+        plants.trace(snapshot, data, dump, "--mode", "simulate")
+        report = self.infer(dump, "--from", "tflite-int8", model=model, data=data)
+        self.assertEqual([u for u in report["undecided"] if u["what"] == "rounding"], [])
+        self.explained(report)
 
     def test_codes_without_a_grid(self):
         dump = self.device("codes", "trt-int8")
@@ -190,7 +241,9 @@ class Infer(unittest.TestCase):
             self.dump(name, model, self.data, dump, "--rounded")
             r = self.infer(dump)
             self.assertEqual((r["nearest"], "not_told_apart" in r), (backend, False))
-            self.assertEqual((self.keys(r), r["undecided"]), (set(), []))
+            self.assertEqual(self.keys(r), set())
+            self.assertEqual({u["what"] for u in r["undecided"]}, {"backend"})
+            self.assertLessEqual(len(r["undecided"]), 22)  # of 58: other words for the same codes
             self.explained(r)
 
     def test_litert(self):
@@ -204,7 +257,57 @@ class Infer(unittest.TestCase):
         r = self.infer(dump, model=model, data=data)
         self.assertIn("tflite-int8", r["not_told_apart"].split(", "))
         self.assertEqual((r["links_explained"], self.keys(r)), ("4 of 4", set()))
-        self.assertLessEqual(len(r["undecided"]), 2)
+        self.assertEqual({u["endpoint"].rsplit(".", 1)[1] for u in r["undecided"]}, {"in2"})
+
+    # --- dumps that name no backend ---
+    def changed_dump(self, name, change):
+        info, arrays = plants.read(self.work / "right")
+        change(info, arrays)
+        plants.write(self.work / name, info, arrays)
+        return self.work / name
+
+    def test_no_backend_is_named(self):
+        self.device("right", "trt-int8")
+        def turned(_, arrays):
+            arrays.update({k: x[::-1].copy() for k, x in arrays.items()})
+        def bare(info, _):
+            info["arrays"] = [{**a, "grid": None} for a in info["arrays"]]
+        def noise(_, arrays):
+            rng = np.random.RandomState(1)
+            arrays.update({k: rng.randint(-128, 128, x.shape).astype(np.int8)
+                           for k, x in arrays.items()})
+        for name, change, words in (("turned", turned, "on these samples"),
+                                    ("bare-codes", bare, "integers without a grid"),
+                                    ("noise", noise, "on these samples")):
+            dump = self.changed_dump(name, change)
+            report = json.loads(plants.qg("infer-backend", MODEL, "-d", self.data, "--against",
+                                          dump, "--json"))
+            self.assertIn(words, report["verdict"], name)
+            self.assertIsNone(report["nearest"], name)
+            yaml = self.work / f"{name}.yaml"
+            self.refused(dump, [words], "-o", yaml)
+            self.assertFalse(yaml.exists())
+
+    def test_sixteen_bits(self):
+        """int16 codes: bits are a fact by which backends are judged."""
+        dump = self.device("wide", self.variant("trt-int8", "defaults: {bits: 16, range: "
+                                                "[-32768, 32767]}"))
+        r = self.infer(dump, "--from", "trt-int8")
+        changes = {c["word"] for c in r["changes"] if c["key"] == "defaults"}
+        self.assertEqual(len(changes), 1)
+        self.assertIn("bits: 16", changes.pop())
+        self.assertNotIn("fp8", self.infer(dump)["nearest"])
+
+    def test_a_part_of_a_dump_invents_nothing(self):
+        """A tensor that is stored and not shown is no fusion."""
+        self.device("right2", "trt-int8")
+        info, arrays = plants.read(self.work / "right2")
+        for seed in range(3):
+            keep = np.random.RandomState(seed).rand(len(info["arrays"])) < 0.6
+            part = {**info, "arrays": [a for a, k in zip(info["arrays"], keep) if k]}
+            plants.write(self.work / f"part{seed}", part, arrays)
+            r = self.infer(self.work / f"part{seed}", "--from", "trt-int8")
+            self.assertEqual(self.keys(r), set(), seed)
 
     # --- dumps that do not fit ---
     def refused(self, dump, words, *more, model=MODEL):

@@ -410,7 +410,7 @@ BAD = [  # text of a target, part of the message
     ("name: x\ntitle: t\nkernels:\n- {id: k, why: w, source: s, match: {op: Convv}}",
      "did you mean 'Conv'"),
     ("name: x\ntitle: t\nkernels:\n- {id: k, why: w, source: s, match: {op: Conv}, "
-     "carries: yes}", "carries: yes, expected as: moves"),
+     "as: fused, carries: yes}", "carries: yes, expected another fate than fused"),
     ("name: x\ntitle: t\nkernels:\n- {id: k, why: w, source: s, match: {op: Conv}}\n"
      "- {id: k, why: w, source: s, match: {op: Conv}}", "id 'k' is used twice"),
     ("name: x\ntitle: t\nextends: common\n-rules: [nothing]", "there is no id 'nothing'"),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What `qg lint` predicts, against the graphs that the runtimes made of our files: the
 integer kernels of ONNX Runtime (optimized graph, EXTENDED) and of OpenVINO's CPU plugin
-(runtime graph: precision of the data of convolutions and products), by name; the number
-of operators that LiteRT gives to XNNPACK.  A table
+(runtime graph: precision of the data of convolutions and products), and of the operators
+that LiteRT gives to XNNPACK, by name.  A table
 model x backend x runtime; every row must be equal.  Models in ../shared are skipped when
 they are absent."""
 import json
@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 try:
+    import numpy as np
     import onnx
     import onnxruntime as ort
     import openvino as ov
@@ -21,13 +22,15 @@ except ImportError as missing:
     sys.exit(77)
 
 import agreement
+import litert
 
 QG = agreement.QG
 MOVES = {"Expand", "Flatten", "Gather", "GatherElements", "Reshape", "Slice", "Squeeze",
          "Tile", "Transpose", "Unsqueeze", "MaxPool", "Resize", "Split"}
 ORT_BACKENDS = "ort-int8", "onnxruntime-int8", "trt-int8"
 OV_BACKENDS = "openvino-int8", "openvino-avx2-int8", "openvino-mixed-int8"
-TFLITE = [pathlib.Path("tests/data/tflite/kws_int8.tflite")]
+TFLITE_BACKENDS = "tflite-int8", "xnnpack-int8"
+KWS = pathlib.Path("tests/data/tflite/kws_int8.tflite")
 PRODUCTS = {"Conv", "ConvTranspose", "MatMul", "Gemm"}
 CORE = ov.Core()
 
@@ -50,15 +53,20 @@ def fixed(path):
             yield from ("--shape", f"{i.name}={'x'.join(map(str, dims))}")
 
 
-def lint(snapshot, target):
-    """(integer kernels, moves on codes) as sets of names."""
+def fates_of(snapshot, target):
+    """((name, operator), fate) of each node."""
     done = subprocess.run([QG, "lint", snapshot, "--target", target, "--json"],
                           capture_output=True, text=True)
     if done.returncode not in (0, 3):
         raise RuntimeError(done.stderr)
-    nodes = json.loads(done.stdout)["nodes"]
-    return tuple({(n["node"], n["operator"]) for n in nodes if n["fate"] == fate}
-                 for fate in ("integer", "moves"))
+    for n in json.loads(done.stdout)["nodes"]:
+        yield (n["node"], n["operator"]), n["fate"]
+
+
+def lint(snapshot, target):
+    """(integer kernels, moves on codes) as sets of names."""
+    fates = list(fates_of(snapshot, target))
+    return tuple({node for node, f in fates if f == fate} for fate in ("integer", "moves"))
 
 
 def sources(graph, node):
@@ -106,24 +114,62 @@ def in_openvino(file):
     return names
 
 
-def in_litert(file):
-    """The number of operators, other than moves, that LiteRT gives to its delegate: those
-    between the outputs and the inputs of the DELEGATE nodes."""
-    interpreter = Interpreter(file)
-    interpreter.allocate_tensors()
+def operators_of(file):
+    """(tensor, operator, type, whether the delegate has it) of each operator of the file: it
+    is between the outputs and the inputs of the DELEGATE nodes."""
+    with litert.quiet():
+        interpreter = Interpreter(str(file))
+        interpreter.allocate_tensors()
     details = interpreter._get_ops_details()
+    tensors = {t["index"]: t for t in interpreter.get_tensor_details()}
     made = {t: o for o in details if o["op_name"] != "DELEGATE" for t in o["outputs"]}
-    seen = {}
+    taken = set()
     for delegate in (o for o in details if o["op_name"] == "DELEGATE"):
         todo = list(delegate["outputs"])
         while todo:
             at = todo.pop()
             op = made.get(at)
-            if op and at not in delegate["inputs"] and op["index"] not in seen:
-                seen[op["index"]] = op["op_name"]
+            if op and at not in delegate["inputs"] and op["index"] not in taken:
+                taken.add(op["index"])
                 todo += list(op["inputs"])
-    return sum(name not in ("RESHAPE", "TRANSPOSE", "PAD", "MAX_POOL_2D")
-               for name in seen.values())
+    for o in details:
+        if o["op_name"] != "DELEGATE":
+            t = tensors[o["outputs"][0]]
+            yield t["name"], o["op_name"], np.dtype(t["dtype"]), o["index"] in taken
+
+
+def in_litert(file, values):
+    """The values that LiteRT's delegate computes on codes.  A value's tensor can end in its
+    form; conversions of grids and layouts are of the file alone."""
+    found = set()
+    for tensor, op, dtype, taken in operators_of(file):
+        value = tensor
+        for suffix in ("_nhwc", "_nchw", "_codes", "_unclamped"):
+            value = value.removesuffix(suffix)
+        between = op in ("QUANTIZE", "DEQUANTIZE") or op == "TRANSPOSE" and value != tensor
+        if taken and dtype == np.int8 and value in values and not between:
+            found.add(value)
+    return found
+
+
+def for_litert(snapshot, target):
+    """(values whose kernel or move the target should have, all values): a kernel computes the
+    value behind the nodes fused into it."""
+    quant = json.loads((snapshot / "quant.json").read_text())
+    fates = dict(fates_of(snapshot, target))
+    readers = {}
+    for n in quant["nodes"]:
+        for value in n["inputs"]:
+            readers.setdefault(value, []).append(n)
+
+    def last(value):
+        reader = readers.get(value, [])
+        fused = len(reader) == 1 and fates.get((reader[0]["name"], reader[0]["op"])) == "fused"
+        return last(reader[0]["outputs"][0]) if fused else value
+
+    return ({last(n["outputs"][0]) for n in quant["nodes"]
+             if fates.get((n["name"], n["op"])) in ("integer", "moves")},
+            {value for n in quant["nodes"] for value in n["outputs"]})
 
 
 class Table:
@@ -171,22 +217,35 @@ def follow_openvino(table, folder, name, path):
                   in_openvino(file))
 
 
-def follow_litert(table):
-    for file in TFLITE:
-        kernels, _ = lint(file, "xnnpack")
-        table.row(file.stem, "as it is", "xnnpack", set(range(len(kernels))),
-                  set(range(in_litert(str(file)))))
+def follow_litert(table, folder, name, path):
+    for backend in TFLITE_BACKENDS:
+        here = folder / f"{name}-{backend}"
+        here.mkdir()
+        snapshot, file = quantize(here, path, backend), here / "q.tflite"
+        agreement.qg("export", snapshot, "--format", "tflite", "-o", file)
+        predicted, values = for_litert(snapshot, "xnnpack")
+        table.row(name, backend, "litert", predicted, in_litert(file, values))
+
+
+def follow_kws(table):
+    """The file of MLPerf Tiny as it is, by number: its nodes have other names."""
+    kernels, _ = lint(KWS, "xnnpack")
+    moves = "RESHAPE", "TRANSPOSE", "PAD", "MAX_POOL_2D"
+    taken = sum(has and op not in moves for _, op, _, has in operators_of(KWS))
+    table.row(KWS.stem, "as it is", "litert", set(range(len(kernels))), set(range(taken)))
 
 
 def main():
     table = Table()
-    follow_litert(table)
+    follow_kws(table)
     print(f"{'model':12} {'backend':20} {'runtime':12} lint seen")
     with tempfile.TemporaryDirectory() as folder:
         for name, path in models():
             follow_ort(table, pathlib.Path(folder), name, path)
-            if "--ort" not in sys.argv:
-                follow_openvino(table, pathlib.Path(folder), name, path)
+            if "--ort" in sys.argv:
+                continue
+            follow_openvino(table, pathlib.Path(folder), name, path)
+            follow_litert(table, pathlib.Path(folder), name, path)
     print(f"{table.rows} rows, {table.bad} differ")
     return table.bad > 0
 

@@ -14,6 +14,7 @@ A mask of the lowest float after one product is exported to OpenVINO, which comp
 values of the simulation.  Skipped (77) without numpy and onnx."""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -170,6 +171,29 @@ def check(folder, kind, backend):
     return first, second
 
 
+def check_policy(folder):
+    """The policy names each reader of a masked value that is left, once."""
+    n = Network()
+    n.constant(LOWEST["lowest"], "low")
+    n.constant(1, "one")
+    bias = n.node("Mul", [n.node("Sub", ["one", "mask"], "inverse"), "low"], "bias")
+    scores = n.node("Add", ["x", bias], "masked")
+    n.node("Neg", [scores], "dead_first")
+    y = n.node("Softmax", [scores], "y", axis=-1)
+    n.node("Abs", [scores], "dead_last")
+    onnx.save(save(n, [("x", T.FLOAT, [1, 16]), ("mask", T.FLOAT, [1, 16])], (y, [1, 16])),
+              folder / "policy.onnx")
+    mask = np.ones((SAMPLES, 1, 16), np.float32)
+    mask[..., 10:] = 0
+    np.savez(folder / "policy.npz", mask=mask, x=n.random.standard_normal(
+        (SAMPLES, 1, 16)).astype(np.float32))
+    done = run("quantize", folder / "policy.onnx", "-b", "ort-int8", "-d", folder / "policy.npz",
+               "-o", folder / "policy")
+    found = re.findall(r"node: \[(.*?)\]", done.stderr)
+    if found != ['"masked", "y"']:
+        raise ValueError(f"stderr '{done.stderr.strip()}', expected a policy of masked and y")
+
+
 def check_export(folder):
     """One product and a mask of the lowest float."""
     n = Network()
@@ -225,6 +249,7 @@ def main():
                     bad += 1
                     print(f"FAILED: {kind} {backend}: {error}")
         try:
+            check_policy(folder)
             check_export(folder)
         except ValueError as error:
             bad += 1

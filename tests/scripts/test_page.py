@@ -5,7 +5,10 @@ has no error, nothing is wider than the window; names of a hostile model do noth
 Ultraface from ../shared where it is there, else the demo network.
 
     test_page.py            all of it
-    test_page.py FOLDER     also writes screenshots: 1440, 1280, 390 pixels, dark, printed"""
+    test_page.py FOLDER     also writes screenshots: 1440, 1280, 390 pixels, dark, printed
+
+Skipped without a browser, which tools/setup.sh does not install (100 s, 600 MB):
+    apt-get install chromium chromium-driver; .venv/bin/pip install selenium"""
 import base64
 import json
 import os
@@ -156,6 +159,31 @@ def test_sizes(browser, page, shots):
         (shots / "printed.pdf").write_bytes(base64.b64decode(printed["data"]))
 
 
+def test_print(browser, page):
+    """Of a dark page, too: light, the drawing whole, details open; afterwards as before."""
+    state = """
+      const canvas = document.querySelector('.canvas').getBoundingClientRect();
+      const out = [...document.querySelectorAll('.node')].map((n) => n.getBoundingClientRect())
+        .filter((r) => r.bottom > canvas.bottom + 1 || r.right > canvas.right + 1).length;
+      const ground = getComputedStyle(document.body).backgroundColor;
+      const bar = getComputedStyle(document.documentElement).getPropertyValue('--bar-less');
+      return [ground, bar.trim(), out, [...document.querySelectorAll('#panel details')].filter(
+          (d) => !d.open || !d.lastElementChild.children.length).length,
+        document.querySelector('button.more').textContent];"""
+    browser.open(page, dark=True)
+    before = browser.run(state)
+    told = browser.driver.execute_cdp_cmd
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    told("Emulation.setEmulatedMedia", {"media": "print", "features": [dark]})
+    ground, bar, outside, closed, more = browser.run(state)
+    assert (ground, bar, outside, closed) == ("rgb(255, 255, 255)", "#8a5a00", 0, 0), \
+        (ground, bar, outside, closed)
+    assert " of " in more, more
+    told("Emulation.setEmulatedMedia", {"media": "screen", "features": [dark]})
+    after = browser.run(state)
+    assert before[:2] == after[:2] and before[3:] == after[3:] and after[3] > 0, (before, after)
+
+
 def test_contrast(browser, page):
     """Text on its ground: at least 4.5 to 1 (WCAG 2.1, 1.4.3)."""
     script = """
@@ -219,6 +247,7 @@ def main():
         test_search(browser, report)
         test_comparison(browser, report)
         test_sizes(browser, page, shots)
+        test_print(browser, page)
         test_contrast(browser, page)
         test_hostile(browser, root)
         assert browser.requests() == [], "requests left the page"

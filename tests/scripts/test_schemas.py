@@ -65,6 +65,10 @@ def check_verbs(snapshot, folder):
     analysis = folder / "analysis.json"
     calls = {"analyse": ("analyse", snapshot, "-d", DATA, "-n", 4, "--by", "layer"),
              "sensitivity": ("sensitivity", snapshot, "-d", DATA, "-n", 2),
+             "search": ("search", snapshot, "-d", DATA, "-n", 4, "--budget", "bits=6",
+                        "-o", folder / "policy.yaml"),
+             "search rules": ("search", MODEL, "-d", DATA, "-n", 4, "-b", "tflite-int8",
+                              "--over", "rules"),
              "diff": ("diff", snapshot, snapshot),
              "explain": ("explain", snapshot, "conv0.out0"), "version": ("version",)}
     calls |= {f"list {what}": ("list", what) for what in

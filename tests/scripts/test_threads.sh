@@ -38,8 +38,15 @@ export TSAN_OPTIONS=halt_on_error=1
 "$tsan/tests/threads" --race >"$work/log" 2>&1 && complain "ThreadSanitizer sees no race"
 run tsan "$tsan/tests/threads"
 
-# The programs of docs/embedding.md under ThreadSanitizer, with the commands of the page.
+# Teams: the parts of random networks.
 flags=$(pkg-config --static --libs yaml-0.1 libcjson libprotobuf-c libcrypto zlib)
+${CC:-cc} -std=c11 -D_GNU_SOURCE -fsanitize=thread -g -I. -I"$tsan/include" \
+    tests/prop/test_parts.c "$tsan/libqg.a" $flags -lcmocka -lm -o "$work/parts" \
+    >"$work/log" 2>&1 || complain "test_parts: does not compile"
+"$work/parts" 20 >"$work/log" 2>&1 || complain "test_parts: exit status $?"
+echo "tsan: test_parts"
+
+# The programs of docs/embedding.md under ThreadSanitizer, with the commands of the page.
 ln -s "$PWD/configs" "$work/configs"
 count=0
 while read -r name arguments; do

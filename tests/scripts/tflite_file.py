@@ -33,7 +33,7 @@ OPTIONS = {"CONV_2D": "Conv2D", "DEPTHWISE_CONV_2D": "DepthwiseConv2D",
            "MEAN": "Reducer", "RESIZE_BILINEAR": "ResizeBilinear",
            "RESIZE_NEAREST_NEIGHBOR": "ResizeNearest", "LEAKY_RELU": "LeakyRelu",
            "GATHER": "Gather", "SPLIT": "Split", "SPLIT_V": "SplitV", "PACK": "Pack",
-           "UNPACK": "Unpack", "STRIDED_SLICE": "StridedSlice"}
+           "UNPACK": "Unpack", "GELU": "Gelu", "STRIDED_SLICE": "StridedSlice"}
 
 
 def codes():

@@ -123,7 +123,8 @@ def moves():
     parts = [f.x("even", [1, 4, 4]), f.x("odd", [1, 4, 4])]
     f.operator("UNPACK", [x], parts, {"parts": 2, "axis": -1})
     out += [f.then("CONCATENATION", halves[::-1], [1, 4, 4, 2], {"axis": 2}),
-            f.then("PACK", parts[::-1], [1, 4, 4, 2], {"parts": 2, "axis": 3})]
+            f.then("PACK", parts[::-1], [1, 4, 4, 2], {"parts": 2, "axis": 3}),
+            f.then("BROADCAST_TO", [parts[0], f.ints([3, 4, 4])], [3, 4, 4])]
     return f, [x], out + rows
 
 
@@ -154,7 +155,10 @@ def floats():
     p = f.tensor("p", "int8", [1, 2, 2, 2], [6 / 255], [-128])
     f.operator("MAX_POOL_2D", [q], [p], {"padding": "VALID", "stride_h": 2, "stride_w": 2,
                                          "filter_h": 2, "filter_w": 2})
-    return f, [x], [f.then("DEQUANTIZE", [p], [1, 2, 2, 2]), p]
+    y = f.then("DEQUANTIZE", [p], [1, 2, 2, 2])
+    y = f.then("GELU", [y], [1, 2, 2, 2], {"approximate": True})
+    y = f.then("GELU", [y], [1, 2, 2, 2], {"approximate": False})
+    return f, [x], [f.then("BROADCAST_TO", [y, f.ints([5, 2, 2, 2])], [5, 2, 2, 2]), p]
 
 
 def int16():

@@ -284,9 +284,27 @@ static const char *line_of(runner *r, const qg_node *n)
                            names_of(r, n->in, n->n_in), *row ? " " : "", row, limits);
 }
 
-static const char *program_text(runner *r, const qg_program *p)
+/* Constants that stand for results of the graph, element by element. */
+static const char *constants_of(runner *r, const qg_program *p)
 {
     const char *text = "";
+    for (size_t i = 0; i < p->graph->value.n; i++) {
+        const qg_value *v = p->graph->value.at[i], *of;
+        const qg_tensor *t = v->constant;
+        if (!t || t->dtype != QG_F32 || !(of = qg_graph_value(p->from, v->name)) ||
+            of->constant)
+            continue;
+        text = qg_arena_printf(r->ctx->arena, "%s%s =", text, v->name);
+        for (int64_t k = 0; k < qg_tensor_count(t); k++)
+            text = qg_arena_printf(r->ctx->arena, "%s %g", text, (double)t->f32[k]);
+        text = qg_arena_printf(r->ctx->arena, "%s\n", text);
+    }
+    return text;
+}
+
+static const char *program_text(runner *r, const qg_program *p)
+{
+    const char *text = constants_of(r, p);
     for (size_t i = 0; i < p->graph->node.n; i++)
         text = qg_arena_printf(r->ctx->arena, "%s%s\n", text,
                                line_of(r, p->graph->node.at[i]));

@@ -134,6 +134,29 @@ ASK(propose)
     return qg_model_sensitivity(m, &o, r);
 }
 
+ASK(search)
+{
+    qg_search_options o;
+    qg_search_options_init(&o, sizeof o);
+    o.work = *w;
+    o.patch = output;
+    o.budget = "bits=6";
+    o.choices = "4,8";
+    o.estimate = "gradient";
+    return qg_model_search(m, &o, r);
+}
+
+ASK(rules)
+{
+    qg_rules_options o;
+    qg_rules_options_init(&o, sizeof o);
+    o.work = *w;
+    o.backend = "trt-int8";
+    o.observer = "minmax";
+    (void)output;
+    return qg_model_search_rules(m, &o, r);
+}
+
 ASK(price)
 {
     qg_price_options o;
@@ -191,24 +214,26 @@ ASK(collect)
 }
 
 const verb_row verbs[] = {
-    {"quantize",   ask_quantize, false, true },
-    { "ordered",       ask_ordered, false, true },
-    { "corrected",           ask_corrected, false, true },
+    {"quantize",          ask_quantize, false, true },
+    { "ordered",              ask_ordered, false, true },
+    { "corrected",                  ask_corrected, false, true },
     { "graph",ask_graph, true, false },
-    { "layers",        ask_layers, true, false },
-    { "causes", ask_causes, true, false },
-    { "webpage",       ask_webpage, true, true },
-    { "integer-layers",           ask_integer_layers, true, false },
-    { "integers",         ask_integers, true, true },
-    { "sensitivity",       ask_sensitivity, true, false },
-    { "propose",    ask_propose, true, true },
-    { "price",        ask_price, true, false },
-    { "run",           ask_run, true, true },
-    { "evaluate",  ask_evaluate, true, false },
-    { "doctor",       ask_doctor, false, false },
-    { "compare",   ask_compare, false, false },
-    { "collect",        ask_collect, false, true },
-    { 0          },
+    { "layers",               ask_layers, true, false },
+    { "causes",        ask_causes, true, false },
+    { "webpage",              ask_webpage, true, true },
+    { "integer-layers",                  ask_integer_layers, true, false },
+    { "integers",                ask_integers, true, true },
+    { "sensitivity",              ask_sensitivity, true, false },
+    { "propose",           ask_propose, true, true },
+    { "search",               ask_search, true, true },
+    { "rules",                  ask_rules, false, false },
+    { "price",  ask_price, true, false },
+    { "run",              ask_run, true, true },
+    { "evaluate",          ask_evaluate, true, false },
+    { "doctor",               ask_doctor, false, false },
+    { "compare",                  ask_compare, false, false },
+    { "collect",ask_collect, false, true },
+    { 0             },
 };
 
 qg_model *verb_model(qg_ctx *ctx, const verb_row *verb)

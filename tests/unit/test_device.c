@@ -1,5 +1,7 @@
 /* qg_model_trace, _diverge, _fit, _probe, _infer_backend and qg_trace_diff under the
  * sanitizers, on the demo model. */
+#include <sys/stat.h>
+
 #include "tests/support/test.h"
 
 #include "engine/api/qg.h"
@@ -40,6 +42,7 @@ static int begin(void **state)
     o.backend = "tflite-int8";
     o.work = work();
     scratch_path(f.folder, "device");
+    assert_int_equal(mkdir(f.folder, 0777), 0);
     (void)snprintf(f.dump, sizeof f.dump, "%s/dump.npz", f.folder);
     assert_int_equal(qg_open(NULL, &f.ctx), QG_OK);
     assert_ok(f.ctx, qg_model_open(f.ctx, MODEL, NULL, &f.m));
@@ -151,6 +154,25 @@ static void test_probe(void **state)
     assert_fails(f->ctx, qg_model_probe(f->m, &o, path, &r), QG_EUNSUPPORTED, ".npy");
 }
 
+/* Other samples than those of the dump. */
+static void test_premise(void **state)
+{
+    fixture *f = *state;
+    qg_diverge_options o;
+    qg_report *r;
+    qg_diverge_options_init(&o, sizeof o);
+    o.work = work();
+    o.work.data = "configs/data/digits_test.npy";
+    o.profile = "tflite-xnnpack";
+    assert_ok(f->ctx, qg_model_diverge(f->m, &o, f->dump, &r));
+    assert_non_null(strstr(qg_report_fact(r, "fault")->text, "these samples"));
+    assert_cmp_int((int)number(r, "differing"), ==, 1);
+    qg_report_free(r);
+    assert_ok(f->ctx, qg_model_fit(f->m, &o, f->dump, NULL, &r));
+    assert_non_null(strstr(qg_report_fact(r, "fault")->text, "these samples"));
+    qg_report_free(r);
+}
+
 static void test_diff(void **state)
 {
     fixture *f = *state;
@@ -204,6 +226,7 @@ int main(void)
         cmocka_unit_test(test_a_folder_is_a_trace),
         cmocka_unit_test(test_fit_and_its_profile),
         cmocka_unit_test(test_probe),
+        cmocka_unit_test(test_premise),
         cmocka_unit_test(test_diff),
         cmocka_unit_test(test_infer),
     };

@@ -59,6 +59,8 @@ VERB(infer, qg_infer_options,
 VERB(doctor, qg_doctor_options, qg_model_doctor(f->quantized, o, NULL))
 VERB(sensitivity, qg_sensitivity_options, qg_model_sensitivity(f->quantized, o, NULL))
 VERB(price, qg_price_options, qg_model_price(f->quantized, o, NULL))
+VERB(search, qg_search_options, qg_model_search(f->quantized, o, NULL))
+VERB(rules, qg_rules_options, qg_model_search_rules(f->plain, o, NULL))
 VERB(compare, qg_compare_options, qg_model_compare(f->plain, o, NULL))
 VERB(tensor, qg_quantize_tensor_options,
      qg_quantize_tensor(f->ctx, "tests/arrays/f4.npy", o, NULL))
@@ -124,6 +126,8 @@ static const struct verb {
     VERB(qg_doctor_options, doctor, true, "data: none given"),
     VERB(qg_sensitivity_options, sensitivity, true, "data: none given"),
     VERB(qg_price_options, price, true, "data: none given"),
+    VERB(qg_search_options, search, true, "search: budget ''"),
+    VERB(qg_rules_options, rules, true, "search: no backend given"),
     VERB(qg_compare_options, compare, true, "compare: no backend given"),
     VERB(qg_quantize_tensor_options, tensor, false, NULL),
     VERB(qg_session_options, session, false, NULL),

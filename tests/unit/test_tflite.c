@@ -67,10 +67,10 @@ static const struct {
       "Identity_5.out0 activated 0.023529412 offset -128\n"
       "MaxPool_7.in0 overlapped -> Identity_5.out0\n"
       "MaxPool_7.out0 activated 0.023529412 offset -128\n"
-      "Identity_9.in0 overlapped -> MaxPool_7.out0\n"
-      "Transpose_12.in0 overlapped -> MaxPool_7.out0\n"
-      "Transpose_12.out0 overlapped -> MaxPool_7.out0\n"
-      "QuantizeLinear_14.in0 overlapped -> MaxPool_7.out0\n" },
+      "Identity_8.in0 overlapped -> MaxPool_7.out0\n"
+      "Transpose_15.in0 overlapped -> MaxPool_7.out0\n"
+      "Transpose_15.out0 overlapped -> MaxPool_7.out0\n"
+      "QuantizeLinear_17.in0 overlapped -> MaxPool_7.out0\n" },
     { "fuzz/corpus/tflite/int16",
       "DequantizeLinear_2.out0 activated 0.0009765625\n"
       "Gemm_5.in0 overlapped -> DequantizeLinear_2.out0\n"

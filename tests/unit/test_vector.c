@@ -295,6 +295,28 @@ static void strips_are_their_definition(void **state)
         }
 }
 
+static void column_means_are_their_definition(void **state)
+{
+    enum { ROWS = 7, N = 75 }; /* blocks of 32, and a rest */
+    static float x[ROWS * N], want[N], got[N];
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    fill(x, ROWS * N, false, &rng);
+    for (int j = 0; j < N; j++) {
+        double sum = 0;
+        for (int i = 0; i < ROWS; i++)
+            sum += (double)x[i * N + j];
+        want[j] = (float)(sum / ROWS);
+    }
+    for (size_t r = 0; r < n_rows; r++)
+        if (row[r]->supported()) {
+            row[r]->column_means(ROWS, N, x, got);
+            assert_bits(got, want, N, "column means", row[r]);
+        }
+}
+
 static void subtract(const void *a, int64_t sa, const void *b, int64_t sb, void *y,
                      size_t n)
 {
@@ -334,4 +356,5 @@ QG_TEST_MAIN(cmocka_unit_test(rows_map_to_the_same_bits),
              cmocka_unit_test(sums_are_their_definition),
              cmocka_unit_test(product_is_its_definition),
              cmocka_unit_test(strips_are_their_definition),
+             cmocka_unit_test(column_means_are_their_definition),
              cmocka_unit_test(repeated_rows_are_their_definition))

@@ -139,7 +139,8 @@ class Source:
             if self._samples is not None:
                 sample: Sample | None = self._samples[index]
             else:
-                sample = next(self._stream, None)
+                with self._ctx.lock.callback(f"data: sample {index}"):
+                    sample = next(self._stream, None)
             for name, a in (sample or {}).items():
                 status = self._set(to, name, a)
                 if status:

@@ -58,7 +58,8 @@ def forget(name: str) -> None:
 def guarded(ctx: Context, what: str, run: Callable[[], Any], on: Any = None) -> int:
     """Run a callback: its exception becomes a status and a message."""
     try:
-        run()
+        with ctx.lock.callback(what):
+            run()
     except BaseException as e:
         return ctx.fail(e, what, on)
     return int(lib.QG_OK)

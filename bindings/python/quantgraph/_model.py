@@ -12,8 +12,8 @@ import numpy as np
 
 from ._data import Input, inputs_of, split
 from ._extend import Extension, Hook, registered
-from ._native import ConfigError, Context, encode, ffi, lib, options, text, work
-from ._records import Graph
+from ._native import ConfigError, Context, StateError, encode, ffi, lib, options, text, work
+from ._records import Endpoint, Graph
 from ._report import Report, page
 from ._tensor import TYPE_OF, Array, dims, dtype_of, fill, view
 
@@ -119,6 +119,7 @@ class _Key:
     mode: str | None
     kernels: bool
     profile: str | None
+    jobs: int
     keep: tuple[str, ...]
     hooks: tuple[int, ...]
     shapes: tuple[tuple[int, ...], ...]
@@ -134,6 +135,7 @@ class Session:
         o = options("qg_session_options")
         held = [encode(key.mode), encode(key.profile), *map(encode, key.keep)]
         o.mode, o.profile, o.reference_kernels = held[0], held[1], key.kernels
+        o.jobs = key.jobs
         words = ffi.new("char *[]", held[2:])
         o.keep, o.n_keep = words, len(key.keep)
         self._in = ffi.new("qg_tensor[]", len(inputs))
@@ -152,6 +154,7 @@ class Session:
         ctx.check(lib.qg_session_new(model._handle, o, out))
         self.handle = out[0]
         self.key = ctx.own(self.handle, lib.qg_session_free)
+        self.busy = False
         self._one = ffi.new("qg_tensor *")
         self.names = [v.name for v in model.outputs]
         self._out = ffi.new("qg_tensor[]", max(len(self.names), 1))
@@ -177,7 +180,11 @@ class Session:
         for t, o in zip(self._out, into):
             t.data = ffi.NULL if o is None or not o.size else ffi.from_buffer(o)
         n = len(self.names)
-        status = lib.qg_session_run(self.handle, self._in, len(arrays), self._out, n)
+        self.busy = True
+        try:
+            status = lib.qg_session_run(self.handle, self._in, len(arrays), self._out, n)
+        finally:
+            self.busy = False
         if status:
             lib.qg_fail(self._ctx.ctx, status, b"%s", lib.qg_session_message(self.handle))
         self._ctx.check(status)
@@ -237,23 +244,29 @@ class Model(Verbs, Graph):
         hooks: Sequence[Hook] = (),
         kernels: Literal["fast", "reference"] = "fast",
         profile: str | None = None,
+        jobs: int = 0,
     ) -> dict[str, Array]:
         """Run on arrays: the outputs by name, then the inner values of `keep`.
 
         x: an array, or a dict of arrays by input name.  Of several samples the results
         are stacked as the samples are.  mode: "float", "simulate" (when quantized the
-        default) or "integer", with the arithmetic of `profile`.
+        default) or "integer", with the arithmetic of `profile`.  jobs: threads that compute
+        a sample together, 0 one per core; results do not depend on it.
         """
-        usual = (mode, kernels, profile, getattr(x, "shape", None), getattr(x, "dtype", None))
+        usual = (mode, kernels, profile, jobs,
+                 getattr(x, "shape", None), getattr(x, "dtype", None))
         if usual == self._usual and not keep and not hooks and x.flags.c_contiguous:
             with self._ctx.lock:
+                self._idle(self._last)
                 return self._single(self._last, [x])
         samples = list(split(self._inputs, x))
         arrays = [[i.plain(s[i.name]) for i in self._inputs] for s in samples]
         if not arrays:
             raise ConfigError("run: no samples, expected at least one")
         with self._ctx.lock:
-            session = self._session(arrays[0], mode, tuple(keep), hooks, kernels, profile)
+            key = _Key(mode, kernels == "reference", profile, jobs, tuple(keep),
+                       tuple(map(id, hooks)), tuple(a.shape for a in arrays[0]))
+            session = self._session(key, hooks)
             stacked = self._counted(x)
             if len(arrays) == 1 and not stacked:
                 if arrays[0][0] is x and not keep and not hooks:
@@ -261,19 +274,22 @@ class Model(Verbs, Graph):
                 return self._single(session, arrays[0])
             return self._several(session, arrays, stacked)
 
-    def _session(self, arrays: Sequence[Array], mode: Any, keep: tuple[str, ...],
-                 hooks: Sequence[Hook], kernels: str, profile: Any) -> Session:
-        shapes = tuple(a.shape for a in arrays)
-        reference = kernels == "reference"
-        key = _Key(mode, reference, profile, keep, tuple(map(id, hooks)), shapes)
+    def _session(self, key: _Key, hooks: Sequence[Hook]) -> Session:
         found = self._sessions.get(key)
         if found is None:
-            if len(self._sessions) == MOST_SESSIONS:
-                oldest = self._sessions.pop(next(iter(self._sessions)))
+            idle = [k for k, s in self._sessions.items() if not s.busy]
+            if len(self._sessions) >= MOST_SESSIONS and idle:
+                oldest = self._sessions.pop(idle[0])
                 self._ctx.drop(oldest.key)
                 self._usual = self._last = None
             found = self._sessions[key] = Session(self, key, hooks)
+        self._idle(found)
         return found
+
+    def _idle(self, session: Session) -> None:
+        """Refuse a run within a run of the same session, whose arrays it would change."""
+        if session.busy:
+            raise StateError("run: a hook calls the run that it is in, expected another one")
 
     def explain(self, name: str) -> Report:  # type: ignore[override]
         """The origin of every setting of a node, endpoint, value or "group:..."."""
@@ -365,6 +381,10 @@ class Snapshot(Model):
     def to_bytes(self) -> bytes:
         """The snapshot as one block, which `load` opens."""
         return self._bytes(lib.qg_model_save_bytes)
+
+    def _tqc(self, e: Endpoint | str) -> Any:
+        self._ctx.lock.refuse_callbacks()  # it would change what is being run
+        return super()._tqc(e)
 
     def _check(self, status: int) -> None:
         super()._check(status)

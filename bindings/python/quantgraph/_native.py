@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import pathlib
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from . import _cdef
@@ -151,11 +152,64 @@ class _Owner:
         self.ctx = None
 
 
-class Context:
-    """A context of the library: what was added to it, and its open models.
+class _Lock:
+    """One thread at a time works in a context; others wait.
 
-    One thread at a time works in a context; `lock` makes others wait.
+    A callback runs while its context is at work, of a verb in a thread of the library: a
+    call from there would wait for ever, or change what is being read, and is refused.
+    Behind a run in its own thread (a hook) it may run other models.
     """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._owners: list[int] = []  # the thread inside, as often as it entered
+        self._callbacks: dict[int, list[str]] = {}  # by thread
+        self.verbs = 0
+
+    def __enter__(self) -> None:
+        thread = threading.get_ident()
+        if self.verbs or thread not in self._owners:
+            self.refuse_callbacks()
+        self._lock.acquire()
+        self._owners.append(thread)
+
+    def __exit__(self, *_: object) -> None:
+        self._owners.pop()
+        self._lock.release()
+
+    def refuse_callbacks(self) -> None:
+        """Raise StateError in a callback."""
+        running = self._callbacks.get(threading.get_ident())
+        if running:
+            raise StateError(
+                f"python: {running[-1]}: it calls a model that is at work, expected "
+                "another one: `load` its file again"
+            )
+
+    @contextlib.contextmanager
+    def callback(self, what: str) -> Iterator[None]:
+        """The body is this callback."""
+        running = self._callbacks.setdefault(threading.get_ident(), [])
+        running.append(what)
+        try:
+            yield
+        finally:
+            running.pop()
+
+    @contextlib.contextmanager
+    def verb(self) -> Iterator[None]:
+        """The body runs a verb."""
+        self.refuse_callbacks()
+        with self:
+            self.verbs += 1
+            try:
+                yield
+            finally:
+                self.verbs -= 1
+
+
+class Context:
+    """A context of the library: what was added to it, and its open models."""
 
     def __init__(self, extensions: Iterable[Any] = ()) -> None:
         """Open a context with these extensions."""
@@ -167,7 +221,7 @@ class Context:
         if status:
             raise failure(status, "")
         self.ctx = out[0]
-        self.lock = threading.RLock()
+        self.lock = _Lock()
         self.raised: list[BaseException] = []
         self.added: list[Any] = []
         self.configs: dict[str, str] = {}

@@ -184,7 +184,7 @@ def run_verb(
     with contextlib.ExitStack() as stack:
         call = _Call(stack, given)
         call.verb = verb
-        with call.ctx.lock:
+        with call.ctx.lock.verb():
             try:
                 for e in (*registered(), *extend):
                     call.ctx.extend(e)

@@ -4,8 +4,8 @@
  *     {"<graph name>": {"name": "bits", "results": {"<node name>": {"value": 8}},
  *                       "thresholds": [...]}}
  *
- *     FILE              state: of the node's first output, or first input: its number
- *                       in quant/state.h, -1 without a record, with a colour
+ *     FILE              state: of the node's first output, or first input, as a word
+ *                       ("none" without a record), with a colour
  *     FILE.bits.json    the fewest bits of the node's endpoints
  *     FILE.group.json   the same endpoint's dominator: its TQC id; -1 without a record
  *     FILE.nsr.json     with `analysis`, a report of `qg analyse --json`: its errors,
@@ -70,7 +70,7 @@ static void put_result(qg_json_writer *w, const qg_node *n, enum kind kind)
     if (kind == BITS)
         qg_json_put_int(w, "value", fewest_bits(n));
     else if (kind == STATE)
-        qg_json_put_int(w, "value", t ? (int64_t)t->state : -1);
+        qg_json_put_text(w, "value", t ? qg_tqc_state_name(t->state) : "none");
     else
         qg_json_put_int(w, "value", t ? (int64_t)qg_tqc_root(t)->id : -1);
     if (kind == STATE)

@@ -37,6 +37,7 @@ SAME(RESIZE_NEAREST, ResizeNearest);
 SAME(LEAKY_RELU, LeakyRelu);
 SAME(SPLIT_V, SplitV);
 SAME(BATCH_MATMUL, BatchMatMul);
+SAME(GELU, Gelu);
 #undef SAME
 
 template <typename T> uint32_t count(const flatbuffers::Vector<T> *v)
@@ -126,6 +127,8 @@ bool unpack_function(const schema::Operator *op, qg_tflite_options *o)
         o->factor = x->beta();
     else if (auto l = op->options_as_LeakyRelu())
         o->factor = l->alpha();
+    else if (auto g = op->options_as_Gelu())
+        o->approximate = g->approximate();
     else if (auto r = op->options_as_Reducer())
         o->keep_dims = r->keep_dims();
     else if (auto b = op->options_as_ResizeBilinear())

@@ -46,7 +46,8 @@ enum qg_tflite_options_kind {
     QG_TFLITE_OPTIONS_RESIZE_NEAREST = 74,
     QG_TFLITE_OPTIONS_LEAKY_RELU = 75,
     QG_TFLITE_OPTIONS_SPLIT_V = 79,
-    QG_TFLITE_OPTIONS_BATCH_MATMUL = 101
+    QG_TFLITE_OPTIONS_BATCH_MATMUL = 101,
+    QG_TFLITE_OPTIONS_GELU = 116
 };
 
 /* Options of all operators in one struct: those that the kind lacks are 0. */
@@ -56,7 +57,7 @@ typedef struct qg_tflite_options {
     int32_t stride_h, stride_w, dilation_h, dilation_w, filter_h, filter_w;
     int32_t axis, batch_dims, parts, format, multiplier;
     float factor; /* beta of SOFTMAX, alpha of LEAKY_RELU */
-    bool keep_dims, adj_x, adj_y, align_corners, half_pixel, offset;
+    bool keep_dims, adj_x, adj_y, align_corners, half_pixel, offset, approximate;
     int32_t begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask;
 } qg_tflite_options;
 

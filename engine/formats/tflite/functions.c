@@ -41,6 +41,14 @@ ELEMENTWISE(abs, "Abs")
 ELEMENTWISE(ceil, "Ceil")
 ELEMENTWISE(floor, "Floor")
 
+qg_status qg_tflite_build_gelu(qg_tflite_builder *b)
+{
+    qg_tflite_node n = { .op = "Gelu" };
+    QG_TRY(qg_tflite_attr_text(b, &n, "approximate",
+                               b->op->options.approximate ? "tanh" : "none"));
+    return elementwise(b, &n);
+}
+
 /* Between the two there is no rounding. */
 qg_status qg_tflite_build_squared_difference(qg_tflite_builder *b)
 {

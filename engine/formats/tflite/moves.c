@@ -40,6 +40,27 @@ qg_status qg_tflite_build_transpose(qg_tflite_builder *b)
     return finish_plain(b, &n);
 }
 
+/* BROADCAST_TO: the constant is the shape of the result, as upstream resizes it. */
+qg_status qg_tflite_build_broadcast(qg_tflite_builder *b)
+{
+    int64_t dim[QG_MAX_RANK];
+    size_t rank, same = 0;
+    qg_tflite_value *y;
+    qg_value *in[2];
+    qg_tflite_node n = { .op = "Expand", .in = in, .n_in = 2 };
+    QG_TRY(qg_tflite_output(b, 0, &y));
+    QG_TRY(qg_tflite_integers(b, 1, QG_MAX_RANK, dim, &rank));
+    while (same < rank && (int32_t)same < y->type.rank &&
+           dim[same] == y->type.dim[same])
+        same++;
+    if (same != rank || (int32_t)rank != y->type.rank)
+        return qg_tflite_fail(b, QG_EMODEL,
+                              "input 1 is not the shape of output 0, expected it");
+    QG_TRY(qg_tflite_operand(b, 0, QG_TFLITE_PLAIN, &in[0]));
+    QG_TRY(qg_tflite_int_constant(b, "shape", rank, dim, &in[1]));
+    return finish_plain(b, &n);
+}
+
 /* --- several inputs or outputs --- */
 
 qg_status qg_tflite_build_concat(qg_tflite_builder *b)

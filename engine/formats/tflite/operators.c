@@ -86,6 +86,9 @@ static const struct row {
     { 117, "HARD_SWISH", KIND(NONE), 0, "x", 1, 1, 1, qg_tflite_build_hard_swish },
     { 126, "BATCH_MATMUL", KIND(BATCH_MATMUL), MAY_LACK, "x", 2, 2, 1,
       qg_tflite_build_matmul },
+    { 130, "BROADCAST_TO", KIND(NONE), SAME_GRID, "xi", 2, 2, 1,
+      qg_tflite_build_broadcast },
+    { 150, "GELU", KIND(GELU), MAY_LACK | FLOATS, "x", 1, 1, 1, qg_tflite_build_gelu },
 #undef ANY
 #undef KIND
   /* clang-format on */

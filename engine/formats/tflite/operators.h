@@ -9,7 +9,7 @@
  *     FULLY_CONNECTED                 Gemm with transB, Reshape where the rank is not 2
  *     BATCH_MATMUL                    MatMul
  *     ADD, SUB, MUL, MAXIMUM, MINIMUM Add, Sub, Mul, Max, Min
- *     DIV, POW, ABS, CEIL, EXP, FLOOR, LOG, NEG, SQRT
+ *     DIV, POW, ABS, CEIL, EXP, FLOOR, GELU, LOG, NEG, SQRT
  *                                     Div, Pow, Abs, ..., on floats
  *     SQUARED_DIFFERENCE              Sub, then Mul of the result with itself
  *     AVERAGE_POOL_2D, MAX_POOL_2D    AveragePool (places inside), MaxPool
@@ -22,7 +22,7 @@
  *     CONCATENATION, PACK             Concat
  *     SPLIT, SPLIT_V, UNPACK          Split
  *     RESHAPE, SQUEEZE, EXPAND_DIMS   Reshape
- *     TRANSPOSE, GATHER               Transpose, Gather
+ *     TRANSPOSE, GATHER, BROADCAST_TO Transpose, Gather, Expand
  *     SLICE, STRIDED_SLICE            Slice
  *     PAD, PADV2                      Pad
  *     RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR   Resize
@@ -84,7 +84,7 @@ qg_tflite_build qg_tflite_build_add, qg_tflite_build_sub, qg_tflite_build_mul,
     qg_tflite_build_softmax, qg_tflite_build_mean, qg_tflite_build_div,
     qg_tflite_build_exp, qg_tflite_build_neg, qg_tflite_build_log, qg_tflite_build_sqrt,
     qg_tflite_build_pow, qg_tflite_build_abs, qg_tflite_build_ceil,
-    qg_tflite_build_floor;
+    qg_tflite_build_floor, qg_tflite_build_gelu;
 
 /* windows.c: weights and windows. */
 qg_tflite_build qg_tflite_build_conv, qg_tflite_build_depthwise,
@@ -96,6 +96,6 @@ qg_tflite_build qg_tflite_build_reshape, qg_tflite_build_transpose,
     qg_tflite_build_concat, qg_tflite_build_split, qg_tflite_build_split_v,
     qg_tflite_build_slice, qg_tflite_build_strided_slice, qg_tflite_build_gather,
     qg_tflite_build_pad, qg_tflite_build_pack, qg_tflite_build_unpack,
-    qg_tflite_build_bilinear, qg_tflite_build_nearest;
+    qg_tflite_build_bilinear, qg_tflite_build_nearest, qg_tflite_build_broadcast;
 
 #endif

@@ -243,6 +243,8 @@ static size_t option_fields(const qg_tflite_options *o, field f[MOST_FIELDS])
     case QG_TFLITE_OPTIONS_SOFTMAX:
     case QG_TFLITE_OPTIONS_LEAKY_RELU:
         return FIELDS(INT(bits_of(o->factor)));
+    case QG_TFLITE_OPTIONS_GELU:
+        return FIELDS(BYTE(o->approximate));
     case QG_TFLITE_OPTIONS_REDUCER:
         return FIELDS(BYTE(o->keep_dims));
     case QG_TFLITE_OPTIONS_BATCH_MATMUL:
@@ -306,12 +308,20 @@ static uint32_t code_index(const int32_t *codes, uint32_t n, int32_t code)
     return i;
 }
 
+/* Kernels are registered from version 1 on (register_ref.cc), but for this one; types
+ * decide what they compute, not the version. */
+static int32_t version_of(int32_t code)
+{
+    enum { BROADCAST_TO = 130 };
+    return code == BROADCAST_TO ? 2 : 1;
+}
+
 static void add_codes(sink *s, size_t from, const int32_t *codes, uint32_t n)
 {
     size_t at = add_references(s, from, n), where[4];
     for (uint32_t i = 0; i < n; i++) {
         const field f[] = { BYTE(codes[i] < MOST_OLD ? codes[i] : MOST_OLD), ABSENT,
-                            INT(1), INT(codes[i]) };
+                            INT(version_of(codes[i])), INT(codes[i]) };
         add_table(s, at + 4 * (size_t)i, f, 4, where);
     }
 }

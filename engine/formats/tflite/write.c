@@ -4,6 +4,7 @@
  *     qg_lower_program     records and profile -> integer kernels (lower/program.h)
  *     set_input_grids      codes that enter have the grid of their first reader
  *     interface, inputs    tensors in N,C,H,W, as the network has them
+ *     find_gelus           nodes that one operator replaces (gelu.c)
  *     each node            kernel or move: operators in order of the program
  *     interface, outputs   a TRANSPOSE where only N,H,W,C was made
  *     qg_tflite_pack       bytes
@@ -105,11 +106,13 @@ static qg_status build_file(qg_tflite_writer *w, qg_tflite_file *file)
     w->node = g->node.at[0];
     QG_TRY(set_input_grids(w));
     QG_TRY(qg_infer_known(w->program->graph, &known));
+    QG_TRY(qg_tflite_find_gelus(w));
     QG_TRY(interface(w, g->input.at, g->input.n, true, in));
     for (size_t i = 0; i < g->node.n; i++) {
         w->node = g->node.at[i];
         const qg_value *y = w->node->n_out ? w->node->out[0] : NULL;
-        if (y && known[y->id] && (QG_DT(I64) | QG_DT(BOOL)) >> y->type.dtype & 1)
+        if (w->inside[w->node->id] ||
+            (y && known[y->id] && (QG_DT(I64) | QG_DT(BOOL)) >> y->type.dtype & 1))
             continue; /* a shape: dims of outputs are written as constants */
         QG_TRY(w->node->op->domain ? qg_tflite_write_kernel(w)
                                    : qg_tflite_write_move(w));

@@ -11,8 +11,9 @@
  *
  * Layout    element-wise operators take pictures in either form; all others N,C,H,W,
  *           where their axes are those of ONNX
- * Missing   operators that upstream's BuiltinOperator lacks (Erf), and forms of others
- *           that it lacks, are refused with the name of the node */
+ * Gelu      the nodes that compute it are one operator (gelu.c)
+ * Missing   operators that upstream's BuiltinOperator lacks (Erf alone), and forms of
+ *           others that it lacks, are refused with the name of the node */
 #include <string.h>
 
 #include "engine/formats/tflite/writer.h"
@@ -39,7 +40,7 @@ enum {
     ABS = 101,
     CEIL = 104,
     HARD_SWISH = 117,
-    BROADCAST_TO = 130
+    GELU = 150
 };
 
 /* The operator that computes output 0 of w->node, in this form. */
@@ -69,6 +70,24 @@ static qg_status elementwise(qg_tflite_writer *w, int32_t code)
     }
     return put(w, code, (qg_tflite_slots){ in, NULL, n->n_in, 0 }, form,
                &(qg_tflite_options){ 0 });
+}
+
+/* A node Gelu, or the last one of those that compute it (gelu.c). */
+static qg_status gelu(qg_tflite_writer *w, int32_t code)
+{
+    static const char *const choices[] = { "none", "tanh", NULL };
+    const qg_value *x = w->gelu[w->node->id];
+    enum qg_tflite_form form;
+    int32_t in;
+    int choice = 0;
+    if (!x)
+        QG_TRY(qg_attr_choice(w->ctx, w->node, "approximate", choices, 0, &choice));
+    x = x ? x : w->node->in[0];
+    form = qg_tflite_is_picture(w, x) ? QG_TFLITE_NHWC : QG_TFLITE_AS_IS;
+    QG_TRY(qg_tflite_want(w, x, form, NULL, &in));
+    return put(
+        w, code, (qg_tflite_slots){ &in, NULL, 1, 0 }, form,
+        &(qg_tflite_options){ .kind = QG_TFLITE_OPTIONS_GELU, .approximate = choice });
 }
 
 /* y = min(max(alpha x + beta, 0), 1) in the order of ONNX, an operator per step:
@@ -127,22 +146,6 @@ static qg_status concat(qg_tflite_writer *w, int32_t code)
     return put(w, code, (qg_tflite_slots){ in, NULL, n->n_in, 0 }, QG_TFLITE_AS_IS, &o);
 }
 
-/* To the dims of the output, which are known. */
-static qg_status expand(qg_tflite_writer *w, int32_t code)
-{
-    const qg_tensor *y = &w->node->out[0]->type;
-    int32_t dim[QG_MAX_RANK], in[2];
-    for (int32_t i = 0; i < y->rank; i++) {
-        if (y->dim[i] < 0 || y->dim[i] > INT32_MAX)
-            return qg_tflite_refuse(w, "dims that are not known, expected constants");
-        dim[i] = (int32_t)y->dim[i];
-    }
-    QG_TRY(qg_tflite_want(w, w->node->in[0], QG_TFLITE_AS_IS, NULL, &in[0]));
-    QG_TRY(qg_tflite_put_ints(w, "shape", 1, (int32_t[]){ y->rank }, dim, &in[1]));
-    return put(w, code, (qg_tflite_slots){ in, NULL, 2, 0 }, QG_TFLITE_AS_IS,
-               &(qg_tflite_options){ 0 });
-}
-
 static const struct {
     const char *op;
     qg_status (*write)(qg_tflite_writer *w, int32_t code);
@@ -154,8 +157,8 @@ static const struct {
     { "Concat",      concat,       CONCATENATION},
     { "Div",         elementwise,  DIV          },
     { "Exp",         elementwise,  EXP          },
-    { "Expand",      expand,       BROADCAST_TO },
     { "Floor",       elementwise,  FLOOR        },
+    { "Gelu",        gelu,         GELU         },
     { "HardSigmoid", hard_sigmoid, MINIMUM      },
     { "HardSwish",   elementwise,  HARD_SWISH   },
     { "Log",         elementwise,  LOG          },
@@ -187,6 +190,8 @@ qg_status qg_tflite_write_float(qg_tflite_writer *w)
 {
     const qg_node *n = w->node;
     bool floats = n->n_out == 1 && n->out[0] && n->out[0]->type.dtype == QG_F32;
+    if (w->gelu[n->id])
+        return gelu(w, GELU);
     for (size_t i = 0; floats && i < sizeof rows / sizeof rows[0]; i++)
         if (qg_op_is_named(n->op, &rows[i].op, 1))
             return rows[i].write(w, rows[i].code);

@@ -16,11 +16,13 @@ enum {
     GATHER = 36,
     TRANSPOSE = 39,
     STRIDED_SLICE = 45,
+    SPLIT = 49,
     MAXIMUM = 55,
     MINIMUM = 57,
     PADV2 = 60,
     RESIZE_NEAREST_NEIGHBOR = 97,
-    SPLIT_V = 102
+    SPLIT_V = 102,
+    BROADCAST_TO = 130
 };
 
 static const qg_tflite_options no_options;
@@ -87,16 +89,21 @@ static qg_status list(qg_tflite_writer *w, uint32_t k, const char *name, int64_t
 
 /* --- moves --- */
 
-static qg_status reshape(qg_tflite_writer *w)
+/* To the dims of output 0. */
+static qg_status put_shaped(qg_tflite_writer *w, int32_t code)
 {
     const qg_tensor *y = &w->node->out[0]->type;
     int32_t in[2], dim[QG_MAX_RANK];
     for (int32_t i = 0; i < y->rank; i++)
         dim[i] = (int32_t)y->dim[i];
     QG_TRY(input(w, 0, QG_TFLITE_AS_IS, &in[0]));
-    QG_TRY(vector(w, "shape", dim, (size_t)y->rank, &in[1]));
-    return put(w, RESHAPE, in, 2, QG_TFLITE_AS_IS, &no_options);
+    QG_TRY(vector(w, "shape", dim, y->rank > 0 ? (size_t)y->rank : 0, &in[1]));
+    return put(w, code, in, 2, QG_TFLITE_AS_IS, &no_options);
 }
+
+static qg_status reshape(qg_tflite_writer *w) { return put_shaped(w, RESHAPE); }
+
+static qg_status expand(qg_tflite_writer *w) { return put_shaped(w, BROADCAST_TO); }
 
 static qg_status transpose(qg_tflite_writer *w)
 {
@@ -178,6 +185,7 @@ static qg_status slice(qg_tflite_writer *w)
 }
 
 /* The parts are those of the outputs' dims. */
+/* Equal parts are SPLIT, which more delegates take than SPLIT_V. */
 static qg_status split(qg_tflite_writer *w)
 {
     const qg_node *n = w->node;
@@ -186,6 +194,7 @@ static qg_status split(qg_tflite_writer *w)
     int32_t *part = QG_NEWN(w->arena, n->n_out, int32_t),
             *out = QG_NEWN(w->arena, n->n_out, int32_t);
     int64_t axis;
+    bool equal = true;
     if (!part || !out)
         return qg_nomem(w->ctx);
     QG_TRY(qg_attr_int(w->ctx, n, "axis", 0, &axis));
@@ -193,14 +202,23 @@ static qg_status split(qg_tflite_writer *w)
     for (uint32_t k = 0; k < n->n_out; k++) {
         w->grid[n->out[k]->id] = w->grid[n->in[0]->id];
         part[k] = (int32_t)n->out[k]->type.dim[axis < 0 ? axis + rank : axis];
+        equal &= part[k] == part[0];
         QG_TRY(qg_tflite_make(w, n->out[k], form, &out[k]));
     }
+    qg_tflite_options o = { .kind = QG_TFLITE_OPTIONS_SPLIT,
+                            .parts = (int32_t)n->n_out };
     QG_TRY(input(w, 0, form, &in[0]));
-    QG_TRY(vector(w, "sizes", part, n->n_out, &in[1]));
     QG_TRY(qg_tflite_put_ints(w, "axis", 0, NULL, &to, &in[2]));
-    return qg_tflite_put(w, SPLIT_V, (qg_tflite_slots){ in, out, 3, n->n_out },
-                         &(qg_tflite_options){ .kind = QG_TFLITE_OPTIONS_SPLIT_V,
-                                               .parts = (int32_t)n->n_out });
+    if (equal)
+        return qg_tflite_put(w, SPLIT,
+                             (qg_tflite_slots){
+                                 (int32_t[]){in[2], in[0]},
+                                 out, 2, n->n_out
+        },
+                             &o);
+    o.kind = QG_TFLITE_OPTIONS_SPLIT_V;
+    QG_TRY(vector(w, "sizes", part, n->n_out, &in[1]));
+    return qg_tflite_put(w, SPLIT_V, (qg_tflite_slots){ in, out, 3, n->n_out }, &o);
 }
 
 static qg_status gather(qg_tflite_writer *w)
@@ -305,6 +323,7 @@ static const struct {
     bool floats; /* of any type */
 } rows[] = {
     {"Reshape",    reshape,   true },
+    { "Expand",    expand,    true },
     { "Flatten",   reshape,   true },
     { "Squeeze",   reshape,   true },
     { "Unsqueeze", reshape,   true },

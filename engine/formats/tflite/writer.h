@@ -48,6 +48,10 @@ typedef struct qg_tflite_writer {
     int32_t *form[QG_TFLITE_NFORM]; /* [values of the program] tensor; -1: not made */
     QG_VEC(qg_tflite_tensor) tensor;
     QG_VEC(qg_tflite_operator) op;
+    const qg_value *
+        *gelu;           /* [nodes of the program] x of a Gelu whose last node this is,
+                            * or NULL */
+    bool *inside;        /* [nodes of the program] a node of it before the last */
     const qg_node *node; /* at work */
     qg_recipe *recipe;   /* of node, if it has one; in the arena */
 } qg_tflite_writer;
@@ -120,6 +124,9 @@ QG_NODISCARD qg_status qg_tflite_write_move(qg_tflite_writer *w);
 /* write_floats.c.  A node of ai.onnx that computes on floats; one that TensorFlow Lite
  * lacks is QG_EUNSUPPORTED.  write_move hands it what moves nothing. */
 QG_NODISCARD qg_status qg_tflite_write_float(qg_tflite_writer *w);
+
+/* gelu.c.  Sets w->gelu and w->inside: the nodes that one operator GELU replaces. */
+QG_NODISCARD qg_status qg_tflite_find_gelus(qg_tflite_writer *w);
 
 /* write_window.c.  The window of w->node over pictures: options of a convolution or
  * pool, and pads (top, left, bottom, right) that SAME does not have, else zeros. */

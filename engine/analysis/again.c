@@ -1,0 +1,116 @@
+#include "engine/analysis/again.h"
+
+#include "engine/config/text.h"
+
+/* Not a name that a file or a host can have. */
+#define TRIAL "policies/the trial.yaml"
+
+/* The manifest joins repeated options with "; ". */
+static qg_status add_each(qg_again *g, qg_arena *a, const char *joined, bool is_policy)
+{
+    char *text = qg_arena_strdup(a, joined);
+    if (!text)
+        return qg_nomem(g->m->ctx);
+    for (char *end; text; text = end) {
+        end = strstr(text, "; ");
+        if (end) {
+            *end = 0;
+            end += 2;
+        }
+        if (is_policy)
+            QG_TRY(qg_vec_push(g->m->ctx, a, &g->policy, text));
+        else
+            QG_TRY(qg_vec_push(g->m->ctx, a, &g->set, text));
+    }
+    return QG_OK;
+}
+
+qg_status qg_again_read(qg_again *g, qg_arena *a, const char *backend)
+{
+    const qg_manifest *f = &g->m->info.manifest;
+    g->backend = backend ? backend : g->m->quant->backend->name;
+    for (size_t i = 0; i < f->n_option; i++) {
+        const char *name = f->option[2 * i], *value = f->option[2 * i + 1];
+        if (strcmp(name, "policy") == 0)
+            QG_TRY(add_each(g, a, value, true));
+        else if (strcmp(name, "set") == 0)
+            QG_TRY(add_each(g, a, value, false));
+        else if (strcmp(name, "observer") == 0)
+            g->observer = value;
+        else if (strcmp(name, "dispatcher") == 0)
+            g->dispatcher = value;
+        else if (strcmp(name, "quirks") == 0)
+            g->quirks = value;
+    }
+    return qg_vec_push(g->m->ctx, a, &g->policy, TRIAL);
+}
+
+qg_status qg_again_policies(qg_again *g, qg_arena *a, const char *const *policy,
+                            size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(qg_vec_push(g->m->ctx, a, &g->policy, policy[i]));
+    return qg_vec_push(g->m->ctx, a, &g->policy, TRIAL);
+}
+
+qg_status qg_again_quantize(qg_again *g, const char *patch, qg_model *trial)
+{
+    qg_ctx *ctx = g->m->ctx;
+    qg_quantize_options o;
+    qg_config_loan loan;
+    qg_quantize_options_init(&o, sizeof o);
+    o.backend = g->backend;
+    o.observer = g->observer;
+    o.dispatcher = g->dispatcher;
+    o.quirks = g->quirks;
+    o.policy = g->policy.at;
+    o.n_policy = g->policy.n - !patch;
+    o.set = g->set.at;
+    o.n_set = g->set.n;
+    o.work = g->from_all ? qg_feed_again(&g->split->feed, g->work)
+                         : qg_split_work(g->split, g->work);
+    *trial = (qg_model){ .ctx = ctx, .path = g->m->path, .sha256 = g->m->sha256 };
+    QG_TRY(qg_graph_share(g->m->graph, &trial->graph));
+    g->tried++;
+    if (patch)
+        qg_config_lend(ctx, &loan, TRIAL, (qg_config_text){ patch, strlen(patch) });
+    const qg_log log = ctx->log;
+    ctx->log.write = NULL; /* warnings about a trial would be taken for the model's */
+    qg_status s = qg_model_quantize(trial, &o, NULL);
+    ctx->log = log;
+    if (patch)
+        qg_config_take_back(ctx, &loan);
+    return s;
+}
+
+void qg_again_drop(qg_model *trial)
+{
+    qg_graph_free(trial->graph);
+    trial->graph = NULL;
+}
+
+qg_status qg_again_error(const qg_again *g, const qg_again_question *q, double *error,
+                         double *doubt)
+{
+    const qg_graph *graph = q->trial->graph;
+    qg_study s = { .ctx = g->m->ctx,
+                   .graph = graph,
+                   .quant = q->trial->quant,
+                   .feed = q->feed,
+                   .metric = q->metric,
+                   .whole = true,
+                   .untuned = true,
+                   .work = g->work,
+                   .stage = "trial" };
+    qg_what_if question = { 0 };
+    double *out = QG_NEWN(graph->arena, 2 * graph->output.n, double);
+    if (!out)
+        return qg_nomem(s.ctx);
+    s.doubt = out + graph->output.n;
+    QG_TRY(qg_study_ask(&s, &question, 1, out));
+    uint32_t worst = qg_study_worst(&s, out);
+    *error = out[worst];
+    if (doubt)
+        *doubt = s.doubt[worst];
+    return QG_OK;
+}

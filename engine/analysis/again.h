@@ -1,0 +1,48 @@
+/* again.h -- a network quantized once more, with a further policy patch, and its error:
+ * for searches that try policies.
+ *
+ * A policy is not evaluated by muting: fusions, sharing and calibration may change with
+ * it, so the network is quantized from the samples that choose.
+ * The patch is a text (engine/config/text.h): trials leave no files. */
+#ifndef QG_ENGINE_ANALYSIS_AGAIN_H
+#define QG_ENGINE_ANALYSIS_AGAIN_H
+
+#include "engine/analysis/split.h"
+#include "engine/analysis/what_if.h"
+
+/* How a model is quantized; everything is borrowed. */
+typedef struct qg_again {
+    qg_model *m; /* whose graph is quantized: shared, never changed */
+    const qg_workload *work;
+    const qg_split *split;
+    const char *backend, *observer, *dispatcher, *quirks;
+    QG_VEC(const char *)
+    policy; /* the patch of a trial comes last and therefore wins */
+    QG_VEC(const char *) set;
+    bool from_all; /* calibrates from all samples of work, those that judge included */
+    size_t tried;  /* out: trials made */
+} qg_again;
+
+/* The options of the snapshot m; backend NULL: the snapshot's.  In a. */
+QG_NODISCARD qg_status qg_again_read(qg_again *g, qg_arena *a, const char *backend);
+
+/* Policies of an unquantized model, in place of qg_again_read; `policy` is borrowed. */
+QG_NODISCARD qg_status qg_again_policies(qg_again *g, qg_arena *a,
+                                         const char *const *policy, size_t n);
+
+/* A model quantized so, with the patch (NULL: none).  qg_again_drop in any case. */
+QG_NODISCARD qg_status qg_again_quantize(qg_again *g, const char *patch,
+                                         qg_model *trial);
+void qg_again_drop(qg_model *trial);
+
+/* The error of the worst output of a trial on the feed, against the float network, and
+ * its standard error (NULL: not wanted). */
+typedef struct qg_again_question {
+    const qg_model *trial;
+    const qg_feed *feed;
+    const qg_metric *metric;
+} qg_again_question;
+QG_NODISCARD qg_status qg_again_error(const qg_again *g, const qg_again_question *q,
+                                      double *error, double *doubt);
+
+#endif

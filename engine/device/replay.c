@@ -1,0 +1,172 @@
+/* replay.c -- simulates each node on the device's own inputs, and counts the elements
+ * that are the device's. */
+#include "engine/device/attempt.h"
+
+#include <math.h>
+
+#include "engine/core/num.h"
+
+/* Of the greatest element: floats that differ by less are equal. */
+#define SAME_REAL 1e-4
+/* Samples on which the nodes are simulated: each costs a run per attempt. */
+enum { REPLAYED = 4, QUICK = 2 };
+/* Nodes behind a value that is not visible, until one is that is. */
+enum { FAR = 6 };
+/* Shares of equal elements that differ by less are one. */
+#define CLEARLY 0.02
+
+/* --- replay --- */
+
+typedef struct replay {
+    qg_attempt *t;
+    qg_arena *arena; /* of a call */
+    uint64_t *equal, *of;
+} replay;
+
+static bool is_equal(const qg_seen *o, double most, double ours, double theirs)
+{
+    return ours == theirs ||
+           fabs(ours - theirs) <=
+               (o->kind == QG_SEEN_CODES ? 0.5 * o->step : SAME_REAL * most);
+}
+
+/* Compares an output as the node stores it, and goes on with the device's. */
+static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
+                     qg_tensor *value)
+{
+    replay *r = ud;
+    const qg_value *v = qg_endpoint_value(at->endpoint);
+    const qg_seen *o = at->endpoint.is_output ? qg_attempt_seen(r->t, v) : NULL;
+    bool again = at->tqc && qg_tqc_rounds(at->tqc) && !at->rounded;
+    qg_tensor x;
+    double *theirs, most = 0;
+    if (!o || again || value->dtype != QG_F32 || o->kind == QG_SEEN_HIDDEN ||
+        (o->kind == QG_SEEN_CODES && !(o->step > 0)))
+        return QG_OK;
+    qg_arena_reset(r->arena);
+    qg_tensor_init(&x, QG_F32, value->rank, value->dim);
+    if (qg_tensor_count(&x) != qg_tensor_count(&o->type))
+        return QG_OK;
+    QG_TRY(qg_tensor_alloc(ctx, r->arena, &x));
+    QG_TRY(qg_seen_read(ctx, r->t->how->seen, o, sample, r->arena, &theirs));
+    qg_tensor_copy(value, &x);
+    size_t n = (size_t)qg_tensor_count(&x);
+    for (size_t i = 0; i < n; i++)
+        most = isfinite(theirs[i]) ? fmax(most, fabs(theirs[i])) : most;
+    for (size_t i = 0; i < n; i++) {
+        r->equal[o->value->id] += is_equal(o, most, (double)x.f32[i], theirs[i]);
+        x.f32[i] = (float)theirs[i];
+    }
+    r->of[o->value->id] += n;
+    qg_tensor_copy(&x, value);
+    return QG_OK;
+}
+
+/* [nodes] of [endpoints]: hooks replace every output. */
+static qg_status outputs_to_write(qg_ctx *ctx, const qg_graph *g,
+                                  const uint8_t *const **out)
+{
+    const uint8_t **write = QG_NEWN(g->arena, g->node.n, const uint8_t *);
+    if (!write)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        uint8_t *mask = QG_NEWN(g->arena, qg_node_endpoints(n), uint8_t);
+        if (!mask)
+            return qg_nomem(ctx);
+        memset(mask + n->n_in, 1, n->n_out);
+        write[i] = mask;
+    }
+    *out = write;
+    return QG_OK;
+}
+
+static qg_status run_samples(replay *r, const qg_plan *p)
+{
+    const qg_feed *feed = &r->t->how->feed->feed;
+    qg_ctx *ctx = r->t->how->m->ctx;
+    qg_arena *sample = qg_arena_new(ctx->alloc);
+    qg_run *run = NULL;
+    qg_hook hook = { see, r };
+    qg_status s = sample ? qg_run_new(ctx, p, &run) : qg_nomem(ctx);
+    size_t n = r->t->how->quick ? QUICK : REPLAYED;
+    for (size_t i = 0; i < feed->n && i < n && s == QG_OK; i++) {
+        qg_arena_reset(sample);
+        const qg_tensor **in = QG_NEWN(sample, p->graph->input.n, const qg_tensor *);
+        s = in ? feed->fetch(feed->ud, ctx, sample, i, in) : qg_nomem(ctx);
+        if (s == QG_OK)
+            s = qg_run_execute(run, in, &hook, 1, i);
+    }
+    qg_run_free(run);
+    qg_arena_free(sample);
+    return s;
+}
+
+/* Every node on the device's own inputs. */
+qg_status qg_attempt_replay(qg_attempt *t)
+{
+    const qg_model *m = qg_attempt_model(t);
+    qg_ctx *ctx = t->how->m->ctx;
+    size_t n = t->how->seen->graph->value.n;
+    qg_plan_options o = { .mode = QG_MODE_SIMULATE,
+                          .quant = m->quant,
+                          .watch_all = true,
+                          .input = t->how->feed->feed.shape,
+                          .reference = t->how->work->reference_kernels };
+    qg_plan *plan;
+    replay r = { .t = t,
+                 .equal = QG_NEWN(m->graph->arena, n, uint64_t),
+                 .of = QG_NEWN(m->graph->arena, n, uint64_t) };
+    t->share = QG_NEWN(m->graph->arena, n, double);
+    t->unequal = QG_NEWN(m->graph->arena, n, uint64_t);
+    if (!t->share || !t->unequal || !r.equal || !r.of)
+        return qg_nomem(ctx);
+    QG_TRY(outputs_to_write(ctx, m->graph, &o.write));
+    QG_TRY(qg_plan_new(ctx, m->graph, &o, &plan));
+    r.arena = qg_arena_new(ctx->alloc);
+    qg_status s = r.arena ? run_samples(&r, plan) : qg_nomem(ctx);
+    for (size_t i = 0; i < n; i++) {
+        t->share[i] = r.of[i] ? (double)r.equal[i] / (double)r.of[i] : -1;
+        t->unequal[i] = r.of[i] - r.equal[i];
+        t->results.of += r.of[i] > 0;
+        t->results.part += t->share[i] >= QG_CONFIRMED;
+        t->elements += r.of[i] ? t->share[i] : 0;
+    }
+    t->elements = t->results.of ? t->elements / (double)t->results.of : 0;
+    qg_arena_free(r.arena);
+    qg_plan_free(plan);
+    return s;
+}
+
+int qg_attempt_more_results(const qg_attempt *t, const qg_attempt *than)
+{
+    int more = 0;
+    for (size_t i = 0; i < t->how->seen->graph->value.n; i++) {
+        double x = t->share[i], y = than->share[i];
+        more += x >= QG_CONFIRMED && y < x - CLEARLY;
+        more -= y >= QG_CONFIRMED && x < y - CLEARLY;
+    }
+    return more;
+}
+
+static double confirmation(const qg_attempt *t, const qg_node *n, int depth)
+{
+    double least = -1;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        const qg_value *v = n->out[k];
+        const qg_seen *s = v ? qg_attempt_seen(t, v) : NULL;
+        double share = s ? t->share[s->value->id] : -1;
+        if (share >= 0)
+            least = least < 0 ? share : fmin(least, share);
+        for (size_t i = 0; v && share < 0 && depth < FAR && i < v->use.n; i++) {
+            double next = confirmation(t, v->use.at[i].node, depth + 1);
+            least = least < 0 ? next : next < 0 ? least : fmin(least, next);
+        }
+    }
+    return least;
+}
+
+double qg_attempt_confirmation(const qg_attempt *t, const qg_node *n)
+{
+    return confirmation(t, n, 0);
+}

@@ -1,0 +1,102 @@
+/* harm.c -- for each choice of bits the network is quantized with all items at it; then
+ * each item alone is enabled (engine/analysis/what_if.h).  Float does no harm. */
+#include "engine/search/search.h"
+
+#include <math.h>
+
+/* Values keep their names. */
+uint32_t qg_search_item_of(const qg_searching *s, const qg_tqc *t)
+{
+    const qg_value *v = qg_graph_value(s->m->graph, qg_tqc_value(t)->name);
+    return v && !t->derive ? s->item_of[v->id] : QG_NONE;
+}
+
+static qg_status mute_others(const qg_searching *s, const qg_quant *q, qg_arena *a,
+                             const uint32_t *item, size_t i, const uint8_t **out)
+{
+    uint8_t *mute = QG_NEWN(a, q->tqc.n, uint8_t);
+    if (!mute)
+        return qg_nomem(s->m->ctx);
+    for (size_t k = 0; k < q->tqc.n; k++)
+        mute[k] = item[k] != i;
+    *out = mute;
+    return QG_OK;
+}
+
+/* The harm of every item of the trial at option o. */
+static qg_status measure(qg_searching *s, const qg_model *trial, size_t o)
+{
+    const qg_quant *q = trial->quant;
+    qg_arena *a = trial->graph->arena;
+    size_t n = s->item.n, n_out = trial->graph->output.n;
+    qg_study study = { .ctx = s->m->ctx,
+                       .graph = trial->graph,
+                       .quant = q,
+                       .feed = s->split.choose,
+                       .metric = s->metric,
+                       .work = &s->o->work,
+                       .stage = "search" };
+    qg_what_if *question = QG_NEWN(a, n, qg_what_if);
+    double *error = QG_NEWN(a, n * n_out, double);
+    uint32_t *item = QG_NEWN(a, q->tqc.n, uint32_t);
+    if (!question || !error || !item)
+        return qg_nomem(s->m->ctx);
+    for (size_t k = 0; k < q->tqc.n; k++)
+        item[k] = qg_search_item_of(s, q->tqc.at[k]);
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(mute_others(s, q, a, item, i, &question[i].mute));
+    QG_TRY(qg_study_ask(&study, question, n, error));
+    for (size_t i = 0; i < n; i++) {
+        const double *row = error + i * n_out;
+        s->harm[i * s->options + o] = row[qg_study_worst(&study, row)];
+    }
+    return QG_OK;
+}
+
+/* Where gradients reach, they replace what was measured. */
+static void prefer_gradients(qg_searching *s)
+{
+    for (size_t i = 0; i < s->item.n * s->options; i++)
+        if (!isnan(s->gradient[i]))
+            s->harm[i] = s->gradient[i];
+}
+
+/* Gradients need no measurement of the items that they reach. */
+static bool all_reached(const qg_searching *s)
+{
+    for (size_t i = 0; i < s->item.n; i++)
+        if (s->item.at[i].blind)
+            return false;
+    return true;
+}
+
+static qg_status quantize_all(qg_searching *s)
+{
+    uint8_t *option = QG_NEWN(s->arena, s->item.n, uint8_t);
+    if (!option)
+        return qg_nomem(s->m->ctx);
+    for (size_t o = 0; o < s->options; o++) {
+        memset(option, (int)o, s->item.n);
+        if (s->bits[o])
+            QG_TRY(qg_search_quantize(s, option, &s->uniform[o]));
+    }
+    return QG_OK;
+}
+
+qg_status qg_search_harm(qg_searching *s)
+{
+    size_t cells = s->item.n * s->options;
+    s->harm = QG_NEWN(s->arena, cells, double);
+    s->gradient = QG_NEWN(s->arena, cells, double);
+    if (!s->harm || !s->gradient)
+        return qg_nomem(s->m->ctx);
+    QG_TRY(quantize_all(s));
+    if (s->by_gradient)
+        QG_TRY(qg_search_gradients(s));
+    for (size_t o = 0; o < s->options; o++)
+        if (s->bits[o] && !(s->by_gradient && all_reached(s)))
+            QG_TRY(measure(s, &s->uniform[o], o));
+    if (s->by_gradient)
+        prefer_gradients(s);
+    return QG_OK;
+}

@@ -1,0 +1,167 @@
+/* items.c -- values are joined when endpoints of one group are theirs, by union-find
+ * over value ids. */
+#include "engine/search/search.h"
+
+static uint32_t leader(uint32_t *up, uint32_t v)
+{
+    while (up[v] != v)
+        v = up[v] = up[up[v]];
+    return v;
+}
+
+/* The smaller id leads: items are in the order of values. */
+static void join(uint32_t *up, uint32_t a, uint32_t b)
+{
+    a = leader(up, a);
+    b = leader(up, b);
+    if (a < b)
+        up[b] = a;
+    else
+        up[a] = b;
+}
+
+/* Whether its bits are a free choice: not derived from other scales, and of an integer
+ * grid. */
+static bool is_free(const qg_tqc *t)
+{
+    const qg_tqc *root = qg_tqc_root(t);
+    return qg_study_acts(t) && !t->derive && !root->derive && !root->quantizer &&
+           !(root->scheme.policy & QG_FLOATING);
+}
+
+static bool is_choice(const qg_searching *s, const qg_tqc *t)
+{
+    return is_free(t) &&
+           (s->kind != QG_BUDGET_SIZE || qg_tqc_value(t)->constant != NULL);
+}
+
+/* [values] what leads each value; `chosen`: the bits of values that have a choice. */
+static void join_groups(const qg_searching *s, uint32_t *up, uint8_t *chosen)
+{
+    const qg_quant *q = s->m->quant;
+    for (uint32_t v = 0; v < s->m->graph->value.n; v++)
+        up[v] = v;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i], *root = qg_tqc_root(t);
+        if (!is_choice(s, t))
+            continue;
+        chosen[qg_tqc_value(t)->id] = t->scheme.bits;
+        for (const qg_tqc *u = root; u; u = qg_group_next(u, root))
+            if (!u->derive)
+                join(up, qg_tqc_value(t)->id, qg_tqc_value(u)->id);
+    }
+}
+
+static const qg_tensor *type_of(const qg_value *v)
+{
+    return v->constant ? v->constant : &v->type;
+}
+
+static void mark_unknown(const qg_searching *s, uint32_t *up, const uint8_t *chosen,
+                         uint8_t *unknown)
+{
+    for (uint32_t v = 0; v < s->m->graph->value.n; v++)
+        if (chosen[v] && !qg_tensor_known(type_of(s->m->graph->value.at[v])))
+            unknown[leader(up, v)] = 1;
+}
+
+/* bits: 0 when it is not rounded. */
+static qg_status add_value(qg_searching *s, uint32_t *up, uint32_t v, uint8_t bits)
+{
+    const qg_value *value = s->m->graph->value.at[v];
+    uint32_t *of = &s->item_of[leader(up, v)];
+    if (*of == QG_NONE) {
+        *of = (uint32_t)s->item.n;
+        QG_TRY(qg_vec_push(s->m->ctx, s->arena, &s->item,
+                           (qg_item){ .first = value, .constant = true }));
+    }
+    s->item_of[v] = *of;
+    qg_item *item = &s->item.at[*of];
+    item->values++;
+    item->constant = item->constant && value->constant;
+    if (bits) {
+        double n = (double)qg_tensor_count(type_of(value));
+        item->elements += n;
+        item->now += n * bits;
+    }
+    return QG_OK;
+}
+
+/* Values of one item that are not rounded belong to it as well: a patch names them, so
+ * that all endpoints of a group get its bits. */
+static qg_status add_values(qg_searching *s, uint32_t *up, const uint8_t *chosen,
+                            const uint8_t *unknown)
+{
+    size_t n = s->m->graph->value.n;
+    uint8_t *leads = QG_NEWN(s->arena, n, uint8_t);
+    if (!leads)
+        return qg_nomem(s->m->ctx);
+    for (uint32_t v = 0; v < n; v++)
+        if (chosen[v])
+            leads[leader(up, v)] = 1;
+    for (uint32_t v = 0; v < n; v++) {
+        uint32_t first = leader(up, v);
+        s->left += first == v && unknown[v];
+        if (leads[first] && !unknown[first])
+            QG_TRY(add_value(s, up, v, chosen[v]));
+    }
+    return QG_OK;
+}
+
+/* Groups that act and are no choice, each counted at its root. */
+static size_t count_left(const qg_searching *s)
+{
+    const qg_quant *q = s->m->quant;
+    size_t n = 0;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i];
+        n += t->up == t && qg_study_acts(t) && !t->derive && !is_choice(s, t);
+    }
+    return n;
+}
+
+static void count_fixed(qg_searching *s)
+{
+    const qg_graph *g = s->m->graph;
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *v = g->value.at[i];
+        size_t bytes = 0;
+        if (v->constant && v->use.n > 0 && s->item_of[i] == QG_NONE &&
+            qg_dtype_bytes(v->constant->dtype, (uint64_t)qg_tensor_count(v->constant),
+                           &bytes))
+            s->fixed += (double)bytes;
+    }
+}
+
+qg_status qg_search_items(qg_searching *s)
+{
+    size_t n = s->m->graph->value.n;
+    uint32_t *up = QG_NEWN(s->arena, n, uint32_t);
+    uint8_t *chosen = QG_NEWN(s->arena, n, uint8_t);
+    uint8_t *unknown = QG_NEWN(s->arena, n, uint8_t);
+    s->item_of = QG_NEWN(s->arena, n, uint32_t);
+    if (!up || !chosen || !unknown || !s->item_of)
+        return qg_nomem(s->m->ctx);
+    for (size_t i = 0; i < n; i++)
+        s->item_of[i] = QG_NONE;
+    join_groups(s, up, chosen);
+    mark_unknown(s, up, chosen, unknown);
+    QG_TRY(add_values(s, up, chosen, unknown));
+    s->left += count_left(s);
+    count_fixed(s);
+    if (s->item.n == 0)
+        return qg_fail(s->m->ctx, QG_EDATA,
+                       "search: no quantized %s of known size on an integer grid, "
+                       "expected at least one",
+                       s->kind == QG_BUDGET_SIZE ? "weight" : "value");
+    s->cost = QG_NEWN(s->arena, s->item.n * s->options, double);
+    if (!s->cost)
+        return qg_nomem(s->m->ctx);
+    for (size_t i = 0; i < s->item.n; i++) {
+        s->elements += s->item.at[i].elements;
+        for (size_t o = 0; o < s->options; o++)
+            s->cost[i * s->options + o] =
+                s->item.at[i].elements * (s->bits[o] ? s->bits[o] : 32);
+    }
+    return QG_OK;
+}

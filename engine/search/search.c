@@ -1,0 +1,480 @@
+/* search.c -- `qg search`: bits for every group within a budget.
+ *
+ *     predict    the harm of every group at every choice; the knapsack over it is
+ *                solved exactly, and by two heuristics for comparison
+ *     measure    harms add up only about: every policy is quantized and run.  For a
+ *                budget of noise the predicted limit is moved until the measured error
+ *                meets the budget, with a reserve for samples that are not seen
+ *     judge      samples without a part in it decide which policy is written, and
+ *                whether the budget is met there; if not, the reserve grows */
+#include "engine/search/search.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "engine/core/num.h"
+#include "engine/core/suggest.h"
+#include "engine/analysis/measure.h"
+
+QG_OPTIONS_INIT(qg_search_options)
+
+enum { MOST_TRIES = 8, ROUNDS = 3, FRONT = 9 };
+
+/* --- options --- */
+
+static qg_status bad_budget(const qg_searching *s)
+{
+    return qg_fail(s->m->ctx, QG_ECONFIG,
+                   "search: budget '%.60s': expected nsr=0.01 (or 1%%), bits=6.0 or "
+                   "size=2MB (B, kB, MB, GB, KiB, MiB, GiB)",
+                   s->o->budget ? s->o->budget : "");
+}
+
+/* The unit at the end of a number as its factor; 0: unknown.  *n: without the unit. */
+static double unit_of(enum qg_budget_kind kind, const char *text, size_t *n)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } unit[] = {
+        {"kB",   1e3       },
+        { "MB",  1e6       },
+        { "GB",  1e9       },
+        { "KiB", 1024      },
+        { "MiB", 1048576   },
+        { "GiB", 1073741824},
+        { "B",   1         }
+    };
+    size_t length = strlen(text);
+    *n = length;
+    if (kind == QG_BUDGET_NSR && length > 0 && text[length - 1] == '%') {
+        *n = length - 1;
+        return 0.01;
+    }
+    for (size_t i = 0; kind == QG_BUDGET_SIZE && i < sizeof unit / sizeof *unit; i++) {
+        size_t k = strlen(unit[i].name);
+        if (length > k && strcmp(text + length - k, unit[i].name) == 0) {
+            *n = length - k;
+            return unit[i].factor;
+        }
+    }
+    return 1;
+}
+
+static qg_status read_budget(qg_searching *s)
+{
+    static const char *const word[] = { "nsr=", "bits=", "size=" };
+    const char *text = s->o->budget;
+    for (int k = 0; text && k < 3; k++) {
+        size_t skip = strlen(word[k]), n;
+        if (strncmp(text, word[k], skip) != 0)
+            continue;
+        s->kind = (enum qg_budget_kind)k;
+        double unit = unit_of(s->kind, text + skip, &n);
+        if (!qg_num_parse_f64(text + skip, n, &s->budget) || !(s->budget > 0))
+            return bad_budget(s);
+        s->budget *= unit;
+        return QG_OK;
+    }
+    return bad_budget(s);
+}
+
+static qg_status bad_choices(const qg_searching *s)
+{
+    return qg_fail(s->m->ctx, QG_ECONFIG,
+                   "search: choices '%.60s': expected rising bits from 2 to 24, then "
+                   "perhaps float, at least two in all: 4,8,16,float",
+                   s->o->choices);
+}
+
+static qg_status read_choices(qg_searching *s)
+{
+    const char *text = s->o->choices ? s->o->choices : "4,8,16,float";
+    bool last = false;
+    while (!last) {
+        size_t n = strcspn(text, ",");
+        int64_t bits = 0;
+        last = text[n] == 0;
+        bool is_float = n == 5 && strncmp(text, "float", 5) == 0 && last;
+        if (s->options == QG_KNAPSACK_OPTIONS ||
+            (!is_float && (!qg_num_parse_i64(text, n, &bits) || bits < 2 || bits > 24 ||
+                           (s->options && (unsigned)bits <= s->bits[s->options - 1]))))
+            return bad_choices(s);
+        s->bits[s->options++] = (unsigned)bits;
+        text += n + 1;
+    }
+    return s->options < 2 ? bad_choices(s) : QG_OK;
+}
+
+static qg_status read_options(qg_searching *s)
+{
+    const char *how = s->o->estimate;
+    QG_TRY(read_budget(s));
+    QG_TRY(read_choices(s));
+    s->by_gradient = how && strcmp(how, "gradient") == 0;
+    if (how && !s->by_gradient && strcmp(how, "measured") != 0)
+        return qg_fail(s->m->ctx, QG_ECONFIG,
+                       "search: estimate '%.60s': expected measured or gradient", how);
+    return qg_measure_by(s->m->ctx, NULL, &s->metric);
+}
+
+/* --- a budget of bits or bytes --- */
+
+/* The bits that all items may take. */
+static double bits_allowed(const qg_searching *s)
+{
+    return s->kind == QG_BUDGET_BITS ? s->budget * s->elements
+                                     : (s->budget - s->fixed) * 8;
+}
+
+static double least(const qg_searching *s, const double *cell)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->item.n; i++) {
+        double best = INFINITY;
+        for (size_t o = 0; o < s->options; o++)
+            best = fmin(best, cell[i * s->options + o]);
+        sum += best;
+    }
+    return sum;
+}
+
+static qg_status too_tight(const qg_searching *s)
+{
+    double bits = least(s, s->cost);
+    if (s->kind == QG_BUDGET_BITS)
+        return qg_fail(s->m->ctx, QG_ENUMERIC,
+                       "search: budget %s: the choices begin at %g bits, expected a "
+                       "budget that can be met",
+                       s->o->budget, bits / s->elements);
+    return qg_fail(s->m->ctx, QG_ENUMERIC,
+                   "search: budget %s: %.0f bytes with the fewest bits, expected a "
+                   "budget that can be met",
+                   s->o->budget, bits / 8 + s->fixed);
+}
+
+static qg_status try_for_bits(qg_searching *s, enum qg_method how, bool *found)
+{
+    qg_selection x;
+    QG_TRY(qg_search_select(s, how, bits_allowed(s), &x, found));
+    if (!*found)
+        return QG_OK;
+    s->found[how].bound = x.bound;
+    s->found[how].value = x.loss;
+    return qg_search_try(s, x.option, true, &s->found[how].policy);
+}
+
+/* Solved again with errors around the best policy so far, while that helps. */
+static qg_status refine_for_bits(qg_searching *s)
+{
+    for (int k = 0; k < ROUNDS; k++) {
+        const qg_tried *best = s->found[QG_EXACT].policy;
+        qg_finding before = s->found[QG_REFINED];
+        bool found;
+        for (int how = 0; how < QG_NMETHOD; how++)
+            if (s->found[how].policy && s->found[how].policy->nsr < best->nsr)
+                best = s->found[how].policy;
+        QG_TRY(qg_search_set_context(s, best));
+        QG_TRY(try_for_bits(s, QG_REFINED, &found));
+        if (found && s->found[QG_REFINED].policy->nsr < best->nsr)
+            continue;
+        if (!found || before.policy)
+            s->found[QG_REFINED] = before;
+        return QG_OK;
+    }
+    return QG_OK;
+}
+
+static qg_status find_for_bits(qg_searching *s)
+{
+    for (int how = 0; how < QG_REFINED; how++) {
+        bool found;
+        QG_TRY(try_for_bits(s, (enum qg_method)how, &found));
+        if (!found && how == QG_EXACT)
+            return too_tight(s);
+    }
+    return refine_for_bits(s);
+}
+
+/* --- a budget of noise --- */
+
+static bool meets(const qg_searching *s, const qg_tried *t)
+{
+    return t->nsr <= s->budget * (1 - s->reserve);
+}
+
+static qg_status too_noisy(const qg_searching *s, const qg_tried *t)
+{
+    return qg_fail(s->m->ctx, QG_ENUMERIC,
+                   "search: budget %s: with the most bits the nsr is %g, %g on samples "
+                   "that judge, and %g when quantized from all (plus two standard "
+                   "errors of %g and %g), expected a budget that can be met",
+                   s->o->budget, t->nsr, t->judged, t->deployed, t->doubt[0],
+                   t->doubt[1]);
+}
+
+/* The cheapest policy of a method that meets the budget as measured: the predicted
+ * limit is halved and doubled in ratio, from the budget on. */
+static qg_status tighten(qg_searching *s, enum qg_method how)
+{
+    double low = 0, high = 0, goal = s->budget * (1 - s->reserve), limit = goal;
+    qg_finding *f = &s->found[how];
+    f->policy = NULL;
+    for (int k = 0; k < MOST_TRIES && !(low > 0 && high > 0 && high < low * 1.02);
+         k++) {
+        qg_selection x;
+        bool found;
+        const qg_tried *t;
+        QG_TRY(qg_search_select(s, how, limit, &x, &found));
+        if (!found)
+            break;
+        QG_TRY(qg_search_try(s, x.option, false, &t));
+        bool good = meets(s, t);
+        if (good && (!f->policy || t->cost < f->policy->cost))
+            *f = (qg_finding){ .policy = t, .bound = x.bound, .value = x.loss };
+        *(good ? &low : &high) = limit;
+        double ratio = t->nsr > 0 ? goal / t->nsr : 4;
+        if (low > 0 && high > 0)
+            limit = sqrt(low * high);
+        else
+            limit *= good ? fmin(fmax(ratio, 1.1), 4) : fmax(fmin(ratio, 0.9), 0.1);
+    }
+    return QG_OK;
+}
+
+/* Within the budget on the samples that judge, and on all when quantized from all, as
+ * it will be; both with twice the standard error as a margin, for other samples. */
+static bool is_judged_good(const qg_searching *s, const qg_tried *t)
+{
+    return t && t->judged >= 0 && t->judged + 2 * t->doubt[0] <= s->budget &&
+           t->deployed + 2 * t->doubt[1] <= s->budget;
+}
+
+static qg_status judge_method(qg_searching *s, enum qg_method how)
+{
+    const qg_tried **t = &s->found[how].policy;
+    return *t ? qg_search_judge(s, t) : QG_OK;
+}
+
+/* The cheapest policy that is judged good; NULL: none is. */
+static const qg_tried *best_judged(const qg_searching *s)
+{
+    const qg_tried *best = NULL;
+    for (int how = 0; how < QG_NMETHOD; how++) {
+        const qg_tried *t = s->found[how].policy;
+        if (is_judged_good(s, t) && (!best || t->cost < best->cost))
+            best = t;
+    }
+    return best;
+}
+
+static qg_status refine_for_noise(qg_searching *s)
+{
+    for (int k = 0; k < ROUNDS; k++) {
+        const qg_tried *best = best_judged(s);
+        if (!best)
+            return QG_OK;
+        QG_TRY(qg_search_set_context(s, best));
+        QG_TRY(tighten(s, QG_REFINED));
+        QG_TRY(judge_method(s, QG_REFINED));
+        const qg_tried *t = s->found[QG_REFINED].policy;
+        if (!is_judged_good(s, t) || t->cost >= best->cost)
+            return QG_OK;
+    }
+    return QG_OK;
+}
+
+/* The cell of more bits that lowers the error most per bit; SIZE_MAX: all items are at
+ * their best choice.  error: of qg_search_context. */
+static size_t best_raise(const qg_searching *s, const uint8_t *option,
+                         const double *error)
+{
+    size_t best = SIZE_MAX;
+    double most = -INFINITY;
+    for (size_t i = 0; i < s->item.n; i++) {
+        size_t now = i * s->options + option[i];
+        for (size_t c = now + 1; c < (i + 1) * s->options; c++) {
+            double rate = (error[now] - error[c]) / (s->cost[c] - s->cost[now]);
+            if (best == SIZE_MAX || rate > most) {
+                best = c;
+                most = rate;
+            }
+        }
+    }
+    return best;
+}
+
+/* No reserve was enough: what the samples that judge suffer from is not seen on the
+ * others.  Item after item is raised as they say. */
+static qg_status repair(qg_searching *s)
+{
+    const qg_tried *t = s->found[QG_EXACT].policy;
+    uint8_t *option = QG_NEWN(s->arena, s->item.n, uint8_t);
+    double *error = QG_NEWN(s->arena, s->item.n * s->options, double);
+    if (!option || !error)
+        return qg_nomem(s->m->ctx);
+    memset(option, (int)(s->options - 1), s->item.n);
+    if (t)
+        memcpy(option, t->option, s->item.n);
+    for (;;) {
+        QG_TRY(qg_search_try(s, option, false, &t));
+        QG_TRY(qg_search_judge(s, &t));
+        s->found[QG_EXACT].policy = t;
+        if (is_judged_good(s, t))
+            return QG_OK;
+        QG_TRY(qg_search_context(s, option, s->split.judge, error));
+        size_t cell = best_raise(s, option, error);
+        if (cell == SIZE_MAX)
+            return too_noisy(s, t);
+        option[cell / s->options] = (uint8_t)(cell % s->options);
+        s->repaired++;
+    }
+}
+
+/* With a growing reserve, until a policy is judged good. */
+static qg_status find_for_noise(qg_searching *s)
+{
+    static const double reserve[] = { 0.1, 0.25, 0.5 };
+    for (size_t k = 0; k < sizeof reserve / sizeof *reserve; k++) {
+        s->reserve = reserve[k];
+        for (int how = 0; how < QG_REFINED; how++) {
+            QG_TRY(tighten(s, (enum qg_method)how));
+            QG_TRY(judge_method(s, (enum qg_method)how));
+        }
+        if (best_judged(s))
+            return refine_for_noise(s);
+    }
+    return repair(s);
+}
+
+/* --- the winner --- */
+
+/* Over all samples: those that chose the policies of one budget favour none of them. */
+static double noise_of(const qg_searching *s, const qg_tried *t)
+{
+    size_t n = s->split.choose->n, judges = s->split.judge->n;
+    return (t->nsr * (double)n + t->judged * (double)judges) / (double)(n + judges);
+}
+
+/* For noise, the fewest bits among those that meet the budget as judged; else the least
+ * noise; the exact policy on ties. */
+static void choose_winner(qg_searching *s)
+{
+    bool any = false;
+    for (int how = 0; how < QG_NMETHOD; how++) {
+        const qg_tried *t = s->found[how].policy;
+        if (!t || (s->kind == QG_BUDGET_NSR && !is_judged_good(s, t)))
+            continue;
+        const qg_tried *best = s->found[s->winner].policy;
+        bool better = s->kind == QG_BUDGET_NSR
+                          ? any && t->cost < best->cost
+                          : any && noise_of(s, t) < noise_of(s, best);
+        if (!any || better)
+            s->winner = (enum qg_method)how;
+        any = true;
+    }
+    assert(any); /* else the budget cannot be met, which is an error */
+}
+
+/* --- the front --- */
+
+static int same(const qg_searching *s, const uint8_t *a, const uint8_t *b)
+{
+    return memcmp(a, b, s->item.n) == 0;
+}
+
+/* Exact policies for evenly spaced bits, from the fewest to the most. */
+static qg_status find_front(qg_searching *s)
+{
+    enum qg_budget_kind kind = s->kind;
+    double low = least(s, s->cost), high = 0;
+    for (size_t i = 0; i < s->item.n; i++)
+        high += s->cost[(i + 1) * s->options - 1];
+    s->kind = QG_BUDGET_BITS; /* minimizes noise */
+    qg_status st = QG_OK;
+    for (size_t k = 0; st == QG_OK && k < FRONT; k++) {
+        qg_selection x;
+        bool found;
+        const qg_tried *t;
+        double part = (double)k / (FRONT - 1);
+        /* evenly in the logarithm: half of the points lie below 12 bits */
+        double limit = k == FRONT - 1 ? high : low * pow(high / low, part);
+        st = qg_search_select(s, QG_EXACT, limit * (1 + 1e-12), &x, &found);
+        if (st != QG_OK || !found ||
+            (s->front.n && same(s, s->front.at[s->front.n - 1]->option, x.option)))
+            continue;
+        st = qg_search_try(s, x.option, false, &t);
+        if (st == QG_OK)
+            st = qg_vec_push(s->m->ctx, s->arena, &s->front, t);
+    }
+    s->kind = kind;
+    return st;
+}
+
+/* --- all together --- */
+
+static qg_status write_patch(const qg_searching *s)
+{
+    qg_writer w;
+    if (!s->o->patch)
+        return QG_OK;
+    QG_TRY(qg_writer_open(s->m->ctx, s->o->patch, &w));
+    qg_status st =
+        qg_search_patch(s, s->found[s->winner].policy->option, s->o->budget, w.stream);
+    if (st == QG_OK)
+        return qg_writer_commit(&w);
+    qg_writer_abandon(&w);
+    return st;
+}
+
+/* The network as the snapshot quantizes it, from the samples that choose. */
+static qg_status measure_before(qg_searching *s)
+{
+    const qg_feed *feed[2] = { s->split.choose, s->split.judge };
+    qg_model trial;
+    qg_status st = qg_again_quantize(&s->again, NULL, &trial);
+    for (int k = 0; st == QG_OK && k < 2; k++) {
+        qg_again_question q = { &trial, feed[k], s->metric };
+        st = qg_again_error(&s->again, &q, &s->before[k], NULL);
+    }
+    qg_again_drop(&trial);
+    return st;
+}
+
+static qg_status run(qg_searching *s, qg_report **out)
+{
+    qg_split_request r = {
+        .doing = "search", .work = &s->o->work, .holdout = s->o->holdout, .judges = true
+    };
+    qg_report *report;
+    QG_TRY(read_options(s));
+    QG_TRY(qg_split_open(s->m, &r, &s->split));
+    s->again = (qg_again){ .m = s->m, .work = &s->o->work, .split = &s->split };
+    QG_TRY(qg_again_read(&s->again, s->arena, s->o->backend));
+    QG_TRY(qg_search_items(s));
+    QG_TRY(measure_before(s));
+    QG_TRY(qg_search_harm(s));
+    QG_TRY(s->kind == QG_BUDGET_NSR ? find_for_noise(s) : find_for_bits(s));
+    choose_winner(s);
+    QG_TRY(judge_method(s, s->winner));
+    QG_TRY(find_front(s));
+    QG_TRY(write_patch(s));
+    QG_TRY(qg_report_new(s->m->ctx, "search", &report));
+    return qg_report_end(qg_search_report(s, report), report, out);
+}
+
+qg_status qg_model_search(qg_model *m, const qg_search_options *given, qg_report **out)
+{
+    qg_search_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_search_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
+    QG_TRY(qg_model_expect_quantized(m, "search"));
+    qg_searching s = { .m = m, .o = &o };
+    s.arena = qg_arena_new(m->ctx->alloc);
+    qg_status st = s.arena ? run(&s, out) : qg_nomem(m->ctx);
+    for (size_t i = 0; i < QG_KNAPSACK_OPTIONS; i++)
+        qg_again_drop(&s.uniform[i]);
+    qg_split_close(&s.split);
+    qg_arena_free(s.arena);
+    return st;
+}

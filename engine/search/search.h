@@ -1,0 +1,125 @@
+/* search.h -- the state of a search for bits: which groups of values there are, what
+ * each choice of bits costs and harms, and the policies that were tried.
+ *
+ *     items.c      groups of values for which one choice is made
+ *     harm.c       the error of each group at each choice, measured
+ *     gradient.c   the same, estimated from gradients
+ *     context.c    the error of a policy with one item changed
+ *     select.c     policies for a budget: exact, greedy, and as `--propose` finds them
+ *     trial.c      a policy as a patch; its error, measured
+ *     search.c     all together
+ *     answer.c     the report
+ *
+ * Item     values that get the same bits: those of one group (fusion, passive nodes,
+ *          sharing), and those of groups that quantize the same value, since a patch
+ *          selects by value
+ * Cost     elements times bits, in bits; 32 for float
+ * Harm     noise-to-signal ratio of the worst output with only this item quantized;
+ *          the sum over items predicts that of the network
+ *
+ * Everything is in `arena`. */
+#ifndef QG_ENGINE_SEARCH_SEARCH_H
+#define QG_ENGINE_SEARCH_SEARCH_H
+
+#include "engine/analysis/again.h"
+#include "engine/search/knapsack.h"
+
+enum qg_budget_kind { QG_BUDGET_NSR, QG_BUDGET_BITS, QG_BUDGET_SIZE };
+
+typedef struct qg_item {
+    const qg_value *first; /* of its values, by id; its name stands for the item */
+    bool constant;         /* all of its values are weights */
+    size_t values;
+    double elements; /* of the values that are rounded */
+    double now;      /* bits of all elements in the snapshot */
+    bool blind;      /* gradients do not reach all of its values */
+} qg_item;
+
+/* A policy: an option for every item. */
+typedef struct qg_tried {
+    uint8_t *option;  /* [items] */
+    double predicted; /* sum of harms */
+    double cost;      /* bits of all items */
+    double nsr;       /* measured on the samples that choose */
+    double judged;    /* on those that judge; negative: not yet */
+    double deployed;  /* quantized from all samples, and on all; negative: not yet */
+    double doubt[2];  /* standard errors of `judged` and `deployed` */
+} qg_tried;
+
+enum qg_method { QG_EXACT, QG_GREEDY, QG_BY_HARM, QG_REFINED, QG_NMETHOD };
+
+typedef struct qg_finding {
+    const qg_tried *policy; /* NULL: the method meets no budget */
+    double bound;           /* of the exact solver: of what it minimizes */
+    double value;           /* what the method reached there */
+} qg_finding;
+
+typedef struct qg_searching {
+    qg_model *m;
+    const qg_search_options *o;
+    qg_arena *arena;
+    qg_split split;
+    qg_again again;
+    const qg_metric *metric; /* nsr */
+    enum qg_budget_kind kind;
+    double budget;                      /* nsr, bits per element, or bytes */
+    unsigned bits[QG_KNAPSACK_OPTIONS]; /* rising; 0: float, the last */
+    size_t options;
+    qg_model uniform[QG_KNAPSACK_OPTIONS]; /* all items at one choice; not for float */
+    bool by_gradient;
+    QG_VEC(qg_item) item;
+    uint32_t *item_of;              /* [values] QG_NONE: none */
+    size_t left;                    /* groups that keep the bits of the snapshot */
+    double elements;                /* of all items */
+    double fixed;                   /* bytes of constants that are no item */
+    double *cost, *harm, *gradient; /* [items][options]; gradient NaN: none */
+    double *context;                /* for QG_REFINED; see select.c */
+    QG_VEC(const qg_tried *) tried;
+    qg_finding found[QG_NMETHOD];
+    enum qg_method winner;
+    double reserve; /* the share of the budget kept for samples that are not seen */
+    QG_VEC(const qg_tried *) front;
+    double before[2]; /* nsr of the network quantized as the snapshot: choose, judge */
+    size_t repaired;  /* items set to their best choice by the samples that judge */
+} qg_searching;
+
+/* items.c.  QG_EDATA when there is nothing to choose. */
+QG_NODISCARD qg_status qg_search_items(qg_searching *s);
+
+/* harm.c: fills uniform and harm. */
+QG_NODISCARD qg_status qg_search_harm(qg_searching *s);
+/* The item of an endpoint of a trial, or QG_NONE. */
+uint32_t qg_search_item_of(const qg_searching *s, const qg_tqc *t);
+
+/* context.c: error [items][options] of the policy with item i at option o, on the
+ * feed. */
+QG_NODISCARD qg_status qg_search_context(qg_searching *s, const uint8_t *option,
+                                         const qg_feed *feed, double *error);
+
+/* gradient.c: fills gradient, from uniform, and item.blind. */
+QG_NODISCARD qg_status qg_search_gradients(qg_searching *s);
+
+/* select.c.  limit: bits in all, or, with the kind NSR, predicted nsr. */
+QG_NODISCARD qg_status qg_search_select(qg_searching *s, enum qg_method how,
+                                        double limit, qg_selection *out, bool *found);
+/* Sets `context`: errors around a policy instead of those of single items.  They add up
+ * to the error of the policy. */
+QG_NODISCARD qg_status qg_search_set_context(qg_searching *s, const qg_tried *around);
+
+/* trial.c: the patch of a policy; its trial, made once. */
+QG_NODISCARD qg_status qg_search_patch(const qg_searching *s, const uint8_t *option,
+                                       const char *comment, FILE *f);
+QG_NODISCARD qg_status qg_search_try(qg_searching *s, const uint8_t *option, bool judge,
+                                     const qg_tried **out);
+/* Fills judged and deployed. */
+QG_NODISCARD qg_status qg_search_judge(qg_searching *s, const qg_tried **t);
+QG_NODISCARD qg_status qg_search_quantize(qg_searching *s, const uint8_t *option,
+                                          qg_model *trial);
+double qg_search_mean_bits(const qg_searching *s, double cost);
+/* Bytes of all constants; option NULL: in the snapshot. */
+double qg_search_size(const qg_searching *s, const uint8_t *option);
+
+/* answer.c */
+QG_NODISCARD qg_status qg_search_report(const qg_searching *s, qg_report *r);
+
+#endif

@@ -1,0 +1,115 @@
+/* select.c -- policies for a budget, on predicted errors.  With a budget of noise the
+ * knapsack's cost is the harm, and what is minimized are the bits. */
+#include "engine/search/search.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static qg_knapsack problem(const qg_searching *s, const double *harm)
+{
+    bool noise = s->kind == QG_BUDGET_NSR;
+    return (qg_knapsack){ .n = s->item.n,
+                          .options = s->options,
+                          .cost = noise ? harm : s->cost,
+                          .loss = noise ? s->cost : harm };
+}
+
+/* What a choice adds to the error of the policy, plus an equal share of that error for
+ * each item. */
+qg_status qg_search_set_context(qg_searching *s, const qg_tried *around)
+{
+    size_t cells = s->item.n * s->options;
+    s->context = QG_NEWN(s->arena, cells, double);
+    if (!s->context)
+        return qg_nomem(s->m->ctx);
+    QG_TRY(qg_search_context(s, around->option, s->split.choose, s->context));
+    double all = s->context[around->option[0]];
+    for (size_t i = 0; i < cells; i++)
+        s->context[i] += all / (double)s->item.n - all;
+    return QG_OK;
+}
+
+/* --- as `qg sensitivity --propose` --- */
+
+/* An item in the order in which it is raised. */
+typedef struct rank {
+    size_t item;
+    double harm;
+} rank;
+
+static int by_harm(const void *a, const void *b)
+{
+    const rank *x = a, *y = b;
+    if (x->harm != y->harm)
+        return x->harm < y->harm ? 1 : -1;
+    return (x->item > y->item) - (x->item < y->item);
+}
+
+/* The first `n` of the order at level 1, the others at level 0. */
+static void raise_first(const qg_knapsack *k, const rank *order, size_t n,
+                        const size_t level[2], qg_selection *s)
+{
+    memset(s->option, (int)level[0], k->n);
+    for (size_t i = 0; i < n; i++)
+        s->option[order[i].item] = (uint8_t)level[1];
+    qg_knapsack_sum(k, s);
+}
+
+/* The number that fits with the least loss: as few as meet a budget of noise, as many
+ * as fit into one of bits. */
+static bool raise_within(const qg_knapsack *k, const rank *order, const size_t level[2],
+                         double limit, qg_selection *s)
+{
+    bool found = false;
+    size_t best = 0;
+    double loss = 0;
+    for (size_t n = 0; n <= k->n; n++) {
+        raise_first(k, order, n, level, s);
+        if (!(s->cost <= limit) || (found && !(s->loss < loss)))
+            continue;
+        found = true;
+        best = n;
+        loss = s->loss;
+    }
+    raise_first(k, order, best, level, s);
+    return found;
+}
+
+static qg_status select_by_harm(const qg_searching *s, const qg_knapsack *k,
+                                double limit, qg_selection *out, bool *found)
+{
+    rank *order = QG_NEWN(s->arena, k->n, rank);
+    qg_selection now = { .option = QG_NEWN(s->arena, k->n, uint8_t) };
+    out->option = QG_NEWN(s->arena, k->n, uint8_t);
+    if (!order || !now.option || !out->option)
+        return qg_nomem(s->m->ctx);
+    *found = false;
+    for (size_t low = 0; low < s->options; low++) {
+        for (size_t i = 0; i < k->n; i++)
+            order[i] = (rank){ i, s->harm[i * s->options + low] };
+        qsort(order, k->n, sizeof *order, by_harm);
+        for (size_t high = low; high < s->options; high++) {
+            if (!raise_within(k, order, (size_t[]){ low, high }, limit, &now) ||
+                (*found && !(now.loss < out->loss)))
+                continue;
+            memcpy(out->option, now.option, k->n);
+            qg_knapsack_sum(k, out);
+            *found = true;
+        }
+    }
+    out->bound = out->loss;
+    return QG_OK;
+}
+
+qg_status qg_search_select(qg_searching *s, enum qg_method how, double limit,
+                           qg_selection *out, bool *found)
+{
+    const qg_knapsack k = problem(s, how == QG_REFINED ? s->context : s->harm);
+    qg_ctx *ctx = s->m->ctx;
+    *out = (qg_selection){ 0 };
+    if (how == QG_EXACT || how == QG_REFINED)
+        return qg_knapsack_solve(ctx, &k, limit, s->arena, out, found);
+    if (how == QG_GREEDY)
+        return qg_knapsack_greedy(ctx, &k, limit, s->arena, out, found);
+    return select_by_harm(s, &k, limit, out, found);
+}

@@ -1,0 +1,135 @@
+/* trial.c -- policies are measured, not only predicted: written as a patch, quantized,
+ * run.  Each policy once. */
+#include "engine/config/yaml.h"
+#include "engine/search/search.h"
+
+double qg_search_mean_bits(const qg_searching *s, double cost)
+{
+    return cost / s->elements;
+}
+
+double qg_search_size(const qg_searching *s, const uint8_t *option)
+{
+    double bytes = s->fixed;
+    for (size_t i = 0; i < s->item.n; i++)
+        if (s->item.at[i].constant)
+            bytes +=
+                (option ? s->cost[i * s->options + option[i]] : s->item.at[i].now) / 8;
+    return bytes;
+}
+
+static bool has_option(const qg_searching *s, const uint8_t *option, size_t o)
+{
+    for (size_t i = 0; i < s->item.n; i++)
+        if (option[i] == o)
+            return true;
+    return false;
+}
+
+static void print_rule(const qg_searching *s, const uint8_t *option, size_t o, FILE *f)
+{
+    const qg_graph *g = s->m->graph;
+    if (s->bits[o])
+        (void)fprintf(f, "  - id: search-%u\n", s->bits[o]);
+    else
+        (void)fputs("  - id: search-float\n", f);
+    (void)fputs("    match:\n      value:\n", f);
+    for (size_t i = 0; i < g->value.n; i++) {
+        if (s->item_of[i] == QG_NONE || option[s->item_of[i]] != o)
+            continue;
+        (void)fputs("        - ", f);
+        qg_yaml_print_text(f, g->value.at[i]->name);
+        (void)fputc('\n', f);
+    }
+    if (s->bits[o])
+        (void)fprintf(f, "    set: {bits: %u}\n", s->bits[o]);
+    else
+        (void)fputs("    set: {state: fp32}\n", f);
+    (void)fputs("    why: chosen by qg search\n", f);
+}
+
+qg_status qg_search_patch(const qg_searching *s, const uint8_t *option,
+                          const char *comment, FILE *f)
+{
+    (void)fprintf(f, "# qg search%s%s\nrules:\n", comment ? ": " : "",
+                  comment ? comment : "");
+    for (size_t o = 0; o < s->options; o++)
+        if (has_option(s, option, o))
+            print_rule(s, option, o, f);
+    return QG_OK;
+}
+
+qg_status qg_search_quantize(qg_searching *s, const uint8_t *option, qg_model *trial)
+{
+    qg_memory_file f;
+    QG_TRY(qg_memory_open(s->m->ctx, &f));
+    QG_TRY(qg_memory_close(&f, qg_search_patch(s, option, NULL, f.stream)));
+    qg_status st = qg_again_quantize(&s->again, f.bytes, trial);
+    qg_memory_free(&f);
+    return st;
+}
+
+static qg_tried *known(const qg_searching *s, const uint8_t *option)
+{
+    for (size_t i = 0; i < s->tried.n; i++)
+        if (memcmp(s->tried.at[i]->option, option, s->item.n) == 0)
+            return (qg_tried *)s->tried.at[i]; /* made by qg_search_try */
+    return NULL;
+}
+
+static qg_status make(qg_searching *s, const uint8_t *option, qg_tried **out)
+{
+    qg_tried *t = QG_NEW(s->arena, qg_tried);
+    uint8_t *copy = QG_NEWN(s->arena, s->item.n, uint8_t);
+    if (!t || !copy)
+        return qg_nomem(s->m->ctx);
+    memcpy(copy, option, s->item.n);
+    *t = (qg_tried){ .option = copy, .nsr = -1, .judged = -1, .deployed = -1 };
+    for (size_t i = 0; i < s->item.n; i++) {
+        t->cost += s->cost[i * s->options + option[i]];
+        t->predicted += s->harm[i * s->options + option[i]];
+    }
+    *out = t;
+    return qg_vec_push(s->m->ctx, s->arena, &s->tried, t);
+}
+
+static qg_status measure(qg_searching *s, qg_tried *t, bool judge)
+{
+    qg_model trial;
+    qg_again_question q = { &trial, s->split.choose, s->metric };
+    qg_status st = qg_search_quantize(s, t->option, &trial);
+    if (st == QG_OK && t->nsr < 0)
+        st = qg_again_error(&s->again, &q, &t->nsr, NULL);
+    q.feed = s->split.judge;
+    if (st == QG_OK && judge)
+        st = qg_again_error(&s->again, &q, &t->judged, &t->doubt[0]);
+    qg_again_drop(&trial);
+    return st;
+}
+
+qg_status qg_search_try(qg_searching *s, const uint8_t *option, bool judge,
+                        const qg_tried **out)
+{
+    qg_tried *t = known(s, option);
+    if (!t)
+        QG_TRY(make(s, option, &t));
+    *out = t;
+    return t->nsr < 0 || (judge && t->judged < 0) ? measure(s, t, judge) : QG_OK;
+}
+
+qg_status qg_search_judge(qg_searching *s, const qg_tried **t)
+{
+    QG_TRY(qg_search_try(s, (*t)->option, true, t));
+    qg_tried *at = known(s, (*t)->option);
+    if (at->deployed >= 0)
+        return QG_OK;
+    qg_model trial;
+    qg_again_question q = { &trial, &s->split.feed.feed, s->metric };
+    s->again.from_all = true;
+    qg_status st = qg_search_quantize(s, at->option, &trial);
+    s->again.from_all = false;
+    if (st == QG_OK)
+        st = qg_again_error(&s->again, &q, &at->deployed, &at->doubt[1]);
+    qg_again_drop(&trial);
+    return st;
+}

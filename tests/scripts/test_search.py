@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""qg search: on random networks the exact policy is never worse than greedy's within the
+same budget, and budgets hold on samples that had no part in the search; gradients rank
+groups as measurements do; each rule of a backend off, alone and in pairs.
+
+usage: test_search.py [NETWORKS [SEED]]     (20 networks, seed 0)"""
+import itertools
+import pathlib
+import re
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+from command import answer, qg
+
+MODEL, CALIB, TEST = ("configs/models/digits.onnx", "configs/data/digits_calib.npy",
+                      "configs/data/digits_test.npy")
+BACKENDS = "trt-int8", "openvino-int8", "tflite-int8", "ort-int8"
+failures = 0
+
+
+def check(what, good, *detail):
+    global failures
+    print("ok    " if good else "FAILED", what, *detail)
+    failures += not good
+
+
+class Network:
+    """Convolutions with a wide spread of channel magnitudes, residuals, pools, a Gemm."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.nodes, self.weights = [], []
+        self.channels, self.size = 3, 12
+
+    def add(self, op, inputs, **attributes):
+        out = f"{op.lower()}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [out], out, **attributes))
+        return out
+
+    def weight(self, shape):
+        name = f"w{len(self.weights)}"
+        spread = self.rng.lognormal(0, 0.8, (shape[0],) + (1,) * (len(shape) - 1))
+        fan_in = np.prod(shape[1:])
+        data = (self.rng.normal(0, 1, shape) * spread / np.sqrt(fan_in)).astype("f")
+        self.weights.append(numpy_helper.from_array(data, name))
+        return name
+
+    def conv(self, x, channels, kernel):
+        y = self.add("Conv", [x, self.weight((channels, self.channels, kernel, kernel)),
+                              self.weight((channels,))], pads=[kernel // 2] * 4)
+        self.channels = channels
+        return y
+
+    def block(self, x):
+        kind = self.rng.integers(4)
+        if kind == 0:                                        # residual
+            y = self.add("Relu", [self.conv(x, self.channels, 3)])
+            return self.add("Relu", [self.add("Add", [self.conv(y, self.channels, 1), x])])
+        if kind == 1:                                        # two branches
+            before = self.channels
+            a = self.add("Relu", [self.conv(x, 4, 1)])
+            self.channels = before
+            b = self.add("Sigmoid", [self.conv(x, 6, 3)])
+            self.channels = 10
+            return self.add("Concat", [a, b], axis=1)
+        y = self.add("Relu", [self.conv(x, int(self.rng.integers(4, 12)), 3)])
+        if kind == 2 and self.size > 3:
+            self.size //= 2
+            return self.add("MaxPool", [y], kernel_shape=[2, 2], strides=[2, 2])
+        return y
+
+    def save(self, path):
+        x = self.add("Relu", [self.conv("x", 8, 3)])
+        for _ in range(self.rng.integers(2, 5)):
+            x = self.block(x)
+        x = self.add("Flatten", [self.add("GlobalAveragePool", [x])])
+        self.nodes.append(helper.make_node(
+            "Gemm", [x, self.weight((7, self.channels))], ["y"], "head", transB=1))
+        info = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            self.nodes, "g", [info("x", TensorProto.FLOAT, [1, 3, 12, 12])],
+            [info("y", TensorProto.FLOAT, [1, 7])], self.weights)
+        onnx.save(helper.make_model(graph, ir_version=8,
+                                    opset_imports=[helper.make_opsetid("", 13)]), path)
+
+    def samples(self, n):
+        x = self.rng.normal(0, 1, (n, 3, 12, 12))
+        return (x * self.rng.lognormal(0, 0.2, (n, 1, 1, 1))).astype("f")
+
+
+def row(report, policy):
+    return next((r for r in report["policies"] if r["policy"] == policy), None)
+
+
+def nsr_on(model, backend, data, policy, unseen, folder):
+    """Of the network quantized from all of the data with the policy, on other samples."""
+    out = folder / "checked"
+    qg("quantize", model, "-b", backend, "-d", data, "--policy", policy, "-o", out)
+    return max(e["error"] for e in answer("analyse", out, "-d", unseen)["errors"])
+
+
+def check_bits(snapshot, data, bits, patch):
+    """The exact policy, as predicted and the written one as measured, against others."""
+    r = answer("search", snapshot, "-d", data, "--budget", f"bits={bits}", "-o", patch)
+    exact, written = row(r, "exact"), row(r, r["chosen"])
+    good = r["proved"] and written["mean_bits"] <= bits and exact["mean_bits"] <= bits
+    for other in (row(r, "greedy"), row(r, "by-harm")):
+        good &= other["mean_bits"] <= bits * (1 + 1e-12)
+        good &= exact["predicted"] <= other["predicted"] * (1 + 1e-9)
+        good &= (written["nsr"] + written["judged_nsr"]
+                 <= other["nsr"] + other["judged_nsr"])
+    return good, r["chosen"], f"{written['judged_nsr']:.3g}", \
+        f"greedy {row(r, 'greedy')['judged_nsr']:.3g}"
+
+
+def random_network(seed, folder):
+    network = Network(seed)
+    model, data, unseen = folder / "n.onnx", folder / "data.npy", folder / "unseen.npy"
+    network.save(model)
+    np.save(data, network.samples(32))
+    np.save(unseen, network.samples(32))
+    backend = BACKENDS[seed % len(BACKENDS)]
+    what = f"network {seed} on {backend}:"
+    snapshot, patch = folder / "snap", folder / "policy.yaml"
+    qg("quantize", model, "-b", backend, "-d", data, "-o", snapshot)
+    bits, budget = (5, 6, 9)[seed % 3], (0.02, 0.002)[seed % 2]
+    check(f"{what} bits {bits}", *check_bits(snapshot, data, bits, patch))
+    r = answer("search", snapshot, "-d", data, "--budget", f"nsr={budget}", "-o", patch)
+    error = nsr_on(model, backend, data, patch, unseen, folder)
+    greedy = row(r, "greedy")
+    check(f"{what} nsr {budget}",
+          r["judged_nsr"] <= budget and r["deployed_nsr"] <= budget and error <= budget,
+          r["chosen"], f"{error:.3g} on unseen samples, {r['mean_bits']:.2f} bits, greedy",
+          greedy and f"{greedy['mean_bits']:.2f}")
+
+
+def ranks(x):
+    return np.argsort(np.argsort(x)).astype(float)
+
+
+def check_gradients(snapshot, patch):
+    """Errors from gradients, made without a run per group, order groups as measured."""
+    words = "search", snapshot, "-d", CALIB, "--budget", "bits=6", "-o", patch
+    measured, guessed = (answer(*words, *more)["sensitivities"]
+                         for more in ([], ["--estimate", "gradient"]))
+    for bits in ("4", "8"):
+        pair = [[r["nsr_alone"] for r in rows if r["choice"] == bits]
+                for rows in (measured, guessed)]
+        same = np.corrcoef(*map(ranks, pair))[0, 1]
+        ratio = np.median(np.array(pair[1]) / np.array(pair[0]))
+        check(f"gradients rank groups at {bits} bits", same > 0.8 and 0.5 < ratio < 2,
+              f"rank correlation {same:.2f}, median ratio {ratio:.2f}")
+    check("all errors are from gradients",
+          all(r["estimate"] == "gradient" for r in guessed if r["choice"] != "float"))
+
+
+def check_size(folder):
+    """Bytes of the weights as chosen; activations keep their bits; --holdout judges."""
+    snapshot, patch = folder / "digits", folder / "size.yaml"
+    r = answer("search", snapshot, "-d", CALIB, "--holdout", TEST, "--budget", "size=16kB",
+               "--choices", "3,4,6,8", "-o", patch)
+    model = onnx.load(snapshot / "model.onnx")
+    constants = {t.name: int(np.prod(t.dims)) for t in model.graph.initializer}
+    kept = sum(4 * n for t, n in constants.items()
+               if t not in {g["group"] for g in r["groups"]} and "bias" in t)
+    bits = sum(g["elements"] * int(g["choice"]) for g in r["groups"])
+    check("size: bytes", bits / 8 <= r["size"] <= 16000 and r["judged_on"] == 599,
+          r["size"], kept)
+    check("size: weights alone", {g["kind"] for g in r["groups"]} == {"weight"})
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "--policy", patch, "-o",
+       folder / "sized")
+    tqcs = re.findall(r'"bits": (\d+)', (folder / "sized/quant.json").read_text())
+    check("size: the policy has effect", {"3", "4", "6"} & set(tqcs))
+
+
+def check_same_bytes(snapshot, patch):
+    """For any number of threads; nothing is left beside the policy."""
+    seen = set()
+    for jobs in (1, 2, 3):
+        page = qg("search", snapshot, "-d", CALIB, "-n", 16, "--budget", "nsr=0.5%", "-j",
+                  jobs, "-o", patch)
+        seen.add((page, patch.read_text()))
+    check("same bytes for any number of threads", len(seen) == 1)
+    check("trials leave no files", not list(patch.parent.glob("*trial*")))
+
+
+def check_rules(folder):
+    """Against compare, with the rules switched off by patches that are files."""
+    r = answer("search", MODEL, "-d", CALIB, "-b", "trt-int8", "--over", "rules",
+               "--holdout", CALIB)
+    rows = {x["off"]: x for x in r["policies"]}
+    alone = [k for k in rows if k != "none" and ", " not in k]
+    pairs = {frozenset(p) for p in itertools.combinations(alone, 2)}
+    check("rules: alone and in pairs",
+          len(alone) == r["rules_acting"] > 2 and
+          pairs == {frozenset(k.split(", ")) for k in rows if ", " in k})
+    errors = [x["nsr"] for x in r["policies"]]
+    check("rules: least noise first", errors == sorted(errors))
+    for off in alone:
+        for section in ("fusions", "sharing"):
+            patch = folder / "off.yaml"
+            patch.write_text(f"-{section}: [{off}]\n")
+            try:
+                c = answer("compare", MODEL, "-d", CALIB, "-b", "trt-int8", "--policy",
+                           patch)
+            except AssertionError:
+                continue  # the rule is of the other kind
+            one, x = c["variants"][1], rows[off]
+            check(f"rules: without {off}",
+                  (one["rounding_points"], one["requantizations"]) ==
+                  (x["rounding_points"], x["requantizations"]) and
+                  abs(c["errors"][1]["error"] / x["nsr"] - 1) < 1e-4 and
+                  abs(x["nsr"] - rows["none"]["nsr"] - x["nsr_change"]) < 1e-12)
+            break
+        else:
+            check(f"rules: {off} is a rule", False)
+
+
+def check_errors(snapshot, folder):
+    words = "search", snapshot, "-d", CALIB, "-n", 4, "-o", folder / "no.yaml"
+    for budget in ("nsr=", "bits=x", "speed=3", "size=1XB", "nsr=-1", "0.01"):
+        qg(*words, "--budget", budget, fails="expected nsr=0.01 (or 1%), bits=6.0 or size=")
+    for choices in ("8,4", "1,8", "8", "float", "4,,8", "4,float,8", "4,99"):
+        qg(*words, "--budget", "bits=6", "--choices", choices, fails="expected rising bits")
+    qg(*words, "--budget", "bits=3", fails="the choices begin at 4 bits")
+    qg(*words, "--budget", "size=1kB", fails="bytes with the fewest bits")
+    qg(*words, "--budget", "nsr=1e-9", "--choices", "2,3", fails="with the most bits")
+    qg("search", snapshot, "-d", CALIB, "-n", 1, "--budget", "bits=6",
+       fails="1 sample, expected at least 2")
+    qg("search", MODEL, "-d", CALIB, "--budget", "bits=6", fails="search: ")
+    qg(*words, status=2, fails="--budget or --over is required")
+    qg("search", MODEL, "-d", CALIB, "--over", "rules", status=2,
+       fails="requires --backend")
+    check("a search that fails writes nothing", not (folder / "no.yaml").exists())
+
+
+def main(networks=20, seed=0):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for k in range(int(seed), int(seed) + int(networks)):
+            random_network(k, folder)
+        snapshot, patch = folder / "digits", folder / "policy.yaml"
+        qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", snapshot)
+        check_gradients(snapshot, patch)
+        check_size(folder)
+        check_same_bytes(snapshot, patch)
+        check_rules(folder)
+        check_errors(snapshot, folder)
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
