@@ -270,7 +270,9 @@ static qg_status run(work *w)
 
 qg_status qg_reconstruct(qg_reconstruction *r)
 {
-    work w = { .r = r, .tape = r->tapes->tape[0], .arena = qg_arena_new(r->ctx->alloc) };
+    work w = { .r = r,
+               .tape = r->tapes->tape[0],
+               .arena = qg_arena_new(r->ctx->alloc) };
     w.p = (qg_parameters){ .ctx = r->ctx,
                            .arena = w.arena,
                            .method = r->method,

@@ -3,7 +3,7 @@
 #include "engine/exec/pool.h"
 
 qg_status qg_tapes_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
-                      const qg_tape_options *o, size_t n, qg_tapes *out)
+                       const qg_tape_options *o, size_t n, qg_tapes *out)
 {
     *out = (qg_tapes){ .ctx = ctx, .arena = qg_arena_new(ctx->alloc) };
     out->tape = out->arena ? QG_NEWN(out->arena, n, qg_tape *) : NULL;

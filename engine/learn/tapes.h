@@ -26,10 +26,10 @@ typedef struct qg_tapes {
     qg_arena *arena;
 } qg_tapes;
 
-/* n > 0 tapes of one block; all owned by the tapes.  After a failure qg_tapes_free frees
+/* n > 0 tapes of one block; owned by out.  After a failure qg_tapes_free frees
  * what there is. */
 QG_NODISCARD qg_status qg_tapes_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
-                                   const qg_tape_options *o, size_t n, qg_tapes *out);
+                                    const qg_tape_options *o, size_t n, qg_tapes *out);
 void qg_tapes_free(qg_tapes *t); /* also of a zeroed one */
 
 /* All but the leader, whose parameters are what is still needed of a block that is

@@ -34,7 +34,7 @@ typedef struct tuning {
     qg_importance importance;
     qg_reconstruction *result; /* [blocks] */
     size_t chosen, done;       /* blocks that learn */
-    size_t n_tape;             /* of a block */
+    size_t n_tape;             /* of a tapes */
 } tuning;
 
 /* --- blocks ---------------------------------------------------------------------- */
