@@ -160,15 +160,17 @@ static qg_status list(qg_report *r, qg_table *t, size_t *n, const char *const ce
              : QG_OK;
 }
 
-/* What backends decide otherwise that are not told apart, unless it is listed. */
-static const char *about_rival(const evidence *e, qg_endpoint at, const char **what,
-                               qg_arena *a)
+/* What backends decide otherwise that are not told apart; *why stays where none does. */
+static qg_status about_rival(const evidence *e, qg_endpoint at, const char **what,
+                             const char **why, qg_arena *a)
 {
     const char *who = qg_rivals_at(e->rivals, at);
+    if (!who)
+        return QG_OK;
     *what = "backend";
-    return who ? qg_arena_printf(
-                     a, "%s explains the dump as well and decides otherwise", who)
-               : NULL;
+    *why =
+        qg_arena_printf(a, "%s explains the dump as well and decides otherwise", who);
+    return *why ? QG_OK : qg_nomem(e->t->how->m->ctx);
 }
 
 static qg_status list_records(const evidence *e, qg_report *r, qg_table *t, size_t *n)
@@ -178,7 +180,8 @@ static qg_status list_records(const evidence *e, qg_report *r, qg_table *t, size
     for (size_t i = 0; i < q->tqc.n; i++) {
         const char *what, *why = reason(e, q->tqc.at[i], &what);
         if (!why)
-            why = about_rival(e, qg_tqc_endpoint(q->tqc.at[i]), &what, r->arena);
+            QG_TRY(
+                about_rival(e, qg_tqc_endpoint(q->tqc.at[i]), &what, &why, r->arena));
         if (why)
             QG_TRY(list(r, t, n,
                         (const char *[]){ qg_tqc_text(q->tqc.at[i], at), what, why }));
@@ -198,7 +201,7 @@ static qg_status list_others(const evidence *e, qg_report *r, qg_table *t, size_
             const char *what = "rounding", *why = lost;
             qg_endpoint end = qg_node_endpoint(node, k);
             if (!why && qg_endpoint_value(end) && !qg_endpoint_tqc(end))
-                why = about_rival(e, end, &what, r->arena);
+                QG_TRY(about_rival(e, end, &what, &why, r->arena));
             if (why && qg_endpoint_value(end))
                 QG_TRY(list(r, t, n,
                             (const char *[]){ qg_endpoint_text(end, at), what, why }));
