@@ -160,7 +160,7 @@ static qg_status list(qg_report *r, qg_table *t, size_t *n, const char *const ce
              : QG_OK;
 }
 
-/* What backends decide otherwise that are not told apart; *why stays where none does. */
+/* Backends that are not told apart decide otherwise; *why stays where none does. */
 static qg_status about_rival(const evidence *e, qg_endpoint at, const char **what,
                              const char **why, qg_arena *a)
 {
