@@ -65,7 +65,7 @@ bool qg_tensor_is_plain(const qg_tensor *t)
 {
     qg_tensor plain = *t;
     qg_tensor_set_plain(&plain);
-    for (int32_t k = 0; k < t->rank; k++)
+    for (int32_t k = t->rank; k-- > 0;)
         if (t->dim[k] != 1 && t->stride[k] != plain.stride[k])
             return qg_tensor_count(t) == 0;
     return true;

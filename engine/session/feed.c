@@ -131,8 +131,6 @@ void qg_feed_close(qg_api_feed *f)
 {
     qg_data_close(f->data);
     qg_hosted_close(f->hosted);
-    f->data = NULL;
-    f->hosted = NULL;
 }
 
 qg_workload qg_feed_again(const qg_api_feed *f, const qg_workload *work)

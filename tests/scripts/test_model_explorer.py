@@ -10,6 +10,8 @@ import tempfile
 
 from overlays import MODELS, VECTOR, overlays
 
+COLOUR = {"bits": "#f7f7f7", "nsr": "#f46d43"}  # of the last threshold, by kind
+
 
 def differences(model, expected, folder):
     """Lines about files of this model."""
@@ -26,6 +28,9 @@ def differences(model, expected, folder):
             yield f"{model}: {file.name}: {sorted(set(ours) - known)} have no node, " \
                   f"{sorted(missing)} have no value"
         words = [r["value"] for r in ours.values()]
+        last = data.get("thresholds", [{}])[-1].get("bgColor")
+        if last != COLOUR.get(file.name.split(".")[-2]):
+            yield f"{model}: {file.name}: the last colour is {last}"
         if file.name == "overlay.json":
             if not all(w == "none" or w.isupper() for w in words):
                 yield f"{model}: {file.name}: {set(words)}, expected states"

@@ -226,6 +226,20 @@ static void put_npz(struct fixture *f, int64_t x_samples, int64_t y_samples,
     assert_ok(f->t.ctx, qg_npz_commit(&w));
 }
 
+/* Another mark than that of an entry, at the last entry of the directory. */
+static void spoil_directory(const char *path)
+{
+    FILE *file = fopen(path, "r+b");
+    char bytes[4096];
+    assert_non_null(file);
+    size_t n = fread(bytes, 1, sizeof bytes, file), at = n;
+    while (at > 0 && memcmp(bytes + at, "PK\1\2", 4) != 0)
+        at--;
+    assert_int_equal(fseek(file, (long)at, SEEK_SET), 0);
+    assert_int_equal(fwrite("PK\3\2", 1, 4, file), 4);
+    assert_int_equal(fclose(file), 0);
+}
+
 static void arrays_of_an_archive_go_to_inputs_by_name(void **state)
 {
     struct fixture *f = *state;
@@ -255,6 +269,9 @@ static void arrays_of_an_archive_go_to_inputs_by_name(void **state)
     put_npz(f, 5, 5, false);
     assert_fails(f->t.ctx, open_data(f, f->npz, &d), QG_EDATA,
                  "contains no array for input 'z' of the model, but x, y");
+    spoil_directory(f->npz);
+    assert_fails(f->t.ctx, open_data(f, f->npz, &d), QG_EPARSE,
+                 "its directory is cut off");
     save(f, QG_F32, RANK(5, 3));
     assert_fails(f->t.ctx, open_data(f, f->npy, &d), QG_EDATA,
                  "one array for a model with 3 inputs");

@@ -81,8 +81,10 @@ static void test_diverge(void **state)
     o.profile = NULL;
     o.explain = 2;
     assert_ok(f->ctx, qg_model_diverge(f->m, &o, f->dump, &r));
-    assert_cmp_int((int)number(r, "differing"), >, 0);
-    const qg_table *t = qg_report_table_named(r, "hypotheses");
+    const qg_table *t = qg_report_table_named(r, "nodes");
+    assert_cmp_int((int)number(r, "differing"), ==, (int)qg_table_rows(t));
+    assert_string_equal(qg_table_cell(t, 0, "node")->text, "relu0");
+    t = qg_report_table_named(r, "hypotheses");
     assert_cmp_int((int)qg_table_rows(t), >, 0);
     assert_string_equal(qg_table_cell(t, 0, "cause")->text, "requantization");
     qg_report_free(r);

@@ -162,6 +162,11 @@ static void what_does_not_fit_is_refused(void **state)
     a.qmax = INT64_C(1) << 40;
     assert_fails(ctx, qg_openvino_from_affine(ctx, "w", a, &r), QG_ECONFIG,
                  "expected 2 to 2^32 levels");
+    a.qmax = INT64_C(1) << 32;
+    assert_fails(ctx, qg_openvino_from_affine(ctx, "w", a, &r), QG_ECONFIG,
+                 "expected 2 to 2^32 levels");
+    a.qmax--;
+    assert_ok(ctx, qg_openvino_from_affine(ctx, "w", a, &r));
     assert_fails(ctx, qg_openvino_to_affine(ctx, "w", 1, 1, &a, &residual), QG_ENUMERIC,
                  "convert from FakeQuantize: w: range [1, 1]");
     qg_ctx_free(ctx);
