@@ -192,20 +192,25 @@ qg_status qg_edit_give_constant(qg_graph *g, qg_node *n, uint32_t slot,
     return qg_edit_set_input(g, n, slot, v);
 }
 
-qg_status qg_edit_learn_constant(qg_graph *g, qg_node *n, uint32_t slot,
-                                 const qg_tensor *t)
+qg_status qg_edit_keep_untuned(qg_graph *g, const qg_value *v, const qg_tensor *old)
 {
-    const qg_tensor *old = n->in[slot]->constant;
     qg_value *u;
-    assert(old);
-    QG_TRY(qg_edit_give_constant(g, n, slot, n->name, t));
-    const char *name = qg_arena_printf(g->arena, "%s" QG_UNTUNED, n->in[slot]->name);
+    const char *name = qg_arena_printf(g->arena, "%s" QG_UNTUNED, v->name);
     if (!name)
         return qg_nomem(g->ctx);
     if (qg_graph_value(g, name))
         return QG_OK; /* learned before */
     QG_TRY(qg_graph_add_value(g, name, &u));
     return qg_edit_make_constant(g, u, old);
+}
+
+qg_status qg_edit_learn_constant(qg_graph *g, qg_node *n, uint32_t slot,
+                                 const qg_tensor *t)
+{
+    const qg_tensor *old = n->in[slot]->constant;
+    assert(old);
+    QG_TRY(qg_edit_give_constant(g, n, slot, n->name, t));
+    return qg_edit_keep_untuned(g, n->in[slot], old);
 }
 
 void qg_edit_absorb(qg_graph *g, qg_node *producer, qg_node *n)

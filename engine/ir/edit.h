@@ -71,8 +71,12 @@ QG_NODISCARD qg_status qg_edit_add_constant(qg_graph *g, const char *prefix,
 QG_NODISCARD qg_status qg_edit_give_constant(qg_graph *g, qg_node *n, uint32_t slot,
                                              const char *name, const qg_tensor *t);
 
-/* Input `slot` of n, a constant, becomes the learned constant t; that of the float
- * network stays beside it (QG_UNTUNED in graph.h). */
+/* The constant of the float network stays beside v, which is learned (QG_UNTUNED in
+ * graph.h); one that is there already stays. */
+QG_NODISCARD qg_status qg_edit_keep_untuned(qg_graph *g, const qg_value *v,
+                                            const qg_tensor *old);
+
+/* Input `slot` of n, a constant, becomes the learned constant t; the old one is kept. */
 QG_NODISCARD qg_status qg_edit_learn_constant(qg_graph *g, qg_node *n, uint32_t slot,
                                               const qg_tensor *t);
 

@@ -265,26 +265,13 @@ static bool differs(const qg_tensor *a, const qg_tensor *b)
     return memcmp(a->data, b->data, (size_t)qg_tensor_count(a) * sizeof *a->f32) != 0;
 }
 
-/* The constant that the float network has stays beside the learned one. */
-static qg_status keep_untuned(qg_graph *g, const qg_value *v)
-{
-    qg_value *u;
-    const char *name = qg_arena_printf(g->arena, "%s" QG_UNTUNED, v->name);
-    if (!name)
-        return qg_nomem(g->ctx);
-    if (qg_graph_value(g, name))
-        return QG_OK; /* learned before */
-    QG_TRY(qg_graph_add_value(g, name, &u));
-    return qg_edit_make_constant(g, u, v->constant);
-}
-
 static qg_status write_weight(tuning *t, const qg_tape_weight *w)
 {
     qg_graph *g = t->m->graph;
     qg_tensor *copy;
     if (!differs(&w->now, &w->start))
         return QG_OK;
-    QG_TRY(keep_untuned(g, w->value));
+    QG_TRY(qg_edit_keep_untuned(g, w->value, w->value->constant));
     QG_TRY(qg_tensor_clone(t->m->ctx, g->arena, &w->now, &copy));
     return qg_edit_make_constant(g, g->value.at[w->value->id], copy);
 }

@@ -22,6 +22,7 @@ import onnx
 import yaml
 
 import random_graphs
+from ppq_python import python_with_ppq
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BACKENDS = f"{HERE}/../backends"
@@ -29,15 +30,6 @@ PLATFORMS = ["TRT_INT8", "OPENVINO_INT8", "ONNXRUNTIME", "PPL_CUDA_INT8", "PPL_D
              "PPL_DSP_TI_INT8", "MNN_INT8", "ASC_INT8", "NCNN_INT8", "NXP_INT8",
              "FPGA_INT8", "RKNN_INT8", "METAX_INT8_C", "METAX_INT8_T", "TENGINE_INT8"]
 STEPS = 8
-
-
-def python_with_ppq():
-    found = os.environ.get("PPQ_PYTHON")
-    probe = [found, "-c", "import ppq, torch, onnx"]
-    if not found or subprocess.run(probe, capture_output=True, check=False).returncode:
-        print("skipped: PPQ_PYTHON names no Python that has ppq")
-        sys.exit(77)
-    return found
 
 
 def settings_table():

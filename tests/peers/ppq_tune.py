@@ -22,6 +22,8 @@ import time
 
 import numpy as np
 
+from ppq_python import python_with_ppq
+
 QG = os.path.abspath(os.environ.get("QG", "build/qg"))
 SHARED = pathlib.Path("../shared/models")
 NETWORKS = {"ultraface": SHARED / "ultraface-rfb-320.onnx",
@@ -92,15 +94,6 @@ def peer(job):
         for k, out in enumerate(graph.outputs):
             found[f"{name}:{out}"] = np.stack([o[k] for o in outputs])
     np.savez(job["out"], seconds=spent[0][0], **found)
-
-
-def python_with_ppq():
-    found = os.environ.get("PPQ_PYTHON")
-    probe = [found, "-c", "import ppq, torch, onnx"]
-    if not found or subprocess.run(probe, capture_output=True, check=False).returncode:
-        print("skipped: PPQ_PYTHON names no Python that has ppq")
-        sys.exit(77)
-    return found
 
 
 # --- both ----------------------------------------------------------------------------------
