@@ -248,9 +248,9 @@ static qg_status run(work *w)
     qg_reconstruction *r = w->r;
     QG_TRY(prepare_tapes(w));
     QG_TRY(prepare_samples(w));
-    double *before = QG_NEWN(w->arena, 2 * w->n_judge, double);
-    double *after = before + w->n_judge;
-    if (!before)
+    double *before = QG_NEWN(w->arena, w->n_judge, double);
+    double *after = QG_NEWN(w->arena, w->n_judge, double);
+    if (!before || !after)
         return qg_nomem(r->ctx);
     QG_TRY(judge(w, before, &r->before));
     r->after = r->before;
