@@ -16,6 +16,7 @@
 
 #include "engine/config/text.h"
 #include "engine/core/num.h"
+#include "engine/device/step.h"
 
 /* Samples of a quick attempt. */
 enum { QUICK = 2 };
@@ -260,7 +261,7 @@ static qg_status finish(qg_attempt *t)
 static qg_status refuse(qg_attempt *t, qg_status s)
 {
     qg_ctx *ctx = t->how->m->ctx;
-    if (s == QG_OK || s == QG_ECANCELED || qg_is_nomem(s))
+    if (s == QG_OK || qg_step_refusal(s) != QG_OK)
         return s;
     t->refusal = qg_arena_strdup(t->how->arena, ctx->message);
     return t->refusal ? QG_OK : qg_nomem(ctx);

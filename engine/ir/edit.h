@@ -76,7 +76,7 @@ QG_NODISCARD qg_status qg_edit_give_constant(qg_graph *g, qg_node *n, uint32_t s
 QG_NODISCARD qg_status qg_edit_keep_untuned(qg_graph *g, const qg_value *v,
                                             const qg_tensor *old);
 
-/* Input `slot` of n, a constant, becomes the learned constant t; the old one is kept. */
+/* Input `slot` of n, a constant, becomes the learned constant t; the old one stays. */
 QG_NODISCARD qg_status qg_edit_learn_constant(qg_graph *g, qg_node *n, uint32_t slot,
                                               const qg_tensor *t);
 
