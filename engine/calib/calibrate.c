@@ -26,6 +26,7 @@ typedef struct watched {
     uint64_t elements;  /* too few for its observer; 0: enough */
     bool masked;        /* a sample has -inf there; written under the lock, and read
                          * between passes only */
+    bool empty;         /* no sample has an element there: seen after the first pass */
 } watched;
 
 typedef struct calibration {
@@ -370,16 +371,44 @@ static qg_status run_samples(calibration *c)
 
 /* --- results of a pass --- */
 
+/* Nothing observed it, or only observers that saw no element. */
+static bool is_empty(const watched *w)
+{
+    const qg_stats_value *v = w->observe.stats;
+    uint64_t seen = 0;
+    if (has_state(w))
+        return w->seen == 0;
+    for (uint32_t i = 0; v && i < v->channels; i++)
+        seen |= v->channel[i].count | v->channel[i].nans | v->channel[i].infinities;
+    return v && seen == 0;
+}
+
+/* Which endpoints are empty in every sample, as behind a detector that found nothing.
+ * Data that reach no endpoint at all are a mistake. */
+static qg_status find_empty(calibration *c)
+{
+    char at[QG_ENDPOINT_TEXT];
+    size_t n = 0, asked = 0;
+    for (size_t i = 0; i < c->watch.n; i++) {
+        watched *w = &c->watch.at[i];
+        asked += is_watched(w, c->pass);
+        w->empty = is_watched(w, c->pass) && !w->masked && is_empty(w);
+        n += w->empty;
+    }
+    if (n > 0 && n == asked)
+        return qg_fail(c->ctx, QG_EDATA,
+                       "calibrate: %s: the value is empty in every sample, and so is "
+                       "every other, expected at least one element",
+                       qg_tqc_text(c->watch.at[0].tqc, at));
+    return QG_OK;
+}
+
+static bool stays_float(const watched *w) { return w->masked || w->empty; }
+
 /* The state becomes the initial state of the next pass. */
 static qg_status end_pass(calibration *c, watched *w)
 {
-    char at[QG_ENDPOINT_TEXT];
     qg_observe *o = &w->observe;
-    if (has_state(w) && w->seen == 0)
-        return qg_fail(c->ctx, QG_EDATA,
-                       "calibrate: %s: the value is empty in every sample, expected at "
-                       "least one element",
-                       qg_tqc_text(w->tqc, at));
     o->pass++;
     return o->pass < o->observer->passes && o->observer->next
                ? o->observer->next(c->ctx, o, c->total + w->offset)
@@ -413,7 +442,7 @@ static qg_status find_one(void *ud, qg_ctx *ctx, void *scratch, size_t i)
     qg_qparam p;
     uint64_t elements;
     QG_TRY(qg_meter_add(&c->found, ctx, 0));
-    if (!is_last(w, c->pass) || w->masked)
+    if (!is_last(w, c->pass) || stays_float(w))
         return QG_OK;
     if (qg_observe_fall_back(o, &elements))
         w->elements = elements;
@@ -468,10 +497,14 @@ static void spread_masks(calibration *c)
                 c->watch.at[k].masked = true;
 }
 
-/* No scale reaches -inf: the endpoint stays in float, and its group with it. */
+/* No scale reaches -inf, and nothing gives a scale to what is empty: the endpoint stays
+ * in float, and its group with it. */
 static qg_status leave_float(calibration *c, const watched *w)
 {
-    QG_TRY(qg_vec_push(c->ctx, c->in->arena, &c->out->masked, w->tqc));
+    if (w->masked)
+        QG_TRY(qg_vec_push(c->ctx, c->in->arena, &c->out->masked, w->tqc));
+    else
+        QG_TRY(qg_vec_push(c->ctx, c->in->arena, &c->out->empty, w->tqc));
     return qg_tqc_release(c->in->quant, w->tqc, &c->out->changed);
 }
 
@@ -480,8 +513,10 @@ static qg_status settle_all(calibration *c)
 {
     qg_job job = { c->watch.n, c->in->jobs, find_begin, find_one, find_end, c };
     spread_masks(c);
+    if (c->pass == 0)
+        QG_TRY(find_empty(c));
     for (size_t i = 0; i < c->watch.n; i++)
-        if (is_watched(&c->watch.at[i], c->pass) && !c->watch.at[i].masked)
+        if (is_watched(&c->watch.at[i], c->pass) && !stays_float(&c->watch.at[i]))
             QG_TRY(end_pass(c, &c->watch.at[i]));
     qg_meter_begin(&c->found, c->in->progress, c->in->stage, c->in->samples);
     c->found.done = c->in->samples; /* searches only check whether to continue */
@@ -490,8 +525,8 @@ static qg_status settle_all(calibration *c)
     QG_TRY(s);
     for (size_t i = 0; i < c->watch.n; i++)
         if (is_last(&c->watch.at[i], c->pass))
-            QG_TRY(c->watch.at[i].masked ? leave_float(c, &c->watch.at[i])
-                                         : give(c, &c->watch.at[i]));
+            QG_TRY(stays_float(&c->watch.at[i]) ? leave_float(c, &c->watch.at[i])
+                                                : give(c, &c->watch.at[i]));
     return QG_OK;
 }
 

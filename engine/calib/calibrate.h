@@ -78,10 +78,11 @@ typedef struct qg_few {
 
 typedef struct qg_calibrated {
     QG_VEC(const qg_tqc *) masked;     /* stay in float: their values hold a mask */
+    QG_VEC(const qg_tqc *) empty;      /* stay in float: no sample has an element there */
     QG_VEC(qg_few) few;                /* in order of endpoints */
     QG_VEC(qg_observer_use) observers; /* by first use */
     QG_VEC(qg_settled) settled;        /* endpoints that qg_stats_tell of */
-    uint32_t changed; /* endpoints that got their scale, or that a mask made float */
+    uint32_t changed; /* endpoints that got their scale, or that were left in float */
 } qg_calibrated;
 
 /* Whether x, of value v, holds -inf and else only finite numbers: an attention mask.
@@ -89,10 +90,10 @@ typedef struct qg_calibrated {
 bool qg_holds_mask(const qg_value *v, const qg_tensor *x);
 
 /* Every endpoint gets its scale and the state ACTIVATED, journalled, except those with
- * a mask: no scale reaches -inf, so they and their groups get the state FP32.  The
- * previous contents of *out are dropped.  After a failure some endpoints may have
- * theirs.
- * QG_EDATA without samples, when an endpoint is empty in all of them, and when the
+ * a mask, since no scale reaches -inf, and those that are empty in every sample: they
+ * and their groups get the state FP32.  The previous contents of *out are dropped.
+ * After a failure some endpoints may have theirs.
+ * QG_EDATA without samples, when every endpoint is empty in all of them, and when the
  * statistics are of another graph or lack a value; QG_ENUMERIC names the sample with a
  * NaN, with +inf, or with an infinity in an input; QG_ECONFIG when an observer does not
  * serve a scheme, or needs samples where statistics are given; the lowest failing

@@ -1,6 +1,7 @@
 #include "engine/device/trace.h"
 
 #include <fcntl.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -170,11 +171,10 @@ static qg_status read_grid(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
     QG_TRY(qg_json_member(ctx, j, "grid", QG_JSON_OBJECT, &g));
     QG_TRY(qg_json_f64(ctx, g, "scale", &a->scale));
     QG_TRY(qg_json_int(ctx, g, "zero", &zero));
-    qg_param_limit limit = qg_observer_param_limit(QG_PARAM_STEP);
-    if (!(a->scale >= limit.least && a->scale <= limit.most))
+    if (!(a->scale > 0 && a->scale <= FLT_MAX)) /* as a record may have */
         return qg_json_fail(ctx, QG_EDATA, g,
-                            "scale is %g, expected a number from %g to %g", a->scale,
-                            limit.least, limit.most);
+                            "scale is %g, expected above 0, at most %g", a->scale,
+                            (double)FLT_MAX);
     if (zero < INT32_MIN || zero > INT32_MAX)
         return qg_json_fail(ctx, QG_EDATA, g, "zero does not fit int32");
     a->zero = (int32_t)zero;

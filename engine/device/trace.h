@@ -31,7 +31,7 @@ typedef struct qg_trace_array {
     size_t count;         /* elements of a sample */
     bool raw;             /* a .bin file: no header */
     bool grid;            /* the next two are given */
-    double scale;         /* within the limits of QG_PARAM_STEP */
+    double scale;         /* above 0, a float */
     int32_t zero;
     bool channels_last;        /* layout nhwc */
     int32_t n_axis;            /* of permutation; 0: none was given */

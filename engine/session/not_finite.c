@@ -330,15 +330,34 @@ void qg_warn_strange(qg_ctx *ctx, const qg_strange *s)
                                             : "fact mask_policy of the report");
 }
 
-/* "x.in1, y.out0, ..." and the policy that leaves their nodes in float altogether. */
+/* "x.in1, y.out0, ..."; NULL without memory. */
+static const char *endpoints_text(qg_arena *a, const qg_tqc *const *t, size_t n)
+{
+    const char *names = "";
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < n && i < NAMES && names; i++)
+        names = qg_arena_printf(a, "%s%s%s", names, i ? ", " : "", qg_tqc_text(t[i], at));
+    return names && n > NAMES ? qg_arena_printf(a, "%s, ...", names) : names;
+}
+
+qg_status qg_warn_empty(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_t n)
+{
+    const char *names = endpoints_text(a, t, n);
+    if (!names)
+        return qg_nomem(ctx);
+    if (n > 0)
+        qg_warn(ctx,
+                "%zu %s no element in any sample, so nothing gives a scale, and %s in "
+                "float: %s",
+                n, n > 1 ? "endpoints have" : "endpoint has", n > 1 ? "stay" : "stays",
+                names);
+    return QG_OK;
+}
+
 qg_status qg_warn_masked(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_t n)
 {
-    const char *nodes = "", *names = "";
-    char at[QG_ENDPOINT_TEXT];
-    for (size_t i = 0; i < n && nodes && names; i++) {
-        if (i < NAMES)
-            names = qg_arena_printf(a, "%s%s%s", names, i ? ", " : "",
-                                    qg_tqc_text(t[i], at));
+    const char *nodes = "", *names = endpoints_text(a, t, n);
+    for (size_t i = 0; i < n && nodes; i++) {
         size_t before = 0;
         while (before < i && t[before]->node != t[i]->node)
             before++;
@@ -352,8 +371,8 @@ qg_status qg_warn_masked(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_
         qg_warn(
             ctx,
             "%zu endpoints hold a mask of -inf, which no scale reaches, and stay in "
-            "float: %s%s; this policy leaves their nodes in float: %s",
-            n, names, n > NAMES ? ", ..." : "",
+            "float: %s; this policy leaves their nodes in float: %s",
+            n, names,
             strlen(policy) < LONGEST ? policy : "mask_policy of qg stats doctor");
     return QG_OK;
 }

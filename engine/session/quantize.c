@@ -632,6 +632,8 @@ static qg_status run_passes(job *j, qg_report **report)
     QG_TRY(fill_manifest(j));
     if (report)
         QG_TRY(qg_warn_masked(m->ctx, j->arena, env.masked.at, env.masked.n));
+    if (report)
+        QG_TRY(qg_warn_empty(m->ctx, j->arena, env.empty.at, env.empty.n));
     QG_TRY(find_strange(j, report != NULL));
     QG_TRY(qg_model_warn_share(m, "quantize"));
     return report ? describe(j, &env, report) : QG_OK;

@@ -214,8 +214,10 @@ typedef struct qg_strange {
 QG_NODISCARD qg_status qg_model_strange(qg_model *m, const qg_finite_request *r,
                                         qg_arena *a, qg_strange *out);
 void qg_warn_strange(qg_ctx *ctx, const qg_strange *s); /* a line for each */
-/* Endpoints that calibration left in float for a mask of -inf: a line, none for n 0.
- * Texts are made in `a`; QG_ENOMEM only. */
+/* Endpoints that calibration left in float, for a mask of -inf or because no sample has
+ * an element there: a line, none for n 0.  Texts are made in `a`; QG_ENOMEM only. */
+QG_NODISCARD qg_status qg_warn_empty(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t,
+                                     size_t n);
 QG_NODISCARD qg_status qg_warn_masked(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t,
                                       size_t n);
 /* A fact `mask_policy`, if there is one. */
