@@ -99,12 +99,61 @@ static int64_t pop(heap *h)
     return top;
 }
 
+/* Boxes that were chosen, by corner: most pairs lie apart, which is seen for many boxes
+ * at a time. */
+typedef struct chosen {
+    float *top, *left, *bottom, *right; /* [boxes] */
+    int64_t n;
+    bool nan; /* a corner is NaN: fminf and fmaxf ignore it, comparisons do not */
+} chosen;
+
+enum { TOGETHER = 64 };
+
+/* Whether one of the chosen first .. end-1 may overlap b. */
+static bool may_overlap(const chosen *c, const box *b, int64_t first, int64_t end)
+{
+    int near = c->nan || isnan(b->top + b->left + b->bottom + b->right);
+    for (int64_t j = first; j < end; j++) {
+        float low = b->bottom < c->bottom[j] ? b->bottom : c->bottom[j];
+        float high = b->top > c->top[j] ? b->top : c->top[j];
+        float right = b->right < c->right[j] ? b->right : c->right[j];
+        float left = b->left > c->left[j] ? b->left : c->left[j];
+        near |= (low > high) & (right > left);
+    }
+    return near;
+}
+
+static bool overlaps_any(const chosen *c, const box *b, float threshold)
+{
+    for (int64_t first = 0; first < c->n; first += TOGETHER) {
+        int64_t end = first + TOGETHER < c->n ? first + TOGETHER : c->n;
+        if (!may_overlap(c, b, first, end))
+            continue;
+        for (int64_t j = first; j < end; j++) {
+            box o = { c->top[j], c->left[j], c->bottom[j], c->right[j] };
+            if (overlaps(b, &o, threshold))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void add_chosen(chosen *c, const box *b)
+{
+    c->top[c->n] = b->top;
+    c->left[c->n] = b->left;
+    c->bottom[c->n] = b->bottom;
+    c->right[c->n] = b->right;
+    c->nan |= isnan(b->top + b->left + b->bottom + b->right);
+    c->n++;
+}
+
 typedef struct nms {
     int64_t boxes, most; /* per class */
     float overlap, least;
     bool has_least, centre;
     int64_t *work; /* [boxes] */
-    box *chosen;   /* [boxes] */
+    float *corner; /* [4][boxes] */
 } nms;
 
 /* One class of one sample: how many boxes stay; triples go to `out` unless NULL. */
@@ -112,24 +161,23 @@ static int64_t select_boxes(const nms *s, const float *boxes, const float *score
                             const int64_t tag[2], int64_t *out)
 {
     heap h = { score, s->work, 0 };
-    int64_t n = 0;
+    chosen c = { s->corner, s->corner + s->boxes, s->corner + 2 * s->boxes,
+                 s->corner + 3 * s->boxes, 0, false };
     for (int64_t i = 0; i < s->boxes; i++)
         if (!s->has_least || score[i] > s->least)
             h.at[h.n++] = i;
     for (int64_t i = h.n / 2 - 1; i >= 0; i--)
         sift(&h, i);
-    while (h.n > 0 && n < s->most) {
-        int64_t i = pop(&h), j = 0;
+    while (h.n > 0 && c.n < s->most) {
+        int64_t i = pop(&h);
         box b = box_of(boxes + 4 * i, s->centre);
-        while (j < n && !overlaps(&b, &s->chosen[j], s->overlap))
-            j++;
-        if (j < n)
+        if (overlaps_any(&c, &b, s->overlap))
             continue;
         if (out)
-            memcpy(out + 3 * n, (int64_t[]){ tag[0], tag[1], i }, 3 * sizeof *out);
-        s->chosen[n++] = b;
+            memcpy(out + 3 * c.n, (int64_t[]){ tag[0], tag[1], i }, 3 * sizeof *out);
+        add_chosen(&c, &b);
     }
-    return n;
+    return c.n;
 }
 
 /* Absent thresholds are 0. */
@@ -152,8 +200,8 @@ static qg_status select_all(const qg_call *k, int64_t *out, int64_t *count)
               .has_least = least != NULL,
               .centre = ((const nms_param *)k->param)->centre,
               .work = QG_NEWN(k->scratch, (size_t)n, int64_t),
-              .chosen = QG_NEWN(k->scratch, (size_t)n, box) };
-    if (!s.work || !s.chosen)
+              .corner = QG_NEWN(k->scratch, (size_t)n * 4, float) };
+    if (!s.work || !s.corner)
         return qg_nomem(k->ctx);
     for (int64_t i = 0; i < scores->dim[0] * classes; i++) {
         int64_t tag[] = { i / classes, i % classes };
