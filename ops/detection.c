@@ -161,8 +161,12 @@ static int64_t select_boxes(const nms *s, const float *boxes, const float *score
                             const int64_t tag[2], int64_t *out)
 {
     heap h = { score, s->work, 0 };
-    chosen c = { s->corner, s->corner + s->boxes, s->corner + 2 * s->boxes,
-                 s->corner + 3 * s->boxes, 0, false };
+    chosen c = { s->corner,
+                 s->corner + s->boxes,
+                 s->corner + 2 * s->boxes,
+                 s->corner + 3 * s->boxes,
+                 0,
+                 false };
     for (int64_t i = 0; i < s->boxes; i++)
         if (!s->has_least || score[i] > s->least)
             h.at[h.n++] = i;

@@ -89,8 +89,8 @@ void qg_again_drop(qg_model *trial)
     trial->graph = NULL;
 }
 
-qg_status qg_again_error(const qg_again *g, const qg_again_question *q, double *error,
-                         double *doubt)
+static qg_status ask(const qg_again *g, const qg_again_question *q, double *error,
+                     double *doubt)
 {
     const qg_graph *graph = q->trial->graph;
     qg_study s = { .ctx = g->m->ctx,
@@ -113,4 +113,16 @@ qg_status qg_again_error(const qg_again *g, const qg_again_question *q, double *
     if (doubt)
         *doubt = s.doubt[worst];
     return QG_OK;
+}
+
+qg_status qg_again_error(const qg_again *g, const qg_again_question *q, double *error,
+                         double *doubt)
+{
+    qg_graph *graph = q->trial->graph;
+    qg_measured at = { 0 };
+    QG_TRY(qg_measured_find(graph, q->feed, NULL, graph->arena, &at));
+    qg_measured_begin(&at);
+    qg_status s = ask(g, q, error, doubt);
+    qg_measured_end(&at);
+    return s;
 }

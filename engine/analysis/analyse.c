@@ -403,8 +403,14 @@ static qg_status describe(study *s, const char *by, qg_report **out)
 /* The words of --by. */
 static qg_status study_by(study *s, const char *by)
 {
-    if (strcmp(by, "graph") == 0)
-        return by_graph(s);
+    if (strcmp(by, "graph") == 0) {
+        qg_measured at = { 0 };
+        QG_TRY(qg_measured_find(s->m->graph, &s->feed.feed, "analyse", s->arena, &at));
+        qg_measured_begin(&at);
+        qg_status st = by_graph(s);
+        qg_measured_end(&at);
+        return st;
+    }
     if (strcmp(by, "layer") == 0)
         return by_layer(s);
     return qg_fail(s->m->ctx, QG_ECONFIG,

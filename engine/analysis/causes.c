@@ -29,6 +29,7 @@ typedef struct causes {
     qg_what_if question[BUDGETS * SUBSETS];
     double error[BUDGETS][SUBSETS]; /* of the worst output */
     uint32_t output;
+    const char *worst; /* the name of that output */
 } causes;
 
 /* --- places --- */
@@ -279,12 +280,11 @@ static qg_status put_budget(const causes *c, qg_report *r, qg_table *t, int budg
 static qg_status fill(const causes *c, qg_report *r)
 {
     qg_table *t;
-    const qg_value *y = c->m->graph->output.at[c->output];
     QG_TRY(qg_report_add(r, "by", qg_cell_text("cause")));
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(c->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(c->metric->meaning)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(c->feed.feed.n)));
-    QG_TRY(qg_report_add(r, "output", qg_cell_text(y->name)));
+    QG_TRY(qg_report_add(r, "output", qg_cell_text(c->worst)));
     QG_TRY(qg_report_add(r, "error", qg_measure_cell(c->metric, c->error[0][0])));
     QG_TRY(qg_report_add(r, "left", qg_measure_cell(c->metric, c->error[0][ALL])));
     QG_TRY(qg_report_table(r, "causes", "budget cause removes share", &t));
@@ -298,7 +298,14 @@ static qg_status run(causes *c, qg_report **out)
     qg_report *r;
     QG_TRY(qg_feed_open(c->m, &c->o->work, &c->feed));
     QG_TRY(qg_parts_read(c->m->ctx, c->m->quant, c->arena, &c->parts));
-    QG_TRY(ask(c));
+    qg_measured at = { 0 };
+    QG_TRY(qg_measured_find(c->m->graph, &c->feed.feed, "analyse", c->arena, &at));
+    qg_measured_begin(&at);
+    qg_status s = ask(c);
+    if (s == QG_OK)
+        c->worst = at.at[c->output]->name;
+    qg_measured_end(&at);
+    QG_TRY(s);
     QG_TRY(qg_report_new(c->m->ctx, "analyse", &r));
     return qg_report_end(fill(c, r), r, out);
 }

@@ -38,6 +38,7 @@ typedef struct group {
 
 typedef struct comparison {
     qg_model *m;
+    qg_measured at; /* in the float network */
     const qg_compare_options *o;
     qg_arena *arena;
     qg_api_feed feed, holdout;
@@ -238,7 +239,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
     comparison *c = ud;
     worker *w = state;
     const qg_feed *f = c->measured_on;
-    size_t n_out = c->m->graph->output.n;
+    size_t n_out = c->at.n;
     qg_arena_reset(w->sample);
     QG_TRY(f->fetch(f->ud, ctx, w->sample, sample, w->in));
     QG_TRY(qg_run_execute(w->real, w->in, NULL, 0, sample));
@@ -259,7 +260,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
 /* Means in order of samples. */
 static qg_status average(comparison *c, variant *v)
 {
-    size_t n_out = c->m->graph->output.n, samples = c->measured_on->n;
+    size_t n_out = c->at.n, samples = c->measured_on->n;
     v->error = QG_NEWN(c->arena, n_out, double);
     if (!v->error)
         return qg_nomem(c->m->ctx);
@@ -314,13 +315,18 @@ static void close_variant(comparison *c)
 static qg_status try_variant(comparison *c, size_t i)
 {
     variant *v = &c->variant.at[i];
+    qg_measured at = { 0 };
     qg_status s = quantize_variant(c, v);
     if (s == QG_OK) {
         count_endpoints(c, v);
         s = list_groups(c, i);
     }
     if (s == QG_OK)
+        s = qg_measured_in(&c->at, c->model.graph, "compare", c->arena, &at);
+    qg_measured_begin(&at);
+    if (s == QG_OK)
         s = measure(c, v);
+    qg_measured_end(&at);
     close_variant(c);
     return s;
 }
@@ -337,16 +343,21 @@ static qg_status prepare(comparison *c)
         c->measured_on = &c->holdout.feed;
     }
     size_t n = c->measured_on->n;
+    QG_TRY(qg_measured_find(c->m->graph, c->measured_on, "compare", c->arena, &c->at));
     if (c->o->labels)
         QG_TRY(qg_labels_load(ctx, c->o->labels, c->arena, n, &c->label));
-    c->value = QG_NEWN(c->arena, n * c->m->graph->output.n, double);
+    c->value = QG_NEWN(c->arena, n * c->at.n, double);
     c->real_vote = QG_NEWN(c->arena, n, int32_t);
     c->vote = QG_NEWN(c->arena, n, int32_t);
     if (!c->value || !c->real_vote || !c->vote)
         return qg_nomem(ctx);
-    QG_TRY(
-        qg_model_plan(c->m, QG_RUN_FLOAT, &c->o->work, c->measured_on, NULL, &c->real));
-    return qg_plan_measures(ctx, c->real, c->arena, "compare", &c->measured);
+    qg_measured_begin(&c->at);
+    qg_status s =
+        qg_model_plan(c->m, QG_RUN_FLOAT, &c->o->work, c->measured_on, NULL, &c->real);
+    if (s == QG_OK)
+        s = qg_plan_measures(ctx, c->real, c->arena, "compare", &c->measured);
+    qg_measured_end(&c->at);
+    return s;
 }
 
 /* --- the report --- */
@@ -403,10 +414,10 @@ static qg_status report_errors(const comparison *c, qg_report *r)
 {
     qg_table *t;
     QG_TRY(qg_report_table(r, "errors", "output variant error", &t));
-    for (size_t k = 0; k < c->m->graph->output.n; k++)
+    for (size_t k = 0; k < c->at.n; k++)
         for (size_t i = 0; c->measured[k] && i < c->variant.n; i++) {
             QG_TRY(
-                qg_table_cells(r, t, qg_cell_text(c->m->graph->output.at[k]->name),
+                qg_table_cells(r, t, qg_cell_text(c->at.at[k]->name),
                                qg_cell_text(c->variant.at[i].name),
                                qg_measure_cell(c->metric, c->variant.at[i].error[k])));
         }

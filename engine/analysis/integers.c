@@ -28,6 +28,7 @@ typedef struct study {
     bool by_layer;
     qg_arena *arena;
     qg_api_feed feed;
+    qg_measured at;
     qg_executable exe[QG_NRUN];
     qg_plan *plan[QG_NRUN];
     uint32_t
@@ -164,13 +165,17 @@ static qg_status make_plan(study *s, qg_run_mode mode)
 static qg_status prepare(study *s)
 {
     const qg_graph *g = s->m->graph;
+    QG_TRY(qg_feed_open(s->m, &s->o->work, &s->feed));
+    if (!s->by_layer)
+        QG_TRY(
+            qg_measured_find(s->m->graph, &s->feed.feed, "analyse", s->arena, &s->at));
+    qg_measured_begin(&s->at);
     qg_mode_request request = { .profile = s->o->profile };
     for (int mode = 0; mode < QG_NRUN; mode++) {
         request.mode = qg_run_mode_name((qg_run_mode)mode);
         request.profile = mode == QG_RUN_INTEGER ? s->o->profile : NULL;
         QG_TRY(qg_executable_make(s->m, &request, &s->exe[mode]));
     }
-    QG_TRY(qg_feed_open(s->m, &s->o->work, &s->feed));
     QG_TRY(choose_values(s));
     for (int mode = 0; mode < QG_NRUN; mode++)
         QG_TRY(make_plan(s, (qg_run_mode)mode));
@@ -296,6 +301,7 @@ qg_status qg_analyse_integers(qg_model *m, const qg_analyse_options *o,
         st = run(&s);
     if (st == QG_OK)
         st = describe(&s, report);
+    qg_measured_end(&s.at);
     for (int mode = 0; mode < QG_NRUN; mode++) {
         qg_plan_free(s.plan[mode]);
         qg_executable_free(&s.exe[mode]);

@@ -199,7 +199,12 @@ static qg_status run(pricing *p, qg_report **out)
     QG_TRY(qg_feed_open(p->m, &p->o->work, &p->feed));
     QG_TRY(qg_parts_read(p->m->ctx, p->m->quant, p->arena, &p->parts));
     QG_TRY(list_lots(p));
-    QG_TRY(ask(p));
+    qg_measured at = { 0 };
+    QG_TRY(qg_measured_find(p->m->graph, &p->feed.feed, "price", p->arena, &at));
+    qg_measured_begin(&at);
+    qg_status s = ask(p);
+    qg_measured_end(&at);
+    QG_TRY(s);
     QG_TRY(qg_report_new(p->m->ctx, "price", &r));
     return qg_report_end(report(p, r), r, out);
 }

@@ -129,7 +129,7 @@ static void sort(qg_sensitivity *s)
 
 static const char *output_name(const qg_sensitivity *s, uint32_t k)
 {
-    return s->m->graph->output.at[k]->name;
+    return s->measured.at[k]->name;
 }
 
 /* All-but: `removes` is the part of the whole error that goes with the row, the worst
@@ -231,7 +231,12 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
     s->study.rounding_base = s->all_but;
     QG_TRY(open_samples(s));
     QG_TRY(choose_subjects(s));
-    QG_TRY(ask(s));
+    QG_TRY(qg_measured_find(s->m->graph, s->study.feed, "sensitivity", s->arena,
+                            &s->measured));
+    qg_measured_begin(&s->measured);
+    qg_status asked = ask(s);
+    qg_measured_end(&s->measured);
+    QG_TRY(asked);
     sort(s);
     QG_TRY(qg_report_new(s->m->ctx, "sensitivity", &r));
     qg_status st = s->o->proposal.patch ? qg_sensitivity_propose(s, r) : QG_OK;

@@ -25,6 +25,7 @@ typedef struct qg_sensitivity_row {
 
 typedef struct qg_sensitivity {
     qg_model *m;
+    qg_measured measured;
     const qg_sensitivity_options *o;
     qg_arena *arena;
     qg_split split;

@@ -115,10 +115,15 @@ qg_status qg_search_context(qg_searching *s, const uint8_t *option, const qg_fee
     mixer x = { .s = s, .feed = feed, .round = qg_arena_new(s->m->ctx->alloc) };
     size_t cells = s->item.n * s->options;
     qg_status st = x.round ? begin(&x) : qg_nomem(s->m->ctx);
+    qg_measured at = { 0 };
+    if (st == QG_OK)
+        st = qg_measured_find(x.base->graph, feed, NULL, s->arena, &at);
+    qg_measured_begin(&at);
     for (size_t i = 0; st == QG_OK && i < cells; i += QUESTIONS) {
         size_t n = cells - i < QUESTIONS ? cells - i : QUESTIONS;
         st = ask_cells(&x, option, i, n, error + i);
     }
+    qg_measured_end(&at);
     qg_arena_free(x.round);
     return st;
 }

@@ -24,7 +24,7 @@ static qg_status mute_others(const qg_searching *s, const qg_quant *q, qg_arena 
 }
 
 /* The harm of every item of the trial at option o. */
-static qg_status measure(qg_searching *s, const qg_model *trial, size_t o)
+static qg_status ask(qg_searching *s, const qg_model *trial, size_t o)
 {
     const qg_quant *q = trial->quant;
     qg_arena *a = trial->graph->arena;
@@ -51,6 +51,17 @@ static qg_status measure(qg_searching *s, const qg_model *trial, size_t o)
         s->harm[i * s->options + o] = row[qg_study_worst(&study, row)];
     }
     return QG_OK;
+}
+
+static qg_status measure(qg_searching *s, const qg_model *trial, size_t o)
+{
+    qg_measured at = { 0 };
+    qg_arena *a = trial->graph->arena;
+    QG_TRY(qg_measured_find(trial->graph, s->split.choose, NULL, a, &at));
+    qg_measured_begin(&at);
+    qg_status st = ask(s, trial, o);
+    qg_measured_end(&at);
+    return st;
 }
 
 /* Where gradients reach, they replace what was measured. */

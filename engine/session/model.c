@@ -190,25 +190,3 @@ qg_status qg_model_save(qg_model *m, const char *folder)
     QG_TRY(qg_model_expect_path(m->ctx, "save", folder));
     return qg_snapshot_write(m, folder);
 }
-
-qg_status qg_plan_measures(qg_ctx *ctx, const qg_plan *p, qg_arena *a,
-                           const char *doing, uint8_t **out)
-{
-    size_t n = p->graph->output.n, some = 0;
-    uint8_t *measured = QG_NEWN(a, n, uint8_t);
-    if (!measured)
-        return qg_nomem(ctx);
-    for (size_t k = 0; k < n; k++) {
-        const qg_tensor *t = &p->tensor.at[p->output[k]].type;
-        measured[k] = t->dtype == QG_F32 && qg_tensor_known(t);
-        some += measured[k];
-    }
-    if (!some)
-        return qg_fail(ctx, QG_EDATA,
-                       "%s: no output is float32 with a shape that is known before a "
-                       "run, expected an output to measure; samples of one shape, or "
-                       "--shape, make shapes known",
-                       doing);
-    *out = measured;
-    return QG_OK;
-}

@@ -336,7 +336,8 @@ static const char *endpoints_text(qg_arena *a, const qg_tqc *const *t, size_t n)
     const char *names = "";
     char at[QG_ENDPOINT_TEXT];
     for (size_t i = 0; i < n && i < NAMES && names; i++)
-        names = qg_arena_printf(a, "%s%s%s", names, i ? ", " : "", qg_tqc_text(t[i], at));
+        names =
+            qg_arena_printf(a, "%s%s%s", names, i ? ", " : "", qg_tqc_text(t[i], at));
     return names && n > NAMES ? qg_arena_printf(a, "%s, ...", names) : names;
 }
 

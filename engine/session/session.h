@@ -18,6 +18,7 @@
 #include "engine/core/file.h"
 #include "engine/exec/drive.h"
 #include "engine/lower/program.h"
+#include "engine/session/measured.h"
 #include "engine/session/options.h"
 #include "engine/snapshot/model.h"
 
@@ -225,11 +226,5 @@ QG_NODISCARD qg_status qg_report_masks(qg_report *r, const qg_strange *s);
 
 /* plain: any type; only float32 can be otherwise. */
 bool qg_tensor_is_finite(const qg_tensor *plain);
-
-/* (*out)[outputs]: 1 where two runs of the plan can be compared: float32, and of a
- * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when
- * there is no such output. */
-QG_NODISCARD qg_status qg_plan_measures(qg_ctx *ctx, const qg_plan *p, qg_arena *a,
-                                        const char *doing, uint8_t **out);
 
 #endif

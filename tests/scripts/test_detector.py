@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Detectors: what their outputs hold is chosen by NonMaxSuppression, so their errors are
+measured in front of it; values that are empty in every sample stay in float."""
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+from command import answer, qg
+
+BOXES = 36
+
+
+def constant(name, x):
+    return onnx.numpy_helper.from_array(np.asarray(x), name)
+
+
+def detector(path, least):
+    """A head for boxes and one for scores, NonMaxSuppression, and an operator behind it."""
+    r = np.random.default_rng(5)
+    node = helper.make_node
+    weights = [constant("w", r.normal(0, 0.3, (8, 3, 3, 3)).astype("f")),
+               constant("wb", r.normal(0, 0.3, (4, 8, 1, 1)).astype("f")),
+               constant("ws", r.normal(0, 0.3, (2, 8, 1, 1)).astype("f")),
+               constant("rows", np.int64([1, 4, BOXES])), constant("few", np.int64([5])),
+               constant("near", np.float32([0.5])), constant("least", np.float32([least])),
+               constant("classes", np.int64([1, 2, BOXES])), constant("last", np.int64(2)),
+               constant("flat", np.int64([-1])), constant("first", np.int64(0)),
+               constant("double", np.float32(2))]
+    nodes = [node("Conv", ["x", "w"], ["c"], "body"), node("Relu", ["c"], ["h"], "relu"),
+             node("Conv", ["h", "wb"], ["b"], "box_head"),
+             node("Reshape", ["b", "rows"], ["br"], "box_rows"),
+             node("Transpose", ["br"], ["boxes"], "boxes", perm=[0, 2, 1]),
+             node("Conv", ["h", "ws"], ["s"], "score_head"),
+             node("Reshape", ["s", "classes"], ["sr"], "score_rows"),
+             node("Sigmoid", ["sr"], ["scores"], "scores"),
+             node("NonMaxSuppression", ["boxes", "scores", "few", "near", "least"], ["kept"],
+                  "nms"),
+             node("Gather", ["kept", "last"], ["index"], "index", axis=1),
+             node("Squeeze", ["boxes", "first1"], ["plain"], "plain"),
+             node("Gather", ["plain", "index"], ["chosen"], "chosen"),
+             node("Mul", ["chosen", "double"], ["found"], "larger")]
+    weights.append(constant("first1", np.int64([0])))
+    graph = helper.make_graph(
+        nodes, "detector", [helper.make_tensor_value_info("x", TensorProto.FLOAT,
+                                                          [1, 3, 8, 8])],
+        [helper.make_tensor_value_info("found", TensorProto.FLOAT, ["n", 4])], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)],
+                                ir_version=8), path)
+
+
+def names(report):
+    return [row["name"] for row in report["errors"]]
+
+
+class Detector(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.work = pathlib.Path(cls.holder.name)
+        cls.model, cls.data = cls.work / "model.onnx", cls.work / "x.npy"
+        np.save(cls.data, np.random.default_rng(1).normal(size=(6, 3, 8, 8)).astype("f"))
+        detector(cls.model, 0.1)
+        cls.snapshot = cls.work / "snapshot"
+        qg("quantize", cls.model, "-b", "tflite-int8", "-d", cls.data, "-o", cls.snapshot)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def ask(self, verb, *words):
+        return answer(verb, self.snapshot, "-d", self.data, *words)
+
+    def test_errors_are_of_scores_and_boxes(self):
+        for words in (), ("--mode", "integer"):
+            self.assertEqual(names(self.ask("analyse", *words)), ["b", "scores"])
+        cause = self.ask("analyse", "--by", "cause")
+        self.assertIn(cause["output"], ("b", "scores"))
+        self.assertGreater(cause["error"], 0)
+
+    def test_the_warning_names_them(self):
+        qg("analyse", self.snapshot, "-d", self.data,
+           warns="errors are measured in front of the choice, at b, scores")
+
+    def test_other_questions_have_answers(self):
+        rows = self.ask("sensitivity", "--by", "node")["errors"]
+        error = {row["name"]: row["error"] for row in rows}
+        self.assertGreater(error["score_head"], 0)
+        self.assertEqual(error["larger"], 0)
+        self.assertEqual({row["output"] for row in rows}, {"b", "scores"})
+        self.ask("price")
+        variants = answer("compare", self.model, "-d", self.data, "-b", "trt-int8", "-b",
+                          "tflite-int8")["errors"]
+        self.assertEqual({row["output"] for row in variants}, {"b", "scores"})
+        self.ask("search", "--budget", "bits=6", "-o", self.work / "policy.yaml")
+
+    def test_the_network_keeps_its_outputs(self):
+        self.ask("analyse")
+        kept = onnx.load(self.snapshot / "model.onnx").graph.output
+        self.assertEqual([o.name for o in kept], ["found"])
+
+    def test_an_output_of_known_shape_is_measured_itself(self):
+        model = onnx.load(self.model)
+        model.graph.output.append(helper.make_tensor_value_info(
+            "scores", TensorProto.FLOAT, [1, 2, BOXES]))
+        both, snapshot = self.work / "both.onnx", self.work / "both"
+        onnx.save(model, both)
+        qg("quantize", both, "-b", "tflite-int8", "-d", self.data, "-o", snapshot)
+        self.assertEqual(names(answer("analyse", snapshot, "-d", self.data)), ["scores"])
+
+    def test_nothing_found_leaves_what_is_behind_in_float(self):
+        model, snapshot = self.work / "nothing.onnx", self.work / "nothing"
+        detector(model, 2)
+        for backend in "tflite-int8", "xnnpack-int8", "ort-int8":
+            qg("quantize", model, "-b", backend, "-d", self.data, "-o", snapshot,
+               warns="no element in any sample")
+            quant = json.loads((snapshot / "quant.json").read_text())
+            states = {f"{t['node']}.{t['slot']}": t["state"] for t in quant["tqcs"]}
+            self.assertEqual(states["larger.out0"], "FP32")
+
+
+if __name__ == "__main__":
+    unittest.main()
