@@ -186,6 +186,9 @@ def floating(folder, rng):
         stored = (x / f32(0.5)).astype(kind)
         _, got, _ = run(folder, x, *args)
         assert np.array_equal(got, stored.astype(f32) * f32(0.5)), f"{args}: values"
+        most = float(ml_dtypes.finfo(kind).max)
+        _, far, _ = run(folder, f32([most, -most]), *args)  # twice the largest: saturated
+        assert far.tolist() == [most / 2, -most / 2], f"{args}: saturates at {far}"
         _, codes, _ = run(folder, x, *args, "--codes")
         pattern = stored.view(np.uint16 if bits == 16 else np.uint8)
         # A negative number that rounds to zero is stored as +0 (quant/fake.h).

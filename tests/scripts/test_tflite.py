@@ -8,6 +8,7 @@ step away."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -119,6 +120,16 @@ def check_snapshots(folder):
         check(f"{path.name}: {direct}", isinstance(direct, dict))
         check(f"{path.name}: a snapshot computes something else", isinstance(again, dict) and
               all(np.array_equal(direct[k], again[k]) for k in direct))
+
+
+def check_means(folder):
+    """The mean of a whole picture that keeps its dims is GlobalAveragePool, as an ONNX file
+    has it and backends match it; other means are ReduceMean."""
+    path, _ = write(tflite_networks.functions, folder)
+    text = qg("dump", path).stdout
+    found = [len(set(re.findall(rf"\b{op}_\d+\.out0 activated", text))) for op in
+             ("GlobalAveragePool", "ReduceMean")]
+    check(f"functions: means read as {found}", found == [1, 2])
 
 
 # --- biases ---
@@ -393,6 +404,7 @@ def main():
         check_snapshots(folder)
         check_bias_codes(folder)
         check_wrong(folder)
+        check_means(folder)
         check_example()
         check_configure(folder)
         if "GCOV_PREFIX" not in os.environ:  # else the link needs the flags of the build

@@ -96,7 +96,8 @@ def functions():
     s = f.then("ADD", [s, f.codes_of("channel", [2], [0.25])], [1, 4, 4, 2])
     m = f.then("MEAN", [p, f.ints([1, 2])], [1, 2])
     k = f.then("MEAN", [p, f.ints([-1])], [1, 4, 4, 1], {"keep_dims": True})
-    return f, [x, y], [s, m, k]
+    g = f.then("MEAN", [p, f.ints([2, 1])], [1, 1, 1, 2], {"keep_dims": True})
+    return f, [x, y], [s, m, k, g]
 
 
 def moves():
