@@ -303,8 +303,9 @@ def fail(ctx: Any, what: str, error: BaseException) -> int:
     """Put the message of a Python exception on a C context."""
     ours = isinstance(error, Error)
     told = str(error)
-    if ours and told.startswith("data: ") and what.startswith("data: "):
-        told = told[len("data: "):]
+    for said in (f"python: {what}: ", "data: " if what.startswith("data: ") else ""):
+        if ours and said and told.startswith(said):
+            told = told[len(said):]
     message = f"{what}: {told}" if ours else f"{what}: {type(error).__name__}: {told}"
     kind = error.status if isinstance(error, Error) else "QG_EDATA"
     return int(lib.qg_fail(ctx, getattr(lib, kind), b"%s", encode(message)))
