@@ -180,12 +180,30 @@ class Data(unittest.TestCase):
             self.assertEqual((s["conv0.out0"].state, s["gemm1.in0"].bits), ("ACTIVATED", 16))
         s = m.quantize("trt-int8", data=CALIB, set=["op=conv0 slot=in1 bits=4", "op=gemm1 bits=16"])
         self.assertEqual((s["conv0.in1"].bits, s["gemm1.in1"].bits), (4, 16))
+        odd = {"rules": [{"id": "wide", "match": {"op": np.array(["Gemm"])},
+                          "set": {"bits": np.int64(16)}}]}
+        self.assertEqual(m.quantize("trt-int8", data=CALIB, policy=odd)["gemm1.in0"].bits, 16)
+        with self.assertRaisesRegex(qg.ConfigError, "expected what YAML has"):
+            m.quantize("trt-int8", data=CALIB, policy={"rules": [object()]})
         for text, wrong in {"'rulez', did you mean 'rules'": {"rulez": []},
                             "unknown id 'nope'": {"-fusions": ["nope"]},
                             "unknown key 'when', expected one of id, ": {
                                 "rules": [{"id": "a", "when": 1}]}}.items():
             with self.assertRaisesRegex(qg.ConfigError, text):
                 m.quantize("trt-int8", data=CALIB, policy=wrong)
+
+    def test_a_path_and_arrays(self):
+        """A function is given the name of a file, and samples in memory."""
+        x, m = samples(4), qg.load(DIGITS)
+        s = m.quantize("trt-int8", data=x)
+        folder = pathlib.Path(self.enterContext(temporary()))
+        s.save(folder / "snap")
+        for name in (folder / "snap", str(folder / "snap")):
+            self.assertEqual(qg.analyse(name, data=x).json, s.analyse(data=x).json)
+        made = qg.quantize(DIGITS, backend="trt-int8", data=x)
+        self.assertEqual(made["conv0.in0"].scale, s["conv0.in0"].scale)
+        with self.assertRaises(qg.FileError):
+            qg.analyse("no such file", data=x)
 
     def test_labels(self):
         s = qg.load(DIGITS).quantize("trt-int8", data=CALIB)
