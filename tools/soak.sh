@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # soak.sh [PART...] [MINUTES=N] -- the long tests, by hand: each part runs all that it has, or
-# for MINUTES (60 by default) where there is no end.  Parts: faults, fuzz, mutants, peers;
-# all of them when none is named.  Needs a build in build/ (QG_BUILD).
+# for MINUTES (60 by default) where there is no end.  Parts: faults, fuzz, mutants, peers,
+# python (its suites with the wheel, and with AddressSanitizer); all of them when none is
+# named.  Needs a build in build/ (QG_BUILD).
 set -eu
 cd "$(dirname "$0")/.."
 build=${QG_BUILD:-build}
@@ -10,11 +11,14 @@ minutes=60 parts=()
 for word in "$@"; do
     case $word in
     MINUTES=*) minutes=${word#MINUTES=} ;;
-    faults | fuzz | mutants | peers) parts+=("$word") ;;
-    *) echo "soak: '$word', expected faults, fuzz, mutants, peers or MINUTES=N" >&2; exit 2 ;;
+    faults | fuzz | mutants | peers | python) parts+=("$word") ;;
+    *)
+        echo "soak: '$word', expected faults, fuzz, mutants, peers, python or MINUTES=N" >&2
+        exit 2
+        ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(faults fuzz mutants peers)
+[ ${#parts[@]} -gt 0 ] || parts=(faults fuzz mutants peers python)
 failed=()
 
 try() { # NAME COMMAND...
@@ -50,6 +54,10 @@ for part in "${parts[@]}"; do
     mutants)
         try coverage tools/coverage.sh build-coverage
         try mutants tools/python.sh tools/mutate.py build-coverage
+        ;;
+    python)
+        try wheel bindings/python/check_wheel.sh
+        try "wheel --asan" bindings/python/check_wheel.sh --asan
         ;;
     peers)
         for script in tests/scripts/test_against_*.py tests/scripts/test_ppq_*.py \

@@ -291,7 +291,19 @@ const qg_yaml *qg_yaml_get(const qg_yaml *map, const char *key)
     return NULL;
 }
 
-/* The error names the first unknown key. */
+enum { KEYS_TEXT = 512 };
+
+/* ", expected one of a, b, c". */
+static const char *keys_text(const char *const *known, char text[KEYS_TEXT])
+{
+    assert(known[0]);
+    size_t at = (size_t)snprintf(text, KEYS_TEXT, ", expected one of %s", known[0]);
+    for (size_t k = 1; known[k] && at < KEYS_TEXT; k++)
+        at += (size_t)snprintf(text + at, KEYS_TEXT - at, ", %s", known[k]);
+    return text;
+}
+
+/* The error names the first unknown key, and the nearest known one or all of them. */
 qg_status qg_yaml_keys(qg_ctx *ctx, const qg_yaml *map, const char *what,
                        const char *const *known)
 {
@@ -304,11 +316,10 @@ qg_status qg_yaml_keys(qg_ctx *ctx, const qg_yaml *map, const char *what,
             qg_suggest_try(&near, known[k++]);
         if (known[k])
             continue;
-        char hint[QG_SUGGEST_TEXT];
+        char hint[QG_SUGGEST_TEXT], keys[KEYS_TEXT];
         qg_suggest_text(&near, hint);
-        return qg_yaml_fail(ctx, map->item[i], what, "unknown key '%s'%s%s",
-                            map->key[i], hint,
-                            near.best ? "" : ", expected a key of the schema");
+        return qg_yaml_fail(ctx, map->item[i], what, "unknown key '%s'%s", map->key[i],
+                            near.best ? hint : keys_text(known, keys));
     }
     return QG_OK;
 }

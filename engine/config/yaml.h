@@ -62,7 +62,7 @@ void qg_yaml_print_text(FILE *f, const char *text);
 const qg_yaml *qg_yaml_get(const qg_yaml *map, const char *key);
 
 /* Refuses nodes other than maps, and keys outside `known` (ends with NULL).  The
- * message names the nearest known key. */
+ * message names the nearest known key, or all of them. */
 QG_NODISCARD qg_status qg_yaml_keys(qg_ctx *ctx, const qg_yaml *map, const char *what,
                                     const char *const *known);
 

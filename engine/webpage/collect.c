@@ -183,17 +183,25 @@ static qg_status put_budget(qg_report *r, budget_row row[KINDS][MOST_BITS + 1])
     return QG_OK;
 }
 
-/* Float32 values of known shape.  Bytes: of constants, without scales. */
-static qg_status size(qg_report *r, const qg_graph *g)
+static bool is_counted(const qg_value *v)
+{
+    const qg_tensor *type = v->constant ? v->constant : &v->type;
+    return type->dtype == QG_F32 && (v->use.n || v->def);
+}
+
+/* Float32 values; size: of those whose shape is open, in the first sample.  Bytes: of
+ * constants, without scales. */
+static qg_status put_size(qg_report *r, const qg_graph *g, const int64_t *size)
 {
     budget_row row[KINDS][MOST_BITS + 1] = { 0 };
     size_t elements = 0, bits = 0;
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
         const qg_tensor *type = v->constant ? v->constant : &v->type;
-        if (type->dtype != QG_F32 || !qg_tensor_known(type) || (!v->use.n && !v->def))
+        bool known = qg_tensor_known(type);
+        if (!is_counted(v) || (!known && !size[i]))
             continue;
-        size_t n = (size_t)qg_tensor_count(type);
+        size_t n = (size_t)(known ? qg_tensor_count(type) : size[i]);
         unsigned b = bits_of(v);
         row[!v->constant][b].tensors++;
         row[!v->constant][b].elements += n;
@@ -203,6 +211,24 @@ static qg_status size(qg_report *r, const qg_graph *g)
     QG_TRY(qg_report_add(r, "float_bytes", qg_cell_count(elements * sizeof(float))));
     QG_TRY(qg_report_add(r, "quantized_bytes", qg_cell_count((bits + 7) / 8)));
     return put_budget(r, row);
+}
+
+static qg_status size(page *p)
+{
+    const qg_graph *g = p->m->graph;
+    qg_arena *a = qg_arena_new(p->m->ctx->alloc);
+    int64_t *of = a ? QG_NEWN(a, g->value.n, int64_t) : NULL;
+    bool open = false;
+    for (size_t i = 0; i < g->value.n; i++)
+        open = open || (is_counted(g->value.at[i]) && !g->value.at[i]->constant &&
+                        !qg_tensor_known(&g->value.at[i]->type));
+    qg_status s = of ? QG_OK : qg_nomem(p->m->ctx);
+    if (s == QG_OK && open)
+        s = qg_page_sizes(p->m, &p->work, &p->feed.feed, of);
+    if (s == QG_OK)
+        s = put_size(p->r, g, of);
+    qg_arena_free(a);
+    return s;
 }
 
 /* --- one snapshot --- */
@@ -251,7 +277,7 @@ static qg_status first(page *p)
     };
     QG_TRY(head(p));
     QG_TRY(accuracy(p, p->m, top1));
-    QG_TRY(size(p->r, p->m->graph));
+    QG_TRY(size(p));
     QG_TRY(errors(p));
     QG_TRY(sensitivity(p));
     QG_TRY(lint(p));

@@ -148,20 +148,61 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     return QG_OK;
 }
 
+/* size: elements of each value of the network, [values]; inputs have no endpoint. */
+static qg_status see_size(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
+                          qg_tensor *x)
+{
+    int64_t *size = ud;
+    const qg_endpoint *e = &at->endpoint;
+    (void)ctx, (void)sample;
+    if (e->is_output)
+        size[e->node->out[e->slot]->id] = qg_tensor_count(x);
+    return QG_OK;
+}
+
+static void see_inputs(const qg_graph *g, const qg_tensor *const *in, int64_t *size)
+{
+    for (size_t i = 0; i < g->input.n; i++)
+        size[g->input.at[i]->id] = in[i] ? qg_tensor_count(in[i]) : 0;
+}
+
+/* One run of the first sample; sizes: of inputs, NULL: not wanted. */
+typedef struct visit {
+    qg_run_mode mode;
+    qg_hook hook; /* at all nodes */
+    int64_t *sizes;
+} visit;
+
 static qg_status run_once(qg_model *m, const qg_plan *p, const qg_feed *feed,
-                          const elements *e)
+                          const visit *v)
 {
     qg_run *run = NULL;
-    qg_hook hook = { see, (void *)(uintptr_t)e };
     qg_arena *a = qg_arena_new(m->ctx->alloc);
     const qg_tensor **in = a ? QG_NEWN(a, m->graph->input.n, const qg_tensor *) : NULL;
     qg_status s = in ? feed->fetch(feed->ud, m->ctx, a, 0, in) : qg_nomem(m->ctx);
+    if (s == QG_OK && v->sizes)
+        see_inputs(m->graph, in, v->sizes);
     if (s == QG_OK)
         s = qg_run_new(m->ctx, p, &run);
     if (s == QG_OK)
-        s = qg_run_execute(run, in, &hook, 1, 0);
+        s = qg_run_execute(run, in, &v->hook, 1, 0);
     qg_run_free(run);
     qg_arena_free(a);
+    return s;
+}
+
+static qg_status watch_all(qg_model *m, const qg_workload *work, const qg_feed *feed,
+                           qg_arena *a, const visit *v)
+{
+    size_t n = m->graph->node.n;
+    qg_plan *p = NULL;
+    uint8_t *watch = QG_NEWN(a, n, uint8_t);
+    if (!watch)
+        return qg_nomem(m->ctx);
+    memset(watch, 1, n);
+    QG_TRY(qg_model_plan(m, v->mode, work, feed, watch, &p));
+    qg_status s = run_once(m, p, feed, v);
+    qg_plan_free(p);
     return s;
 }
 
@@ -169,16 +210,27 @@ static qg_status see_all(qg_model *m, qg_run_mode mode, const qg_workload *work,
                          const qg_feed *feed, qg_arena *a, elements *e)
 {
     size_t n = m->graph->node.n;
-    qg_plan *p = NULL;
-    uint8_t *watch = QG_NEWN(a, n, uint8_t);
     e->of = qg_arena_raw(a, n, sizeof *e->of);
     e->count = QG_NEWN(a, n, int64_t);
-    if (!watch || !e->of || !e->count)
+    if (!e->of || !e->count)
         return qg_nomem(m->ctx);
-    memset(watch, 1, n);
-    QG_TRY(qg_model_plan(m, mode, work, feed, watch, &p));
-    qg_status s = run_once(m, p, feed, e);
-    qg_plan_free(p);
+    return watch_all(m, work, feed, a,
+                     &(visit){
+                         mode, {see, e},
+                          NULL
+    });
+}
+
+qg_status qg_page_sizes(qg_model *m, const qg_workload *work, const qg_feed *feed,
+                        int64_t *size)
+{
+    visit v = {
+        QG_RUN_FLOAT, {see_size, size},
+         size
+    };
+    qg_arena *a = qg_arena_new(m->ctx->alloc);
+    qg_status s = a ? watch_all(m, work, feed, a, &v) : qg_nomem(m->ctx);
+    qg_arena_free(a);
     return s;
 }
 

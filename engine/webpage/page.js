@@ -27,22 +27,24 @@ const svg = (name, attributes, ...children) =>
 // --- numbers ---
 
 const minus = (text) => text.replace(/^-/, "−");
+function power(x, places) {
+  const [digits, exponent] = x.toExponential(places).replace("+", "").split("e");
+  return `${minus(digits)}·10${[...exponent].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("")}`;
+}
+const WHOLE = 1e12; // counts are smaller; larger ones are floats without a fraction
 function number(x) {
   if (x === null || x === undefined) return "–";
   if (typeof x === "boolean") return x ? "yes" : "no";
-  if (Number.isInteger(x)) return minus(x.toLocaleString("en-US"));
   const size = Math.abs(x);
-  if (size >= 1e6 || size < 1e-4) return x.toExponential(2);
+  if (Number.isInteger(x) && size < WHOLE) return minus(x.toLocaleString("en-US"));
+  if (size >= 1e6 || size < 1e-4) return power(x, 2);
   return minus(String(Number(x.toPrecision(4))));
 }
 function percent(x) {
   if (x === null || x === undefined) return "–";
   if (x === 0) return "0 %";
   const y = 100 * x;
-  if (Math.abs(y) < 1e-4) {
-    const [digits, power] = y.toExponential(1).split("e");
-    return `${minus(digits)}·10${[...power].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("")} %`;
-  }
+  if (Math.abs(y) < 1e-4 || Math.abs(y) >= 1e6) return `${power(y, 1)} %`;
   return minus(`${Number(y.toPrecision(Math.abs(y) < 10 ? 2 : 3))} %`);
 }
 const decibels = (x) => (x > 0 ? `${(-10 * Math.log10(x)).toFixed(1)} dB SNR` : "no error");
@@ -94,11 +96,14 @@ const joint = by(rows("joint_scales"), "member");
 
 // --- tables and bars ---
 
+/* A name, which breaks behind its separators where a column is narrow. */
+const broken = (name) => name.split(/(?<=[/.:])/).flatMap((part, k) => (k ? [el("wbr"), part] : [part]));
+const mono = (text, more) => el("span", { class: more ? `mono ${more}` : "mono" }, broken(text));
 const show = (node, text) =>
   nodeIndex.has(node)
     ? el("button", { type: "button", class: "link mono", onclick: () => choose(node, true) },
-      text || node)
-    : el("span", { class: "mono" }, text || node);
+      broken(text || node))
+    : mono(text || node);
 
 /* columns: [heading, cell of a row, "n" for numbers or "bars"]. */
 function table(columns, data, options = {}) {
@@ -170,8 +175,8 @@ function summary() {
       : tile("Lint findings", number(report.lint_found), report.lint_title));
   return section("summary", "Summary", null, tiles, el("div", { class: "columns" },
     el("div", null, el("h3", null, "Outputs"),
-      table([["Output", (r) => el("span", { class: "mono" }, r.name)],
-        ["Type", (r) => el("span", { class: "mono soft" }, r.what)],
+      table([["Output", (r) => mono(r.name)],
+        ["Type", (r) => mono(r.what, "soft")],
         ["Error", (r) => error(r.error), "n"],
         ["", (r) => meter(r.error, 0, most(outputs, "error")), "bars"]], outputs)),
     el("div", null, el("h3", null, "Bit budget"),
@@ -231,10 +236,10 @@ function ranges() {
     + "the standard error of the scale over parts of these samples, and the number of samples after "
     + "which it stayed within 1 %. The least certain first.",
     table([["Endpoint", (r) => show(nodeOf(r.endpoint), r.endpoint)],
-      ["Low", (r) => number(r.low), "n"], ["High", (r) => number(r.high), "n"],
+      ["Range", (r) => `${number(r.low)} to ${number(r.high)}`, "n loose"],
       ["Clipped", (r) => percent(r.clipped), "n"],
       ["Scale ±", (r) => percent(r.error), "n"],
-      ["Settled after", (r) => (r.settled_after === null ? "–" : `${number(r.settled_after)} of ${number(report.samples)}`), "n"]],
+      ["Settled after", (r) => (r.settled_after === null ? "–" : `${number(r.settled_after)} of ${number(report.samples)}`), "n loose"]],
     data));
 }
 
@@ -244,18 +249,20 @@ function fusions() {
   const misses = rows("near_misses");
   return section("fusions", "Fusions", null, el("div", { class: "columns" },
     el("div", null, el("h3", null, "Patterns that matched"),
-      table([["Pattern", (r) => el("span", { class: "mono" }, `${r.pass}/${r.pattern}`)],
+      table([["Pattern", (r) => mono(`${r.pass}/${r.pattern}`)],
         ["Matched", (r) => number(r.matched), "n"],
         ["Near misses", (r) => number(r.near_misses), "n"]],
       rows("patterns").filter((r) => r.matched || r.near_misses))),
     el("div", null, el("h3", null, "Near misses"),
       el("p", { class: "soft" }, "Places where one condition of a pattern failed."),
       table([["Node", (r) => show(r.node)],
-        ["Pattern", (r) => el("span", { class: "mono" }, r.pattern)],
+        ["Pattern", (r) => mono(r.pattern)],
         ["Condition that failed", (r) => r.condition]], misses, { none: "No pattern nearly matched." }))));
 }
 
 // --- lint ---
+
+const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 function lint() {
   if (report.lint_target === undefined) return null;
@@ -266,7 +273,7 @@ function lint() {
     rows("lint_rules").length ? null : el("p", { class: "empty" }, "Nothing was found."),
     rows("lint_rules").map((r) => el("div", null,
       el("h3", { class: "mono" }, r.rule, " ", el("span", { class: `level ${r.level}` }, r.level)),
-      el("p", null, `${r.why}. Remedy: ${r.remedy}.`),
+      el("p", null, `${capital(r.why)}. Remedy: ${r.remedy}.`),
       table([["Where", (f) => show(nodeIndex.has(f.where) ? f.where : nodeOf(f.where), f.where)],
         ["Operator", (f) => f.operator], ["Detail", (f) => f.detail || "–"]], found.get(r.rule) || []))));
 }
@@ -297,7 +304,7 @@ function comparison() {
     + `${number(report.scales_changed)} scales differ.`,
     el("div", { class: "columns" },
       el("div", null, el("h3", null, "Outputs"),
-        table([["Output", (r) => el("span", { class: "mono" }, r.name)],
+        table([["Output", (r) => mono(r.name)],
           [head(one), (r) => error(r.error), "n"], [head(two, true), (r) => error(r.second), "n"],
           ["", (r) => pair(r.error, r.second, topOut), "bars"]], outputs)),
       el("div", null, el("h3", null, "Layers, the largest differences first"),
@@ -334,11 +341,11 @@ function ink(colour) {
 }
 const FLOOR = 1e-3; // of the largest error: below it all colours are the lightest
 const modes = {
-  harm: ["Sensitivity: only this node quantized", (n) => (harm.get(n) || {}).error],
-  layer: ["Accumulated error at its output", (n) => (layers.get(n) || {}).error],
+  harm: ["Sensitivity: each node alone", (n) => (harm.get(n) || {}).error],
+  layer: ["Accumulated error", (n) => (layers.get(n) || {}).error],
 };
 if (rows("second_layers").length)
-  modes.second = ["Accumulated error, second snapshot", (n) => (secondLayers.get(n) || {}).error];
+  modes.second = ["Accumulated error, second", (n) => (secondLayers.get(n) || {}).error];
 
 // --- the graph ---
 
@@ -349,6 +356,14 @@ rows("edges").forEach((e) => { edgesOf[e.from].down.push(e.to); edgesOf[e.to].up
 
 function cut(text, room) {
   return text.length > room ? `${text.slice(0, room - 9)}…${text.slice(-8)}` : text;
+}
+
+/* Wide letters: 22 of them do not fit where 22 of a usual name do. */
+function narrow() {
+  const room = BOX.width - 10;
+  for (const t of canvas.querySelectorAll(".node text"))
+    if (t.getComputedTextLength() > room)
+      fill(t, { textLength: room, lengthAdjust: "spacingAndGlyphs" }, []);
 }
 
 /* A smooth line through the points: vertical at each of them. */
@@ -605,7 +620,7 @@ function fillPanel(b, endpoint) {
   const ordered = [...mine.filter(isOut), ...mine.filter((e) => !isOut(e))];
   panel.replaceChildren(el("h3", { class: "mono" }, b.name),
     el("p", { class: "soft" }, b.operator === null ? `${b.platform} of the network` : b.operator),
-    pairs(["type", b.type && el("span", { class: "mono" }, b.type)],
+    pairs(["type", b.type && mono(b.type)],
       ["platform", b.operator === null ? null : b.platform], ["because", b.because],
       ["only it quantized", harm.has(b.name) ? error(harm.get(b.name).error) : null],
       ["error at its output", layers.has(b.name) ? error(layers.get(b.name).error) : null],
@@ -634,7 +649,7 @@ function record(e, open) {
   const body = el("div");
   const drawn = () => {
     if (body.childNodes.length) return;
-    fill(body, {}, [pairs(["value", el("span", { class: "mono" }, e.value)], ["means", e.means], ["dominator",
+    fill(body, {}, [pairs(["value", mono(e.value)], ["means", e.means], ["dominator",
       e.dominator && e.dominator !== "itself" && nodeIndex.has(nodeOf(e.dominator)) ? show(nodeOf(e.dominator), e.dominator) : e.dominator],
     ["grid", e.grid], ["scale", e.scale ? list(e.scale) : null], ["offset", e.offset ? list(e.offset) : null],
     ["observer", e.scale ? e.observer : null], ["rule", e.rule], ["decided by", e.decided_by],
@@ -647,7 +662,7 @@ function record(e, open) {
     authors.some((a) => origins.has(a) || origins.has(a.slice(a.lastIndexOf("/") + 1))) ? [el("h4", null, "Why"), authors.map(why)] : null,
     mine.length ? [el("h4", null, "History"),
       table([["Field", (c) => c.field], ["Before", (c) => c.old], ["After", (c) => c.new],
-        ["By", (c) => el("span", { class: "mono" }, c.by)]], mine, { few: 8 })] : null]);
+        ["By", (c) => mono(c.by)]], mine, { few: 8 })] : null]);
   };
   const details = el("details", { ontoggle: drawn },
     el("summary", null, el("span", { class: "mono" }, slot), ` ${e.state === "none" ? "not quantized" : e.state.toLowerCase().replaceAll("_", "-")} `), body);
@@ -745,6 +760,7 @@ function build() {
         + `measured on ${number(report.samples)} samples.`)), nav);
   fill(main, {}, content);
   colourAll();
+  narrow();
   fit(false);
   const first = rows("sensitivity").find((r) => nodeIndex.has(r.name));
   if (boxes.length) chooseBox(first ? nodeIndex.get(first.name) : 0, null, true);

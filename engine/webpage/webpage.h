@@ -36,6 +36,11 @@ enum { QG_PAGE_BINS = 64, QG_PAGE_VALUES = 48 };
 QG_NODISCARD qg_status qg_page_observe(qg_report *r, qg_model *m,
                                        const qg_workload *work, const qg_feed *feed);
 
+/* size: elements of each value in sample 0, [values], zeros before; 0 stays where the
+ * sample makes none (bodies, unused outputs) and for constants. */
+QG_NODISCARD qg_status qg_page_sizes(qg_model *m, const qg_workload *work,
+                                     const qg_feed *feed, int64_t *size);
+
 /* --- drawing.c --- */
 
 /* Tables:

@@ -81,16 +81,19 @@ def text(driver):
     return driver.find_element(By.TAG_NAME, "body").text
 
 
+def accepted(driver):
+    """None; accepts the page that comes before the graph, which has no text at first."""
+    for button in driver.find_elements(By.XPATH, "//button"):
+        if "accept" in button.text.lower():
+            button.click()
+
+
 def netron(driver, file, shots, node=None):
     """What the sidebar shows of a node; without one the graph must be drawn."""
     with served(BIN / "netron", "--port", "{port}", "--host", "127.0.0.1", file) as address:
         driver.get(address)
-        accept = wait(driver, lambda: driver.find_elements(By.XPATH, "//button") or
-                      driver.find_elements(By.CSS_SELECTOR, "g.node"))
-        for button in accept:
-            if "accept" in button.text.lower():
-                button.click()
-        nodes = wait(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "g.node, g.graph-node"))
+        nodes = wait(driver, lambda: accepted(driver) or
+                     driver.find_elements(By.CSS_SELECTOR, "g.node, g.graph-node"))
         if node:
             box = driver.find_element(By.ID, f"node-name-{node}")
             driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", box)

@@ -163,7 +163,9 @@ class Run(unittest.TestCase):
 
     def test_ctrl_c_ends_the_work(self):
         program = (
-            "import quantgraph as qg, sys, time\n"
+            "import quantgraph as qg, signal\n"
+            # Shells start what runs in the background with SIGINT ignored.
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             f"m = qg.load({DIGITS!r})\n"
             "print('begins', flush=True)\n"
             "try:\n"

@@ -58,6 +58,12 @@ class Browser:
     def run(self, script, *words):
         return self.driver.execute_script(script, *words)
 
+    def frame(self):
+        """Waits until the page has seen a change of its media, which is told with a frame."""
+        self.driver.execute_async_script(
+            "const done = arguments[0];"
+            "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)))")
+
     def find(self, css):
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
@@ -175,11 +181,13 @@ def test_print(browser, page):
     told = browser.driver.execute_cdp_cmd
     dark = {"name": "prefers-color-scheme", "value": "dark"}
     told("Emulation.setEmulatedMedia", {"media": "print", "features": [dark]})
+    browser.frame()
     ground, bar, outside, closed, more = browser.run(state)
     assert (ground, bar, outside, closed) == ("rgb(255, 255, 255)", "#8a5a00", 0, 0), \
         (ground, bar, outside, closed)
     assert " of " in more, more
     told("Emulation.setEmulatedMedia", {"media": "screen", "features": [dark]})
+    browser.frame()
     after = browser.run(state)
     assert before[:2] == after[:2] and before[3:] == after[3:] and after[3] > 0, (before, after)
 
@@ -210,20 +218,52 @@ def test_contrast(browser, page):
         assert len(ratios) > 50 and worst[1] >= 4.5, (dark, worst)
 
 
+def test_room(browser, page):
+    """Long names and large numbers stay inside: labels of nodes, tables on a phone, fields
+    of the panel.  A picture may be as large as a float32: no row of zeros."""
+    script = """
+      const out = [];
+      for (const n of document.querySelectorAll('.node')) {
+        const box = n.querySelector('rect').getBoundingClientRect();
+        for (const t of n.querySelectorAll('text')) {
+          const r = t.getBoundingClientRect();
+          if (r.left < box.left || r.right > box.right) out.push(['label', t.textContent]);
+        }
+      }
+      for (const w of document.querySelectorAll('.wide'))
+        if (w.scrollWidth > w.clientWidth) out.push(['table', w.textContent.slice(0, 60)]);
+      const edge = document.getElementById('panel').getBoundingClientRect().right;
+      for (const d of document.querySelectorAll('#panel dd'))
+        for (const r of d.getClientRects())
+          if (r.right > edge || d.scrollWidth > d.clientWidth) out.push(['field', d.textContent]);
+      if (/0,000,000,000/.test(document.body.textContent)) out.push(['number', 'zeros']);
+      return out;"""
+    for width, height in SIZES.values():
+        browser.open(page, width, height)
+        wrong = browser.run(script)
+        assert not wrong, (width, wrong[:5])
+
+
 def test_hostile(browser, root):
     try:
+        import numpy as np
         import onnx
     except ImportError:
         return
     model = onnx.load(DIGITS)
     model.graph.node[0].name = EVIL
+    model.graph.node[1].name = "W" * 300
+    model.graph.node[2].name = "/encoder/layer.0/attention/self/query/" * 3
     onnx.save(model, str(root / "evil.onnx"))
-    qg("quantize", root / "evil.onnx", "-b", "trt-int8", "-d", CALIB, "-o", root / "evil")
-    qg("report", root / "evil", "-d", CALIB, "-n", 2, "-o", root / "evil.html")
+    np.save(root / "large.npy", np.load(CALIB)[:4] * np.float32(1e35))
+    data = root / "large.npy"
+    qg("quantize", root / "evil.onnx", "-b", "trt-int8", "-d", data, "-o", root / "evil")
+    qg("report", root / "evil", "-d", data, "-n", 2, "-o", root / "evil.html")
     browser.open(root / "evil.html")
     assert "stolen" not in browser.driver.title, browser.driver.title
     browser.click_node(EVIL)
     assert browser.panel().startswith(EVIL) and len(browser.find("script")) == 2
+    test_room(browser, root / "evil.html")
 
 
 def main():

@@ -120,6 +120,29 @@ def test_drawing(report):
         assert any(a == f["node"] for a, _ in read), f
 
 
+def test_open_extents(root):
+    """The bit budget of a network with an open extent: the first sample has the sizes."""
+    try:
+        import numpy as np
+        import onnx
+    except ImportError:
+        return
+    model = onnx.load(MODEL)
+    fixed = {}
+    for name, extent in (("fixed", None), ("open", "height")):
+        if extent:
+            model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = extent
+            del model.graph.value_info[:]
+        onnx.save(model, str(root / f"{name}.onnx"))
+        np.save(root / "in.npy", np.load(CALIB)[:4])
+        qg("quantize", root / f"{name}.onnx", "-b", "trt-int8", "-d", root / "in.npy", "-o",
+           root / name)
+        fixed[name] = answer("report", root / name, "-d", root / "in.npy", "-o",
+                             root / "page.html")["bits"]
+    assert any(r["kind"] == "activations" for r in fixed["fixed"]), fixed
+    assert fixed["open"] == fixed["fixed"], fixed
+
+
 def test_escaping(root):
     """A name that would end the script is data; the page has one more script than JSON."""
     try:
@@ -177,6 +200,7 @@ def main():
     qg("report", snap, "-d", TEST, "--against", MODEL, "-o", page, fails="is not quantized")
     qg("report", snap, "-d", TEST, "--target", "nothing", "-o", page, fails="nothing")
     qg("report", snap, "-d", TEST, "-o", root / "no" / "page.html", fails="page.html")
+    test_open_extents(root)
     missing = test_escaping(root)
     if missing:
         print(f"skipped: {missing}")

@@ -258,7 +258,8 @@ static const struct {
     { HEAD "sharing:\n  - {id: s, why: w, source: s, match: {op: Add}, align: big}\n",
       "4: sharing s: align: 'big', expected none, large, output or input" },
     { HEAD "sharing:\n  - {id: s, why: w, source: s, match: {slot: in0}, align: "
-        "large}\n", "4: sharing s: unknown key 'slot'" },
+        "large}\n", "4: sharing s: unknown key 'slot', expected one of op, "
+        "trait, node, attr" },
 };
 /* clang-format on */
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._native import Context, DataError, ffi, lib
-from ._tensor import Array, as_array, dims, dtype_of, fill
+from ._tensor import MOST_DIMS, TYPE_OF, Array, as_array, dims, dtype_of, fill
 
 Sample = dict[str, Array]
 
@@ -21,6 +22,22 @@ class Input:
     name: str
     dtype: np.dtype[Any]
     dims: tuple[int, ...]
+
+    def array(self, x: Any) -> Array:
+        """What a feed has for this input, as an array of a type that tensors have."""
+        try:
+            a = as_array(x)
+        except (TypeError, ValueError) as e:
+            raise DataError(f"data: input '{self.name}': {e}") from e
+        floats = a.dtype.kind == "f" and self.dtype == np.float32
+        if not floats and a.dtype.newbyteorder("=") not in TYPE_OF:
+            what = type(x).__name__ if a.dtype.hasobject else f"array of {a.dtype}"
+            raise DataError(f"data: input '{self.name}': {what}, expected {self.dtype}")
+        if a.ndim > MOST_DIMS:
+            raise DataError(
+                f"data: input '{self.name}': {a.ndim} dims, expected {list(self.dims)}"
+            )
+        return a
 
     def split(self, a: Array) -> tuple[int, bool]:
         """How many samples an array has, and whether an axis counts them."""
@@ -51,7 +68,9 @@ class Input:
         if a.dtype == self.dtype and a.flags.c_contiguous:
             return a
         both = a.dtype.kind == "f" and self.dtype == np.float32
-        out: Array = np.ascontiguousarray(a, np.float32 if both else a.dtype)
+        out: Array = np.ascontiguousarray(
+            a, np.float32 if both else a.dtype.newbyteorder("=")
+        )
         out = out.reshape(a.shape)
         return out
 
@@ -69,21 +88,30 @@ def inputs_of(model: Any) -> list[Input]:
 
 def named(inputs: list[Input], feed: Any) -> Sample:
     """A feed as arrays by input name."""
+    names = [i.name for i in inputs]
     if isinstance(feed, Mapping):
-        known = {i.name for i in inputs}
         for name in feed:
-            if name not in known:
-                raise DataError(f"data: no input '{name}', expected {sorted(known)}")
-        return {name: as_array(a) for name, a in feed.items()}
-    if isinstance(feed, (list, tuple)) and any(hasattr(a, "shape") for a in feed):
+            if name not in names:
+                raise DataError(f"data: no input '{name}', expected {names}")
+        for name in names:
+            if name not in feed:
+                raise DataError(f"data: input '{name}' is missing, expected {names}")
+        return {i.name: i.array(feed[i.name]) for i in inputs}
+    if isinstance(feed, (str, bytes, os.PathLike)):
         raise DataError(
-            f"data: a {type(feed).__name__} of {len(feed)} arrays as one feed, expected an "
-            "array or a dict; of pairs (data, label) give the data"
+            f"data: '{os.fsdecode(feed)}' as one feed, expected arrays: files are named "
+            "by one string, data='calib.npy'"
         )
+    if isinstance(feed, (list, tuple)) and any(hasattr(a, "shape") for a in feed):
+        if len(feed) != len(inputs):
+            raise DataError(
+                f"data: a {type(feed).__name__} of {len(feed)} as one feed, expected an "
+                f"array for each of {names}; of pairs (data, label) give the data"
+            )
+        return {i.name: i.array(a) for i, a in zip(inputs, feed)}
     if len(inputs) != 1:
-        names = [i.name for i in inputs]
         raise DataError(f"data: an array for {len(inputs)} inputs, expected a dict {names}")
-    return {inputs[0].name: as_array(feed)}
+    return {names[0]: inputs[0].array(feed)}
 
 
 def split(inputs: list[Input], feed: Any) -> Iterator[Sample]:

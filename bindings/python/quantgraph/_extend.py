@@ -41,6 +41,7 @@ class Extension:
 
     def register(self) -> None:
         """Make it known to models that are opened from now on; replaces its name."""
+        Context().extend(self)  # a wrong one is refused here, not by every later model
         _REGISTERED[self.kind, self.name] = self
 
 
@@ -155,6 +156,8 @@ def hook(
     another one in its place.  writes=False: x is read-only.  rounded: see the tensor as
     computed (False), after the endpoint quantized it (True), or both (None).
     """
+    if not isinstance(select, str):
+        raise ConfigError(f"hook: {select!r}, expected endpoints: @qg.hook('Conv_*.out0')")
     return lambda run: Hook(select, run, writes, rounded)
 
 
@@ -348,6 +351,11 @@ def observer(
 
     def make(body: Any) -> Observer:
         instance = body() if isinstance(body, type) else body
+        for needed in ("see", "finish", *(() if ordered else ("merge",))):
+            if not callable(getattr(instance, needed, None)):
+                raise ConfigError(f"observer '{name}': has no method {needed}")
+        if np.dtype(state).hasobject:
+            raise ConfigError(f"observer '{name}': state {state!r}, expected plain numbers")
         made = Observer(name, instance, np.dtype(state), passes, per_channel, ordered)
         made.register()
         return made

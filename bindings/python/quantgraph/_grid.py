@@ -36,6 +36,8 @@ class Layout:
         """A copy only of other types and strides."""
         self.x = np.ascontiguousarray(as_array(x), np.float32)
         shape = self.x.shape or (1,)
+        if axis is not None and not -len(shape) <= axis < len(shape):
+            raise ValueError(f"axis {axis}, expected one of {len(shape)} dims")
         at = 0 if axis is None else axis % len(shape)
         self.outer = 1 if axis is None else int(np.prod(shape[:at]))
         self.channels = 1 if axis is None else shape[at]
@@ -46,13 +48,16 @@ class Layout:
         """One number per channel."""
         a = np.ascontiguousarray(as_array(p), dtype).ravel()
         if a.size not in (1, self.channels):
-            raise ValueError(f"{a.size} parameters, expected 1 or {self.channels}")
+            many = f"1 or {self.channels}" if self.axis >= 0 else "1, or axis=..."
+            raise ValueError(f"{a.size} parameters, expected {many}")
         out: Array = np.ascontiguousarray(np.broadcast_to(a, (self.channels,)))
         return out
 
 
 def limits(bits: int, signed: bool, qmin: int | None, qmax: int | None) -> tuple[int, int]:
     """The codes: those given, or all of the width."""
+    if not isinstance(bits, (int, np.integer)) or not 1 <= bits <= 32:
+        raise ValueError(f"bits {bits!r}, expected an integer from 2 to 32")
     low = -(1 << (bits - 1)) if signed else 0
     return (low if qmin is None else qmin), (low + (1 << bits) - 1 if qmax is None else qmax)
 
@@ -68,6 +73,11 @@ def summed(like: Any, per_channel: Array) -> Array:
 class Quantizer:
     """A quantizer of arrays, and a torch.autograd.Function of tensors."""
 
+    def __repr__(self) -> str:
+        """Return the name of the function."""
+        return f"<quantizer {self.name}; call it on an array or a tensor>"
+
+    name = ""
     #: positional arguments that have a gradient, after x
     learned: tuple[str, ...] = ()
     _function: Any = None
@@ -112,6 +122,8 @@ def _torch_function(q: Quantizer) -> Any:
 
 class FakeQuantize(Quantizer):
     """Fake quantization with fixed parameters; straight-through inside of the range."""
+
+    name = "fake_quantize"
 
     def __call__(self, x: Any, scale: Any, offset: Any = 0, *, bits: int = 8,
                  signed: bool = True, qmin: int | None = None, qmax: int | None = None,
@@ -189,6 +201,8 @@ def learned_gradients(method: int, layout: Layout, p: Any, b: Any, codes: tuple[
 class Lsq(Quantizer):
     """Learned step size (Esser et al. 2020), and LSQ+ (Bhalgat et al. 2020)."""
 
+    name = "lsq"
+
     def __call__(self, x: Any, step: Any, offset: Any = None, *, bits: int = 8,
                  signed: bool = True, qmin: int | None = None, qmax: int | None = None,
                  axis: int | None = None, scaled: bool = True) -> Any:
@@ -231,6 +245,8 @@ class Lsq(Quantizer):
 
 class Nncf(Quantizer):
     """The symmetric fake quantization of networks trained with NNCF."""
+
+    name = "nncf"
 
     def __call__(self, x: Any, scale: Any, *, bits: int = 8, signed: bool = True,
                  narrow: bool = False, axis: int | None = None,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import io
+import inspect
 import os
-from collections.abc import Sequence
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Union
 
@@ -12,10 +15,21 @@ import numpy as np
 
 from ._data import Input, inputs_of, split
 from ._extend import Extension, Hook, registered
-from ._native import ConfigError, Context, StateError, encode, ffi, lib, options, text, work
+from ._native import (
+    ConfigError,
+    Context,
+    StateError,
+    encode,
+    ffi,
+    lib,
+    options,
+    raw,
+    text,
+    work,
+)
 from ._records import Endpoint, Graph
 from ._report import Report, page
-from ._tensor import TYPE_OF, Array, dims, dtype_of, fill, view
+from ._tensor import TYPE_OF, Array, as_array, dims, dtype_of, fill, view
 
 if TYPE_CHECKING:
     from ._verbs import Verbs
@@ -25,6 +39,7 @@ else:
         """The generated verbs, added when they are imported."""
 
 
+MOST_BYTES = 2_000_000_000  # of one file: protobuf has 31 bits for its size
 MOST_SESSIONS = 8  # of one model: modes, shapes and hooks that it runs with
 Mode = Literal["float", "simulate", "integer"]
 
@@ -37,6 +52,8 @@ class GraphText:
 
 
 Origin = Union[str, bytes, GraphText]
+#: {"input": (1, 3, 224, 224)}, "input=1x3x224x224", or a list of such words
+Shape = Union[str, Sequence[str], Mapping[str, Sequence[int]]]
 
 
 def open_model(ctx: Context, origin: Origin, shape: Sequence[str]) -> tuple[Any, int]:
@@ -47,10 +64,10 @@ def open_model(ctx: Context, origin: Origin, shape: Sequence[str]) -> tuple[Any,
     o.shape, o.n_shape = list_, len(words)
     out = ffi.new("qg_model **")
     if isinstance(origin, str):
-        ctx.check(lib.qg_model_open(ctx.ctx, origin.encode(), o, out))
+        ctx.check(lib.qg_model_open(ctx.ctx, raw(origin), o, out))
     elif isinstance(origin, GraphText):
-        raw = origin.text.encode()
-        ctx.check(lib.qg_model_open_text(ctx.ctx, raw, len(raw), out))
+        written = origin.text.encode()
+        ctx.check(lib.qg_model_open_text(ctx.ctx, written, len(written), out))
     else:
         held = ffi.from_buffer("char[]", origin)  # read in place while the model is open
         ctx.check(lib.qg_model_open_bytes(ctx.ctx, held, len(origin), o, out))
@@ -58,35 +75,65 @@ def open_model(ctx: Context, origin: Origin, shape: Sequence[str]) -> tuple[Any,
     return out[0], ctx.own(out[0], lib.qg_model_close)
 
 
+def shape_words(shape: Shape | None) -> list[str]:
+    """Shapes as the command line has them: "input=1x3x224x224"."""
+    if isinstance(shape, str):
+        return [shape]
+    if isinstance(shape, Mapping):
+        return [f"{name}={'x'.join(map(str, dims))}" for name, dims in shape.items()]
+    given: Any = () if shape is None else shape
+    if isinstance(given, Sequence) and all(isinstance(w, str) for w in given):
+        return list(given)
+    raise ConfigError(
+        f"shape: {shape!r}, expected a dict {{'input': (1, 3, 224, 224)}} or "
+        "'input=1x3x224x224'"
+    )
+
+
 def load(
     model: Any,
     example: Any = None,
     *,
-    shape: str | Sequence[str] = (),
+    shape: Shape = (),
     extend: Sequence[Extension] = (),
 ) -> Model:
-    """Open a model: a path, bytes, an onnx.ModelProto, or a torch module.
+    """Open a model: a path, bytes, an open file, an onnx.ModelProto, or a torch module.
 
     A snapshot, or a quantized .tflite file, is a Snapshot.  example: the arguments of a
-    torch module, for its ONNX export.  shape: "input=1x3x224x224", for open extents.
-    extend: operators of the model, besides those that were registered.
+    torch module, for its ONNX export.  shape: {"input": (1, 3, 224, 224)} or
+    "input=1x3x224x224", for open extents.  extend: operators of the model, besides those
+    that were registered.
     """
     origin: Origin
-    if isinstance(model, (str, os.PathLike)):
-        origin = os.fspath(model)
-    elif isinstance(model, (bytes, bytearray, memoryview)):
-        origin = bytes(model)
+    folder: str | None = None  # of an export with weights in files of their own
+    content = model.read() if hasattr(model, "read") else model
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        origin = bytes(content)
+    elif isinstance(model, (str, os.PathLike)):
+        origin = os.fsdecode(model)
     elif hasattr(model, "SerializeToString"):
-        origin = model.SerializeToString()
+        origin = _serialized(model)
     elif hasattr(model, "state_dict"):
-        origin = _exported(model, example)
+        origin, folder = _exported(model, example)
     else:
         raise ConfigError(
-            f"load: {type(model).__name__}, expected a path, bytes, an onnx.ModelProto "
-            "or a torch module"
+            f"load: {type(model).__name__}, expected a path, bytes, a file opened with "
+            "'rb', an onnx.ModelProto or a torch module"
         )
-    words = [shape] if isinstance(shape, str) else list(shape)
-    return _opened(origin, words, extend)
+    opened = _opened(origin, shape_words(shape), extend)
+    if folder:
+        weakref.finalize(opened._ctx, shutil.rmtree, folder, True)
+    return opened
+
+
+def _serialized(proto: Any) -> bytes:
+    try:
+        return bytes(proto.SerializeToString())
+    except Exception as e:  # ValueError or protobuf's EncodeError: more than 2 GB
+        raise ConfigError(
+            f"load: ModelProto: {e}, expected a path: "
+            "onnx.save(model, path, save_as_external_data=True)"
+        ) from e
 
 
 def load_text(text: str, *, extend: Sequence[Extension] = ()) -> Model:
@@ -94,22 +141,54 @@ def load_text(text: str, *, extend: Sequence[Extension] = ()) -> Model:
     return _opened(GraphText(text), [], extend)
 
 
-def _opened(origin: Origin, words: list[str], extend: Sequence[Extension]) -> Model:
-    ctx = Context((*registered(), *extend))
+def _opened(
+    origin: Origin,
+    words: list[str],
+    extend: Extension | Sequence[Extension],
+    configs: Mapping[str, str] | None = None,
+) -> Model:
+    more = (extend,) if isinstance(extend, Extension) else extend
+    ctx = Context((*registered(), *more))
+    for path, text_ in (configs or {}).items():
+        ctx.config(path, text_)
     handle, key = open_model(ctx, origin, words)
     if lib.qg_model_is_quantized(handle):
         return Snapshot(ctx, handle, key, None)
     return Model(ctx, handle, key, origin, words)
 
 
-def _exported(module: Any, example: Any) -> bytes:
+def restored(
+    origin: Origin, words: list[str], configs: Mapping[str, str], report: Report | None
+) -> Model:
+    """Open what was pickled."""
+    opened = _opened(origin, words, (), configs)
+    if isinstance(opened, Snapshot):
+        opened.report = report
+    return opened
+
+
+def _exported(module: Any, example: Any) -> tuple[Origin, str | None]:
+    """The file of an export; with its folder where newer exporters put weights beside."""
     import torch
 
     if example is None:
         raise ConfigError("load: a torch module needs `example`, its arguments")
-    out = io.BytesIO()
-    torch.onnx.export(module, example, out)
-    return out.getvalue()
+    folder = tempfile.mkdtemp(prefix="quantgraph-")
+    path = os.path.join(folder, "model.onnx")
+    size = sum(p.numel() * p.element_size() for p in module.state_dict().values())
+    takes = inspect.signature(torch.onnx.export).parameters
+    one = {"external_data": False} if "external_data" in takes and size < MOST_BYTES else {}
+    try:
+        torch.onnx.export(module, example, path, **one)
+        if os.listdir(folder) != ["model.onnx"]:
+            return path, folder
+        with open(path, "rb") as f:
+            content = f.read()
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    return content, None
 
 
 @dataclass(frozen=True)
@@ -202,6 +281,22 @@ class Session:
         return out
 
 
+def _run_options(
+    keep: Any, hooks: Any, kernels: str, jobs: Any
+) -> tuple[tuple[str, ...], tuple[Hook, ...]]:
+    """Names and hooks as tuples; ConfigError for what is neither."""
+    names = (keep,) if isinstance(keep, str) else tuple(keep or ())
+    given = (hooks,) if isinstance(hooks, Hook) else tuple(hooks or ())
+    for h in given:
+        if not isinstance(h, Hook):
+            raise ConfigError(f"run: hooks: {h!r}, expected what @qg.hook('Conv_*.out0') makes")
+    if kernels not in ("fast", "reference"):
+        raise ConfigError(f"run: kernels '{kernels}', expected fast or reference")
+    if not isinstance(jobs, (int, np.integer)) or jobs < 0:
+        raise ConfigError(f"run: jobs {jobs!r}, expected 0 or a number of threads")
+    return names, given
+
+
 class Model(Verbs, Graph):
     """A float model.  Verbs leave it as it is; `quantize` makes a Snapshot of it."""
 
@@ -219,6 +314,16 @@ class Model(Verbs, Graph):
     def _origin(self) -> Origin:
         """The model for another context."""
         return self._source
+
+    def __reduce__(self) -> Any:
+        """Pickle what opens it again: of a file its absolute path; no extensions."""
+        origin = self._origin()
+        if isinstance(origin, str):
+            origin = os.path.abspath(origin)
+        report = getattr(self, "report", None)
+        if not isinstance(report, Report):  # a model has a verb of that name
+            report = None
+        return restored, (origin, self._shape, self._ctx.configs, report)
 
     def quantize(  # type: ignore[override]
         self, backend: Any, data: Any = None, **more: Any
@@ -240,8 +345,8 @@ class Model(Verbs, Graph):
         x: Any,
         mode: Mode | None = None,
         *,
-        keep: Sequence[str] = (),
-        hooks: Sequence[Hook] = (),
+        keep: str | Sequence[str] | None = (),
+        hooks: Hook | Sequence[Hook] = (),
         kernels: Literal["fast", "reference"] = "fast",
         profile: str | None = None,
         jobs: int = 0,
@@ -259,6 +364,7 @@ class Model(Verbs, Graph):
             with self._ctx.lock:
                 self._idle(self._last)
                 return self._single(self._last, [x])
+        keep, hooks = _run_options(keep, hooks, kernels, jobs)
         samples = list(split(self._inputs, x))
         arrays = [[i.plain(s[i.name]) for i in self._inputs] for s in samples]
         if not arrays:
@@ -300,10 +406,13 @@ class Model(Verbs, Graph):
 
     def _counted(self, x: Any) -> bool:
         """Whether x has an axis that counts samples."""
-        first = next(iter(x.values())) if isinstance(x, dict) else x
-        name = next(iter(x)) if isinstance(x, dict) else self._inputs[0].name
+        first, name = x, self._inputs[0].name
+        if isinstance(x, Mapping):
+            name, first = next(iter(x.items()))
+        elif isinstance(x, (list, tuple)) and any(hasattr(a, "shape") for a in x):
+            first = x[0]
         by_name = {i.name: i for i in self._inputs}
-        return by_name[name].split(np.asarray(first))[1] if name in by_name else False
+        return by_name[name].split(as_array(first))[1] if name in by_name else False
 
     def _single(self, s: Session, arrays: Sequence[Array]) -> dict[str, Array]:
         into = [None if t is None else np.empty(*t) for t in s.types]
@@ -375,7 +484,7 @@ class Snapshot(Model):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the snapshot folder: model.onnx, quant.json."""
         with self._ctx.lock:
-            path = os.fspath(folder).encode()
+            path = raw(os.fsdecode(folder))
             work(lambda _: self._ctx.check(lib.qg_model_save(self._handle, path)))
 
     def to_bytes(self) -> bytes:

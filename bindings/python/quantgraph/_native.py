@@ -109,7 +109,16 @@ def maybe(p: Any) -> str | None:
 
 def encode(value: str | None) -> Any:
     """A C string to keep alive, NULL for None."""
-    return ffi.NULL if value is None else ffi.new("char[]", value.encode())
+    return ffi.NULL if value is None else ffi.new("char[]", raw(value))
+
+
+def raw(value: str) -> bytes:
+    """The bytes of a text for C: of paths those that the file system has."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{value!r}: expected a text")
+    if "\0" in value:
+        raise ConfigError(f"{value!r}: has a NUL character, expected a text without")
+    return value.encode("utf-8", "surrogateescape")
 
 
 def failure(status: int, message: str) -> Error:
@@ -272,6 +281,11 @@ class Context:
 
     def extend(self, extension: Any) -> None:
         """Add an extension unless it is there."""
+        if not hasattr(extension, "add"):
+            raise ConfigError(
+                f"extend: {extension!r}, expected what qg.pass_, qg.operator, qg.observer "
+                "or qg.quantizer make"
+            )
         if not any(e is extension for e in self.added):
             extension.add(self)
             self.added.append(extension)
@@ -287,7 +301,12 @@ class Context:
 
 def fail(ctx: Any, what: str, error: BaseException) -> int:
     """Put the message of a Python exception on a C context."""
-    message = f"{what}: {type(error).__name__}: {error}"
+    ours = isinstance(error, Error)
+    told = str(error)
+    for said in (f"python: {what}: ", "data: " if what.startswith("data: ") else ""):
+        if ours and said and told.startswith(said):
+            told = told[len(said):]
+    message = f"{what}: {told}" if ours else f"{what}: {type(error).__name__}: {told}"
     kind = error.status if isinstance(error, Error) else "QG_EDATA"
     return int(lib.qg_fail(ctx, getattr(lib, kind), b"%s", encode(message)))
 

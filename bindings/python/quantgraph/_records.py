@@ -10,7 +10,7 @@ import numpy as np
 
 from ._native import ConfigError, Context, encode, ffi, lib, maybe, record, text
 from ._report import frame, page
-from ._tensor import Array, dims, view
+from ._tensor import Array, as_array, dims, view
 
 if TYPE_CHECKING:
     from ._report import Report
@@ -23,6 +23,7 @@ class Named:
 
     name: str
     FIELDS: tuple[str, ...] = ()
+    _graph: Graph
 
     def row(self) -> list[Any]:
         """The fields of a table of such records."""
@@ -35,6 +36,18 @@ class Named:
 
     def _repr_html_(self) -> str:
         return page(["field", "value"], list(zip(self.FIELDS, self.row())))
+
+    def _key(self) -> tuple[Any, ...]:
+        """What it is a record of, not what its fields were."""
+        return type(self), self._graph._handle, self.name
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are records of one thing of one model."""
+        return isinstance(other, Named) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        """Return a hash of kind and name."""
+        return hash((type(self), self.name))
 
 
 class Records(Sequence[R], Generic[R]):
@@ -73,6 +86,9 @@ class Records(Sequence[R], Generic[R]):
     def __iter__(self) -> Iterator[R]:
         """Iterate in order of their ids."""
         return (self._get(i) for i in range(len(self)))
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [r.name for r in self]
 
     def to_pandas(self) -> Any:
         """Return a pandas.DataFrame with a row per record."""
@@ -154,6 +170,11 @@ class Graph:
 
     def __getitem__(self, name: str) -> Any:
         """Return an endpoint, a node, a group or a value."""
+        if not isinstance(name, str):
+            raise TypeError(
+                f"{type(name).__name__} {name!r}, expected the name of an endpoint, node, "
+                "group or value; .nodes[0] is the first node"
+            )
         raw = name.encode()
         if name.startswith("group:"):
             return self.groups[name]
@@ -171,13 +192,20 @@ class Graph:
         hint = f", did you mean '{text(near)}'" if near != ffi.NULL else ""
         raise KeyError(f"no node, endpoint or value '{name}'{hint}")
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         """Whether `self[name]` exists."""
         try:
-            self[name]
-        except KeyError:
+            self[name]  # type: ignore[index]
+        except (KeyError, TypeError):
             return False
         return True
+
+    __iter__ = None  # .nodes, .endpoints, .values and .groups are sequences
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Complete s[" in notebooks: endpoints, nodes, groups and values."""
+        names = [r.name for r in self.endpoints] + [r.name for r in self.nodes]
+        return names + [r.name for r in self.groups] + [r.name for r in self.values]
 
     def _tqc(self, e: Endpoint | str) -> Any:
         found = self[e] if isinstance(e, str) else e
@@ -189,15 +217,16 @@ class Graph:
 
     def set_state(self, endpoint: Endpoint | str, state: str) -> None:
         """Change the state of an endpoint: "FP32", "ACTIVATED", ..."""
-        code = getattr(lib, f"QG_TQC_{state.upper().replace('-', '_')}", None)
+        word = str(state).upper().replace("-", "_")
+        code = getattr(lib, f"QG_TQC_{word}", None)
         if code is None:
             raise ConfigError(f"no state '{state}' (qg.list('states') has them)")
         self._check(lib.qg_model_set_state(self._handle, self._tqc(endpoint), code))
 
     def set_param(self, endpoint: Endpoint | str, scale: Any, offset: Any = None) -> None:
         """Set scale and offset of a dominator."""
-        s = np.ascontiguousarray(np.atleast_1d(scale), np.float32)
-        o = None if offset is None else np.ascontiguousarray(offset, np.int32).ravel()
+        s = _parameter("scale", scale, np.float32)
+        o = None if offset is None else _parameter("offset", offset, np.int32)
         if o is not None and o.size != s.size:
             raise ConfigError(f"{o.size} offsets for {s.size} scales")
         self._check(
@@ -221,7 +250,13 @@ class Graph:
         self._check(lib.qg_model_set_quantizer(self._handle, tqc, encode(quantizer)))
 
     def set_bits(self, endpoint: Endpoint | str, bits: int) -> None:
-        """Change the width of a scheme, with all codes of it as its range."""
+        """Change the width of a scheme, with all codes of it as its range.
+
+        In a pass before calibration.  Of a snapshot the scale stays as it is, so that the
+        limits of the grid move: `quantize(..., set="node=NAME bits=4")` calibrates.
+        """
+        if not isinstance(bits, (int, np.integer)) or not 2 <= bits <= 32:
+            raise ConfigError(f"set bits: {bits!r}, expected an integer from 2 to 32")
         scheme = Endpoint(self, self._tqc(endpoint)).scheme.c()
         signed = scheme.qmin < 0
         scheme.bits = bits
@@ -486,6 +521,18 @@ class Endpoint(Named):
         offset = int(self.offset[0]) if one else self.offset
         return [self.name, self.state, self.bits, self.policy, scale, offset, lead,
                 self.observer, self.rule, self.reason]
+
+
+def _parameter(what: str, given: Any, dtype: Any) -> Array:
+    """Numbers of a host for scales or offsets, in one row; offsets are whole."""
+    try:
+        plain = np.atleast_1d(np.asarray(as_array(given), np.float64)).ravel()
+    except (TypeError, ValueError) as e:
+        raise ConfigError(f"set param: {what} {given!r}: {e}") from e
+    out: Array = np.ascontiguousarray(plain, dtype)
+    if dtype is np.int32 and not np.array_equal(out, plain):
+        raise ConfigError(f"set param: {what} {given!r}, expected integers of 32 bits")
+    return out
 
 
 def _numbers(p: Any, n: int, dtype: Any) -> Array:

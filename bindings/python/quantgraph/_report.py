@@ -118,6 +118,9 @@ class Report(Mapping[str, Any]):
         """The tables by name."""
         return {k: v for k, v in self._entries.items() if isinstance(v, Table)}
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def __str__(self) -> str:
         """Return the page that the command prints."""
         return self._page

@@ -15,6 +15,7 @@ Array = np.ndarray[Any, Any]
 NAMES = {"float32", "float64", "float16", "bool", "int8", "int16", "int32", "int64",
          "uint8", "uint16", "uint32", "uint64"}
 TYPE_OF = {np.dtype(n): int(lib.qg_dtype_named(n.encode())) for n in sorted(NAMES)}
+MOST_DIMS = 8
 DTYPE_OF = {code: dtype for dtype, code in TYPE_OF.items()}
 
 
@@ -32,6 +33,8 @@ def fill(t: Any, a: Array) -> Array:
     """Point tensor t at the memory of a, which the caller keeps."""
     if a.dtype not in TYPE_OF:
         raise TypeError(f"array of {a.dtype}, expected one of {', '.join(sorted(NAMES))}")
+    if a.ndim > MOST_DIMS:
+        raise ValueError(f"array of {a.ndim} dims, expected at most {MOST_DIMS}")
     shape = ffi.new("int64_t[8]", [*a.shape, *[0] * (8 - a.ndim)])
     lib.qg_tensor_init(t, TYPE_OF[a.dtype], a.ndim, shape)
     for k in range(a.ndim):
@@ -57,5 +60,8 @@ def view(t: Any, writes: bool = False) -> Array:
 def as_array(x: Any) -> Array:
     """An array of anything that numpy reads, and of torch tensors."""
     if hasattr(x, "detach"):
-        x = x.detach().cpu().numpy()
+        x = x.detach().cpu()
+        if str(x.dtype) == "torch.bfloat16":  # numpy has no such type
+            x = x.float()
+        x = x.numpy()
     return np.asarray(x)

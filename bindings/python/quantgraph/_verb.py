@@ -14,7 +14,7 @@ import numpy as np
 
 from ._data import Source, inputs_of
 from ._extend import Extension, registered
-from ._model import Model, Snapshot, open_model
+from ._model import Model, Snapshot, load, open_model, shape_words
 from ._native import ConfigError, Context, Progress, encode, ffi, lib, work
 from ._report import take
 
@@ -27,13 +27,34 @@ File = Any
 Extensions = Iterable[Extension]
 #: options whose value may be the text of a configuration file, and their folders
 FOLDERS = {"backend": "backends", "policy": "policies", "profile": "profiles"}
+#: options that name a file of numbers: a list stands for one
+ARRAYS = ("labels",)
+SUBVERBS = {"stats"}  # their first word is not a file
+#: options of verbs that read the file of a model themselves
+READ_AS_FILES = {("import", "model")}
 NAME = re.compile(r"^name:\s*[\"']?([\w.-]+)", re.M)
+
+
+def plain(value: Any) -> Any:
+    """Numbers and arrays of numpy, and paths, in a dict of a configuration."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (set, tuple)):
+        return sorted(value)
+    if isinstance(value, Extension):
+        return value.name
+    raise ConfigError(
+        f"configuration: {value!r}, expected what YAML has: text, numbers, lists, dicts"
+    )
 
 
 def config_text(value: Any) -> tuple[str, str] | None:
     """Name and text of a configuration given as dict or YAML; None: a name or path."""
     if isinstance(value, Mapping):
-        return str(value.get("name", "python")), json.dumps(value, ensure_ascii=False)
+        name = str(value.get("name", "python"))
+        return name, json.dumps(value, ensure_ascii=False, default=plain)
     if isinstance(value, str) and ("\n" in value or value.lstrip().startswith("{")):
         found = NAME.search(value)
         return found[1] if found else "python", value
@@ -72,11 +93,24 @@ class _Call:
             self.opened.append(key)
         self.models.append((self.word(f"(model {len(self.models)})"), handle, m))
 
+    def file(self, m: Model) -> str:
+        """A model as an ONNX file for the time of the call."""
+        origin = m._origin()
+        if isinstance(origin, str):
+            return origin
+        folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+        path = os.path.join(folder, "model.onnx")
+        with open(path, "wb") as f:
+            f.write(m.to_onnx())
+        return path
+
     def value(self, name: str, value: Any, shape: Sequence[str]) -> None:
         """One word: a text, a model, a configuration, or an array as a file."""
         if isinstance(value, Model):
-            self.model(value, shape)
-            return
+            if (self.verb, name) not in READ_AS_FILES:
+                self.model(value, shape)
+                return
+            value = self.file(value)
         if isinstance(value, Extension):
             self.ctx.extend(value)
             value = value.name
@@ -84,6 +118,8 @@ class _Call:
         if written:
             self.ctx.config(f"{FOLDERS[name]}/{written[0]}.yaml", written[1])
             value = written[0]
+        if name in ARRAYS and isinstance(value, (list, tuple)):
+            value = np.asarray(value)
         if isinstance(value, np.ndarray) or hasattr(value, "detach"):
             folder = self.stack.enter_context(tempfile.TemporaryDirectory())
             path = os.path.join(folder, f"{name or 'array'}.npy")
@@ -178,9 +214,18 @@ def run_verb(
     Models among the files and options are lent to the library, arrays in place of DATA
     are read where they are, and other arrays become files for the time of the call.
     """
-    given = [v for v in (*files, *options.values()) if isinstance(v, Model)]
-    shape = options.get("shape") or ()
-    shape = [shape] if isinstance(shape, str) else list(shape)
+    extend = (extend,) if isinstance(extend, Extension) else extend
+    data = options.get("data")
+    named = verb not in SUBVERBS and files and isinstance(files[0], (str, os.PathLike))
+    if named and not (data is None or isinstance(data, (str, os.PathLike))):
+        files = (load(files[0], shape=shape_words(options.get("shape")),
+                      extend=tuple(extend)), *files[1:])  # whose inputs arrays are for
+    given = [v for v in files if isinstance(v, Model)]
+    given += [v for name, v in options.items()
+              if isinstance(v, Model) and (verb, name) not in READ_AS_FILES]
+    shape = shape_words(options.get("shape"))
+    if shape:
+        options = {**options, "shape": shape}
     with contextlib.ExitStack() as stack:
         call = _Call(stack, given)
         call.verb = verb
