@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* Bits of codes whose limits a constant does not reach. */
+enum { WIDE = 32 };
+
 /* What is known about the groups of one attempt. */
 typedef struct evidence {
     const qg_attempt *t;
@@ -42,6 +45,15 @@ static const char *about_constant(const evidence *e, const qg_tqc *t, const char
         return "it has the scale of a value that is not visible";
     return is_confirmed(e, t->node) ? NULL
                                     : "no result confirms how the constant is rounded";
+}
+
+/* The same of the limits of a constant whose codes are decided. */
+static const char *about_limits(const qg_tqc *t, const char **what)
+{
+    *what = "limits";
+    return qg_tqc_is_constant(t) && t->state != QG_TQC_FP32 && t->scheme.bits >= WIDE
+               ? "no code reaches the limits of a bias, so they have no effect"
+               : NULL;
 }
 
 /* The same of a value on which trace and backend disagree, or of which the trace tells
@@ -102,12 +114,16 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
 }
 
 /* A node that the backend leaves in float has no records: whether the device rounds
- * there is undecided unless the trace shows a result of it.  NULL: it does. */
+ * there is undecided unless the trace shows a result of it that lies on no grid.  NULL: it
+ * does. */
 static const char *about_float(const evidence *e, const qg_node *n)
 {
     for (uint32_t k = 0; n->platform == QG_PLATFORM_FP32 && k < n->n_out; k++) {
         const qg_seen *s = n->out[k] ? qg_attempt_seen(e->t, n->out[k]) : NULL;
-        if (s && s->kind != QG_SEEN_CODES && s->kind != QG_SEEN_REAL)
+        if (s && s->kind == QG_SEEN_CODES)
+            return "the backend leaves the node in float, and its result lies on a grid, "
+                   "so rounding it would change nothing";
+        if (s && s->kind != QG_SEEN_REAL)
             return "the backend leaves the node in float, and its result is not in the "
                    "dump";
     }
@@ -164,12 +180,15 @@ static qg_status list(qg_report *r, qg_table *t, size_t *n, const char *const ce
 static qg_status about_rival(const evidence *e, qg_endpoint at, const char **what,
                              const char **why, qg_arena *a)
 {
-    const char *who = qg_rivals_at(e->rivals, at);
-    if (!who)
+    const qg_rival *r = qg_rivals_at(e->rivals, at);
+    if (!r)
         return QG_OK;
-    *what = "backend";
-    *why =
-        qg_arena_printf(a, "%s explains the dump as well and decides otherwise", who);
+    *what = r->ties ? "ties" : "backend";
+    *why = qg_arena_printf(a,
+                           r->ties ? "%s explains the dump as well and rounds half-way "
+                                     "values otherwise"
+                                   : "%s explains the dump as well and decides otherwise",
+                           r->who);
     return *why ? QG_OK : qg_nomem(e->t->how->m->ctx);
 }
 
@@ -182,6 +201,8 @@ static qg_status list_records(const evidence *e, qg_report *r, qg_table *t, size
         if (!why)
             QG_TRY(
                 about_rival(e, qg_tqc_endpoint(q->tqc.at[i]), &what, &why, r->arena));
+        if (!why)
+            why = about_limits(q->tqc.at[i], &what);
         if (why)
             QG_TRY(list(r, t, n,
                         (const char *[]){ qg_tqc_text(q->tqc.at[i], at), what, why }));
@@ -210,11 +231,32 @@ static qg_status list_others(const evidence *e, qg_report *r, qg_table *t, size_
     return QG_OK;
 }
 
+/* Endpoints that other backends keep and the passes of this one do not. */
+static qg_status list_lost(const evidence *e, qg_report *r, qg_table *t, size_t *n)
+{
+    char slot[QG_SLOT_TEXT];
+    for (size_t i = 0; i < e->rivals->n; i++) {
+        const qg_rival *x = &e->rivals->at[i];
+        if (qg_rival_is_in(x, e->m->graph))
+            continue;
+        const char *at =
+            qg_arena_printf(r->arena, "%s.%s", x->node,
+                            qg_slot_text(x->is_output, x->slot, slot));
+        const char *why = qg_arena_printf(
+            r->arena, "a pass of the backend changes the node; %s keeps it", x->who);
+        if (!at || !why)
+            return qg_nomem(r->ctx);
+        QG_TRY(list(r, t, n, (const char *[]){ at, "backend", why }));
+    }
+    return QG_OK;
+}
+
 static qg_status list_all(const evidence *e, qg_report *r, qg_table *t, size_t *n)
 {
     *n = 0;
     QG_TRY(list_records(e, r, t, n));
-    return list_others(e, r, t, n);
+    QG_TRY(list_others(e, r, t, n));
+    return list_lost(e, r, t, n);
 }
 
 qg_status qg_report_undecided(const qg_attempt *t, const qg_rivals *rivals,
