@@ -290,6 +290,20 @@ static bool comes_before(const qg_candidate *a, const qg_candidate *b, bool weak
     return a->unshown != b->unshown ? a->unshown < b->unshown : a->files < b->files;
 }
 
+/* The least contradicted candidate of other decisions than all contenders, whatever seems
+ * to be needed to change it; NULL: there is none. */
+static qg_candidate *least_contradicted(const finder *f)
+{
+    qg_candidate *best = NULL;
+    for (size_t i = 0; i < f->n->candidate.n; i++) {
+        qg_candidate *c = &f->n->candidate.at[i];
+        if (!c->refusal && !is_taken(f, c) &&
+            (!best || contradicted(c) < contradicted(best)))
+            best = c;
+    }
+    return best;
+}
+
 /* The first candidate of other decisions than all contenders; NULL: there is none. */
 static qg_candidate *next_candidate(const finder *f, bool weak)
 {
@@ -523,7 +537,7 @@ static qg_status look_further(finder *f)
     find_best(f);
     while (f->count < 2 * CONTENDERS && !explains_all(&f->at[f->best].t)) {
         size_t before = f->count;
-        qg_candidate *c = next_candidate(f, before % 2 == 0);
+        qg_candidate *c = least_contradicted(f);
         if (!c)
             return QG_OK;
         QG_TRY(contend(f, c));
