@@ -193,6 +193,12 @@ static double step_of(qg_arena *a, const double *x, size_t n)
     return step;
 }
 
+double qg_seen_step(qg_arena *a, double *x, size_t n, size_t *levels)
+{
+    *levels = different(x, n);
+    return *levels >= SOME_LEVELS ? step_of(a, x, *levels) : 0;
+}
+
 /* Whether every element lies on the grid that the trace gives. */
 static bool fits_given(const numbers *x, double step, double relative)
 {

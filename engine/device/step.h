@@ -57,6 +57,11 @@ QG_NODISCARD qg_status qg_device_open(qg_device *d, qg_model *m,
 QG_NODISCARD qg_status qg_device_pair(qg_device *d, qg_trace *t);
 void qg_device_close(qg_device *d); /* also of a zeroed one */
 
+/* Finds grids that the trace does not give: the step of floats that are not on that of the
+ * program, and the line of integers that the program does not store over their real
+ * values.  Before qg_declared_settle.  QG_EDATA: an element that is NaN. */
+QG_NODISCARD qg_status qg_device_find_grids(qg_device *d);
+
 /* Whether the array of v is read on the program's grid, although the trace gives
  * another (declared.h decides). */
 void qg_device_refute(qg_device *d, const qg_value *v, bool refuted);
