@@ -77,11 +77,19 @@ static qg_status read(sight *s)
     return status;
 }
 
-/* A mean of codes is a part of their step: it is not rounded. */
-static bool is_part(double parts)
+/* A mean of codes lies on a part of their step, without being rounded to it. */
+static bool is_part(const sight *s, double step)
 {
-    double whole = nearbyint(parts);
-    return whole > 1 && fabs(parts - whole) < SAME * whole;
+    const qg_node *n = s->v->def;
+    for (uint32_t k = 0; n && k < n->n_in; k++) {
+        const qg_stored *in =
+            n->in[k] ? &s->d->exe.program->stored[n->in[k]->id] : NULL;
+        double parts = in && in->codes && in->n == 1 ? (double)in->scale[0] / step : 0;
+        double whole = nearbyint(parts);
+        if (whole >= 1 && fabs(parts - whole) < SAME * whole)
+            return true;
+    }
+    return false;
 }
 
 /* The zero point of the program, or the nearest one with which the codes are codes. */
@@ -104,8 +112,8 @@ static qg_status find_step(sight *s)
     if ((double)off < MANY * (double)s->n)
         return QG_OK;
     double step = qg_seen_step(s->arena, s->x, s->n, &levels);
-    double parts = (double)own->scale[0] / step;
-    if (!(step > 0) || levels < LEVELS || fabs(parts - 1) < SAME || is_part(parts))
+    double ratio = step / (double)own->scale[0];
+    if (!(step > 0) || levels < LEVELS || fabs(ratio - 1) < SAME || is_part(s, step))
         return QG_OK;
     double low = nearbyint(s->x[0] / step), high = nearbyint(s->x[levels - 1] / step);
     if (high - low <= own->high - own->low)

@@ -39,7 +39,10 @@ typedef struct qg_device {
     qg_workload work;
     qg_executable exe;
     qg_api_feed feed;
-    qg_trace *trace; /* borrowed */
+    qg_model *given;  /* whose open dims are those of the samples until close, */
+    qg_tensor *open;  /* [inputs] as they were; NULL: none are open */
+    uint8_t *opened;  /* [inputs] which dims */
+    qg_trace *trace;  /* borrowed */
     qg_pair *pair;   /* [values of the model's graph] */
     uint8_t *stop;   /* [values of the program] visible */
     uint8_t *known,
@@ -50,7 +53,8 @@ typedef struct qg_device {
     QG_VEC(const qg_trace_array *) unpaired; /* no value has them */
 } qg_device;
 
-/* trace NULL: no pairs yet.  profile NULL: that of the backend. */
+/* trace NULL: no pairs yet.  profile NULL: that of the backend.  Dims that the network
+ * leaves open are taken from the samples where these agree on them. */
 QG_NODISCARD qg_status qg_device_open(qg_device *d, qg_model *m,
                                       const qg_workload *work, const char *profile);
 /* Pairs the arrays of t, which is borrowed.  QG_EDATA: none has a value. */
