@@ -25,11 +25,31 @@ enum { MOST_PARTS = 64 };
 
 /* --- values --- */
 
+/* The value of the float network that has an array by its endpoint alone, whose own
+ * name is that of a value that the attempt's passes made; NULL: none. */
+static const qg_value *lends(const qg_seen_values *o, const char *name)
+{
+    for (size_t i = 0; i < o->by_endpoint.n; i++) {
+        const qg_value *v = o->by_endpoint.at[i];
+        if (strcmp(o->pair[v->id].array->value, name) == 0)
+            return v;
+    }
+    return NULL;
+}
+
 const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v)
 {
     const qg_seen_values *o = t->how->seen;
-    const qg_value *own = qg_graph_value(o->graph, v->name);
-    return own && !own->constant && own->type.dtype == QG_F32 ? &o->at[own->id] : NULL;
+    const qg_value *own = qg_graph_value(o->graph, v->name),
+                   *from = own ? NULL : lends(o, v->name);
+    if (from)
+        return &o->at[from->id];
+    if (!own || own->constant || own->type.dtype != QG_F32)
+        return NULL;
+    bool lent = o->pair[own->id].array &&
+                lends(o, o->pair[own->id].array->value) == own &&
+                qg_graph_value(t->own.graph, o->pair[own->id].array->value);
+    return lent ? &o->hidden[own->id] : &o->at[own->id];
 }
 
 /* The first reader's record, where all readers round the value alike; NULL: they do
@@ -132,7 +152,7 @@ static qg_status find_apart(qg_attempt *t)
         if (t->apart[i] || !qg_node_has(n, QG_OP_PASSIVE) || !regrids(t, n))
             continue;
         for (size_t k = 0; k < g->node.n; k++)
-            t->apart[k] |= strcmp(g->node.at[k]->op->name, n->op->name) == 0;
+            t->apart[k] |= g->node.at[k]->op == n->op;
     }
     return QG_OK;
 }
@@ -232,9 +252,9 @@ static bool exceeds(const qg_value *v, const qg_seen *o)
  * chance. */
 static bool is_part(const qg_attempt *t, const qg_value *v, const qg_seen *o)
 {
-    const qg_seen *in =
-        v->def && v->def->n_in && v->def->in[0] ? qg_attempt_seen(t, v->def->in[0])
-                                                : NULL;
+    const qg_seen *in = v->def && v->def->n_in && v->def->in[0]
+                            ? qg_attempt_seen(t, v->def->in[0])
+                            : NULL;
     return has_step(in) && !qg_grid_is_common_step(in->step) &&
            nearbyint(in->step / o->step) <= MOST_PARTS && inherits_grid(t, v, o, true);
 }
@@ -272,7 +292,8 @@ bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts)
     qg_stored_as as = t->kind[v->id];
     *counts = o && as != QG_AS_ABSENT && o->kind != QG_SEEN_UNSURE &&
               o->kind != QG_SEEN_HIDDEN;
-    if (*counts && is_mean(t, v, o)) /* it is not rounded: evidence where a draft does */
+    if (*counts &&
+        is_mean(t, v, o)) /* it is not rounded: evidence where a draft does */
         *counts = rounds_mean(t, v, o);
     if (!*counts || is_mean(t, v, o))
         return false;
@@ -330,8 +351,8 @@ static void add_link(const qg_attempt *t, const qg_value *a, const qg_value *b,
     l->equal = qg_grid_same_step(x->step, y->step) &&
                (!x->zero_known || !y->zero_known || x->zero == y->zero);
     l->shared = l->known && is_shared(p, q, l->equal);
-    bool by_chance = l->equal && !l->shared &&
-                     (apart || qg_grid_is_common_step(x->step));
+    bool by_chance =
+        l->equal && !l->shared && (apart || qg_grid_is_common_step(x->step));
     *n += !by_chance && (!l->known || (has_scale(p, x) && has_scale(q, y)));
 }
 
@@ -346,8 +367,7 @@ size_t qg_attempt_links(const qg_attempt *t, const qg_node *n, qg_link out[QG_LI
                 add_link(t, n->in[i], n->in[k], false, &out[found], &found);
         for (uint32_t k = 0; k < n->n_out && found < QG_LINKS; k++)
             if (visible(t, n->out[k]))
-                add_link(t, n->in[i], n->out[k], t->apart[n->id], &out[found],
-                         &found);
+                add_link(t, n->in[i], n->out[k], t->apart[n->id], &out[found], &found);
     }
     for (size_t i = 0; i < found; i++) {
         out[i].node = n;

@@ -43,10 +43,10 @@ static qg_status consider(improver *x, const qg_draft *d, size_t n)
     const qg_attempt *best = x->t;
     qg_attempt t = { 0 };
     qg_status s = qg_attempt_begin(best->how, d, &t);
-    bool worth = s == QG_OK && !t.refusal &&
-                 qg_attempt_contradicted(&t) <= qg_attempt_contradicted(best) &&
-                 (n < *x->changes ||
-                  qg_attempt_decisions(&t) != qg_attempt_decisions(best));
+    bool worth =
+        s == QG_OK && !t.refusal &&
+        qg_attempt_contradicted(&t) <= qg_attempt_contradicted(best) &&
+        (n < *x->changes || qg_attempt_decisions(&t) != qg_attempt_decisions(best));
     qg_attempt_free(&t);
     t = (qg_attempt){ 0 };
     if (!worth || s != QG_OK)
@@ -164,8 +164,9 @@ static qg_status try_changes(const search *s, const qg_draft_change *x, size_t n
     return status;
 }
 
-/* A change alone; an operator that would be rounded can move codes instead, and a sharing
- * that goes can give way to another one: those that follow it in the list of n. */
+/* A change alone; an operator that would be rounded can move codes instead, and a
+ * sharing that goes can give way to another one: those that follow it in the list of
+ * n. */
 static qg_status try_change(const search *s, const qg_draft_change *x, size_t n)
 {
     bool open;

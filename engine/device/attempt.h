@@ -106,7 +106,8 @@ static inline const qg_model *qg_attempt_model(const qg_attempt *t)
 }
 
 /* What the trace shows of a value of either graph; NULL: it is no activation of the
- * float network. */
+ * float network. An array that was paired by its endpoint alone is that of the
+ * value of its own name where the attempt's passes made one. */
 const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v);
 
 /* Whether the trace agrees with what the backend makes of a value of own.graph.
@@ -156,10 +157,10 @@ QG_NODISCARD qg_status qg_attempt_replay(qg_attempt *t);
 /* Codes in records and trace, of which a rule can give the group the grid. */
 bool qg_attempt_comparable(const qg_attempt *t, const qg_value *v);
 
-/* Two values at a node, both codes in the trace: two that it reads, or one that
- * it reads and one that it computes.  Pairs that tell nothing are left out: float
- * formats whose scale is undecided, equal powers of two in two groups, equal grids at an
- * operator that moves values and has two at another node. */
+/* Two values at a node, both codes in the trace: two that it reads, or one that it
+ * reads and one that it computes. Pairs that tell nothing are left out: float
+ * formats whose scale is undecided, equal powers of two in two groups, equal grids
+ * at an operator that moves values and has two at another node. */
 typedef struct qg_link {
     const qg_node *node;
     const qg_value *a, *b;

@@ -358,9 +358,9 @@ static qg_status report_uncompared(const comparison *c, qg_report *r)
     qg_table *t = NULL;
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
-        const char *why = c->d.stored[i]
-                              ? "the program has one value for it and another array"
-                              : "the program does not store it: it is inside of a kernel";
+        const char *why =
+            c->d.stored[i] ? "the program has one value for it and another array"
+                           : "the program does not store it: it is inside of a kernel";
         if (!c->d.pair[i].array || is_compared(c, v))
             continue;
         if (!t)

@@ -2,8 +2,8 @@
  *
  *     floats    of a value that the program stores as codes: where many are on none of
  *               them, the step that all of them are multiples of
- *     integers  of a value that the program does not store: a line over the real values,
- *               which the step's own inputs give
+ *     integers  of a value that the program does not store: a line over the real
+ *               values, which the step's own inputs give
  *
  * Such a grid is then treated as one that the trace gives: declared.c tests it. */
 #include <math.h>
@@ -63,8 +63,8 @@ static qg_status read(sight *s)
     QG_TRY(qg_trace_load(s->d->ctx, s->d->trace, p->array, &data));
     qg_arena *sample = qg_arena_new(s->d->ctx->alloc);
     qg_status status = sample ? QG_OK : qg_nomem(s->d->ctx);
-    size_t samples = s->d->samples < data.array->samples ? s->d->samples
-                                                         : data.array->samples;
+    size_t samples =
+        s->d->samples < data.array->samples ? s->d->samples : data.array->samples;
     for (size_t i = 0; i < samples && i < SAMPLES && status == QG_OK; i++) {
         double *x;
         qg_arena_reset(sample);
@@ -166,8 +166,8 @@ static qg_status find_line(sight *s)
     QG_TRY(qg_step_real(d, &step, false, &cut));
     if (!cut.graph)
         return QG_OK;
-    qg_status status = qg_step_try(d, d->ctx, &step, &cut,
-                                   &(qg_step_see){ see, s, SAMPLES }, &tally);
+    qg_status status =
+        qg_step_try(d, d->ctx, &step, &cut, &(qg_step_see){ see, s, SAMPLES }, &tally);
     qg_graph_free(cut.graph);
     QG_TRY(qg_step_refusal(status));
     qg_points p = { s->x, s->code, s->n, s->low, s->high };
@@ -191,7 +191,9 @@ static qg_status look(qg_device *d, const qg_value *v)
     s.arena = qg_arena_new(d->ctx->alloc);
     s.x = s.arena ? QG_NEWN(s.arena, MOST, double) : NULL;
     s.code = s.x ? QG_NEWN(s.arena, MOST, double) : NULL;
-    qg_status status = !s.code ? qg_nomem(d->ctx) : floats ? find_step(&s) : find_line(&s);
+    qg_status status = !s.code  ? qg_nomem(d->ctx)
+                       : floats ? find_step(&s)
+                                : find_line(&s);
     qg_arena_free(s.arena);
     return status;
 }

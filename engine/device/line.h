@@ -16,9 +16,10 @@ typedef struct qg_points {
     double low, high;
 } qg_points;
 
-/* Scale and zero point for which every point has its code, with as few digits as that
- * allows; where there are none, those of the line by least squares.  False: fewer than 3
- * points between the ends, one real value for all, or no plausible line. */
+/* Scale and zero point for which every point has its code, with as few digits as
+ * that allows; where there are none, those of the line by least squares. False:
+ * fewer than 3 points between the ends, one real value for all, or no plausible
+ * line. */
 bool qg_line_fit(const qg_points *p, double *scale, double *zero);
 
 #endif

@@ -284,17 +284,18 @@ static qg_status wider_codes(proposer *p, const qg_value *v)
         if (c->bits <= root->scheme.bits || !qg_grid_fits(&x, o))
             continue;
         return propose(
-            p, (qg_draft_change){
-                   .key = QG_DRAFT_RULE,
-                   .word = qg_arena_printf(a, "codes-of-%s", v->def->op->name),
-                   .body = qg_arena_printf(
-                       a,
-                       "    match: {op: [%s], slot: output}\n    set: {bits: %d, range: "
-                       "[%lld, %lld], policy: [per-tensor, linear, %s]}\n",
-                       v->def->op->name, c->bits, c->low, c->high,
-                       c->symmetric ? "symmetric" : "asymmetric"),
-                   .why = qg_arena_printf(a, "%.80s has %.0f codes", v->name,
-                                          o->high - o->low + 1) });
+            p,
+            (qg_draft_change){
+                .key = QG_DRAFT_RULE,
+                .word = qg_arena_printf(a, "codes-of-%s", v->def->op->name),
+                .body = qg_arena_printf(
+                    a,
+                    "    match: {op: [%s], slot: output}\n    set: {bits: %d, range: "
+                    "[%lld, %lld], policy: [per-tensor, linear, %s]}\n",
+                    v->def->op->name, c->bits, c->low, c->high,
+                    c->symmetric ? "symmetric" : "asymmetric"),
+                .why = qg_arena_printf(a, "%.80s has %.0f codes", v->name,
+                                       o->high - o->low + 1) });
     }
     return QG_OK;
 }
@@ -304,16 +305,18 @@ static qg_status wider_codes(proposer *p, const qg_value *v)
 static qg_status about_part(proposer *p, const qg_value *v)
 {
     const qg_backend *b = p->t->own.quant->backend;
-    const char *why = qg_arena_printf(p->arena, "%.80s lies on a part of the grid that "
-                                                "the node reads", v->name);
+    const char *why = qg_arena_printf(p->arena,
+                                      "%.80s lies on a part of the grid that "
+                                      "the node reads",
+                                      v->name);
     if (!why)
         return qg_nomem(p->t->how->m->ctx);
     QG_TRY(wider_codes(p, v));
     if (!qg_backend_is_passive(b, v->def->op))
         QG_TRY(operator(p, QG_DRAFT_PASSIVE, v->def, why));
-    return qg_backend_quantizes(b, v->def->op)
-               ? operator(p, QG_DRAFT_NOT_QUANTIZES, v->def, why)
-               : QG_OK;
+    return qg_backend_quantizes(b, v->def->op) ? operator(p, QG_DRAFT_NOT_QUANTIZES,
+                                                          v->def, why)
+                                               : QG_OK;
 }
 
 /* A value that the backend rounds and the trace lacks can be inside of a kernel where
@@ -354,23 +357,23 @@ static qg_status share(proposer *p, const qg_node *n, bool output, const char *w
 {
     qg_arena *a = p->arena;
     return propose(
-        p,
-        (qg_draft_change){
-            .key = QG_DRAFT_SHARING,
-            .word = qg_arena_printf(a, "grid-of-%s%s", n->op->name,
-                                    output ? "" : "-inputs"),
-            .body = qg_arena_printf(a,
-                                    "    match: {op: [%s]}\n    align: %s\n    "
-                                    "spread: upstream\n",
-                                    n->op->name, output ? "output" : "large"),
-            .why = why });
+        p, (qg_draft_change){
+               .key = QG_DRAFT_SHARING,
+               .word = qg_arena_printf(a, "grid-of-%s%s", n->op->name,
+                                       output ? "" : "-inputs"),
+               .body = qg_arena_printf(a,
+                                       "    match: {op: [%s]}\n    align: %s\n    "
+                                       "spread: upstream\n",
+                                       n->op->name, output ? "output" : "large"),
+               .why = why });
 }
 
 /* The node's output has the link's grid in the trace. */
 static bool has_grid(const proposer *p, const qg_node *n, const qg_link *l)
 {
     const qg_seen *in = qg_attempt_seen(p->t, l->a),
-                  *out = n->n_out && n->out[0] ? qg_attempt_seen(p->t, n->out[0]) : NULL;
+                  *out =
+                      n->n_out && n->out[0] ? qg_attempt_seen(p->t, n->out[0]) : NULL;
     return out && out->kind == QG_SEEN_CODES && out->step > 0 &&
            qg_grid_same_step(in->step, out->step);
 }
@@ -538,7 +541,8 @@ static bool is_other_product(const proposer *p, const qg_node *n)
     return share >= 0 && share < QG_CONFIRMED;
 }
 
-/* Weights have the default codes where no rule gives them others, so these come first. */
+/* Weights have the default codes where no rule gives them others, so these come
+ * first. */
 static qg_status about_products(proposer *p)
 {
     const qg_graph *g = p->t->own.graph;
@@ -619,7 +623,8 @@ qg_status qg_propose_border(const qg_attempt *t, qg_proposals *out)
         const qg_node *n = g->node.at[i];
         const qg_value *v = n->n_out ? n->out[0] : NULL;
         if (v && n->platform == QG_PLATFORM_FP32 && reads_codes(&p, n) &&
-            is_seen_as_codes(&p, v) && !qg_backend_quantizes(t->own.quant->backend, n->op))
+            is_seen_as_codes(&p, v) &&
+            !qg_backend_quantizes(t->own.quant->backend, n->op))
             QG_TRY(operator(&p, QG_DRAFT_QUANTIZES, n,
                             "values behind it lie on grids of their own"));
     }
@@ -644,9 +649,10 @@ static qg_status vary_operator(proposer *p, const qg_node *n)
                         n, why));
     if (!s)
         return QG_OK;
-    QG_TRY(propose(p, (qg_draft_change){ .key = QG_DRAFT_NO_SHARING,
-                                         .word = qg_arena_strdup(p->arena, s->origin.id),
-                                         .why = why }));
+    QG_TRY(
+        propose(p, (qg_draft_change){ .key = QG_DRAFT_NO_SHARING,
+                                      .word = qg_arena_strdup(p->arena, s->origin.id),
+                                      .why = why }));
     QG_TRY(share(p, n, true, why));
     return share(p, n, false, why);
 }

@@ -290,8 +290,8 @@ static bool comes_before(const qg_candidate *a, const qg_candidate *b, bool weak
     return a->unshown != b->unshown ? a->unshown < b->unshown : a->files < b->files;
 }
 
-/* The least contradicted candidate of other decisions than all contenders, whatever seems
- * to be needed to change it; NULL: there is none. */
+/* The least contradicted candidate of other decisions than all contenders, whatever
+ * seems to be needed to change it; NULL: there is none. */
 static qg_candidate *least_contradicted(const finder *f)
 {
     qg_candidate *best = NULL;

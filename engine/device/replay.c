@@ -120,9 +120,9 @@ static qg_status run_samples(replay *r, const qg_plan *p)
 static bool is_known(const qg_attempt *t, const qg_value *v, int depth)
 {
     const qg_seen *o = qg_attempt_seen(t, v);
-    if (!o || v->constant) /* integers: shapes, indices */
+    if (v->constant || v->type.dtype != QG_F32)
         return true;
-    if (o->kind != QG_SEEN_HIDDEN)
+    if (o && o->kind != QG_SEEN_HIDDEN)
         return o->kind == QG_SEEN_REAL || (o->kind == QG_SEEN_CODES && o->step > 0);
     const qg_value *own = qg_graph_value(t->own.graph, v->name);
     if (!v->def || depth == FAR || !own || t->kind[own->id] == QG_AS_CODES)
@@ -223,8 +223,8 @@ int qg_attempt_more_results(const qg_attempt *t, const qg_attempt *than)
     int more = 0;
     for (size_t i = 0; i < t->how->seen->graph->value.n; i++) {
         double x = t->share[i], y = than->share[i];
-        more += x >= QG_CONFIRMED && y < x - CLEARLY;
-        more -= y >= QG_CONFIRMED && x < y - CLEARLY;
+        more += t->clean[i] && x >= QG_CONFIRMED && y < x - CLEARLY;
+        more -= than->clean[i] && y >= QG_CONFIRMED && x < y - CLEARLY;
     }
     return more;
 }

@@ -114,15 +114,15 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
 }
 
 /* A node that the backend leaves in float has no records: whether the device rounds
- * there is undecided unless the trace shows a result of it that lies on no grid.  NULL: it
- * does. */
+ * there is undecided unless the trace shows a result of it that lies on no grid.
+ * NULL: it does. */
 static const char *about_float(const evidence *e, const qg_node *n)
 {
     for (uint32_t k = 0; n->platform == QG_PLATFORM_FP32 && k < n->n_out; k++) {
         const qg_seen *s = n->out[k] ? qg_attempt_seen(e->t, n->out[k]) : NULL;
         if (s && s->kind == QG_SEEN_CODES)
-            return "the backend leaves the node in float, and its result lies on a grid, "
-                   "so rounding it would change nothing";
+            return "the backend leaves the node in float, and its result lies on a "
+                   "grid, so rounding it would change nothing";
         if (s && s->kind != QG_SEEN_REAL)
             return "the backend leaves the node in float, and its result is not in the "
                    "dump";
@@ -184,11 +184,12 @@ static qg_status about_rival(const evidence *e, qg_endpoint at, const char **wha
     if (!r)
         return QG_OK;
     *what = r->ties ? "ties" : "backend";
-    *why = qg_arena_printf(a,
-                           r->ties ? "%s explains the dump as well and rounds half-way "
-                                     "values otherwise"
-                                   : "%s explains the dump as well and decides otherwise",
-                           r->who);
+    *why =
+        qg_arena_printf(a,
+                        r->ties ? "%s explains the dump as well and rounds half-way "
+                                  "values otherwise"
+                                : "%s explains the dump as well and decides otherwise",
+                        r->who);
     return *why ? QG_OK : qg_nomem(e->t->how->m->ctx);
 }
 
@@ -231,6 +232,27 @@ static qg_status list_others(const evidence *e, qg_report *r, qg_table *t, size_
     return QG_OK;
 }
 
+/* Inputs that a node of the float network has and that the passes took away. */
+static qg_status list_shortened(const evidence *e, qg_report *r, qg_table *t, size_t *n)
+{
+    const qg_graph *own = e->t->how->m->graph;
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < own->node.n; i++) {
+        const qg_node *node = own->node.at[i],
+                      *left = qg_graph_node(e->m->graph, node->name);
+        for (uint32_t k = left ? left->n_in : node->n_in; k < node->n_in; k++) {
+            qg_endpoint end = qg_node_endpoint(node, k);
+            if (node->in[k] && node->in[k]->type.dtype == QG_F32 &&
+                !qg_rivals_at(e->rivals, end))
+                QG_TRY(list(r, t, n,
+                            (const char *[]){ qg_endpoint_text(end, at), "backend",
+                                              "a pass of the backend takes the input "
+                                              "away" }));
+        }
+    }
+    return QG_OK;
+}
+
 /* Endpoints that other backends keep and the passes of this one do not. */
 static qg_status list_lost(const evidence *e, qg_report *r, qg_table *t, size_t *n)
 {
@@ -239,16 +261,15 @@ static qg_status list_lost(const evidence *e, qg_report *r, qg_table *t, size_t 
         const qg_rival *x = &e->rivals->at[i];
         if (qg_rival_is_in(x, e->m->graph))
             continue;
-        const char *at =
-            qg_arena_printf(r->arena, "%s.%s", x->node,
-                            qg_slot_text(x->is_output, x->slot, slot));
+        const char *at = qg_arena_printf(r->arena, "%s.%s", x->node,
+                                         qg_slot_text(x->is_output, x->slot, slot));
         const char *why = qg_arena_printf(
             r->arena, "a pass of the backend changes the node; %s keeps it", x->who);
         if (!at || !why)
             return qg_nomem(r->ctx);
         QG_TRY(list(r, t, n, (const char *[]){ at, "backend", why }));
     }
-    return QG_OK;
+    return list_shortened(e, r, t, n);
 }
 
 static qg_status list_all(const evidence *e, qg_report *r, qg_table *t, size_t *n)

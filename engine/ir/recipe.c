@@ -411,7 +411,8 @@ static qg_status read_row(qg_ctx *ctx, const qg_node *n, qg_profile_row *row)
     QG_TRY(read_choice(ctx, n, "products", products, &product));
     QG_TRY(read_choice(ctx, n, "rounding", roundings, &rounding));
     QG_TRY(read_choice(ctx, n, "nan", nans, &nan));
-    QG_TRY(read_int(ctx, n, "left", (qg_int_bounds){ 0, 0, QG_RECIPE_MOST_LEFT }, &left));
+    QG_TRY(
+        read_int(ctx, n, "left", (qg_int_bounds){ 0, 0, QG_RECIPE_MOST_LEFT }, &left));
     row->why = row->source = row->file = "";
     row->form = (qg_form)form;
     row->products = (qg_products)product;

@@ -75,7 +75,7 @@ enum { QG_RECIPE_MOST_LEFT = 22 }; /* the largest headroom */
  * attributes. */
 typedef struct qg_recipe_edit {
     const char *form, *products, *rounding, *scheme, *factor, *zero;
-    int left; /* > 0; only where the node has one */
+    int left;                     /* > 0; only where the node has one */
     const qg_stored *in[2], *out; /* out: with its limits */
 } qg_recipe_edit;
 
