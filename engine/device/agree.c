@@ -303,6 +303,8 @@ bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts)
         return false;
     if (as != QG_AS_CODES && has_step(o) && is_derived(t, v, o))
         return true;
+    if (o->kind == QG_SEEN_REAL && qg_attempt_by_readers(v))
+        return true; /* it can be shown before they round it */
     return (o->kind == QG_SEEN_CODES) == (as == QG_AS_CODES);
 }
 

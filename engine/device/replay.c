@@ -31,7 +31,7 @@ static bool is_equal(const qg_seen *o, double most, double ours, double theirs)
                (o->kind == QG_SEEN_CODES ? 0.5 * o->step : SAME_REAL * most);
 }
 
-/* A float result that its readers round is shown as they round it. */
+/* A float result that its readers round, as they round it. */
 static qg_status as_readers(qg_ctx *ctx, const qg_value *v, qg_tensor *x)
 {
     const qg_tqc *t = qg_attempt_tqc(v);
@@ -59,7 +59,7 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     QG_TRY(qg_tensor_alloc(ctx, r->arena, &x));
     QG_TRY(qg_seen_read(ctx, r->t->how->seen, o, sample, r->arena, &theirs));
     qg_tensor_copy(value, &x);
-    if (v->def && qg_attempt_by_readers(v))
+    if (o->kind == QG_SEEN_CODES && qg_attempt_by_readers(v))
         QG_TRY(as_readers(ctx, v, &x));
     size_t n = (size_t)qg_tensor_count(&x);
     for (size_t i = 0; i < n; i++)

@@ -83,6 +83,32 @@ static const char *about_rounding(const evidence *e, const qg_tqc *t, const char
     return NULL;
 }
 
+/* One of the values that the node reads lies on another grid than its result. */
+static bool regrids(const evidence *e, const qg_node *n)
+{
+    const qg_value *y = n->n_out ? n->out[0] : NULL;
+    const qg_seen *out = y ? qg_attempt_seen(e->t, y) : NULL;
+    for (uint32_t k = 0; out && out->step > 0 && k < n->n_in; k++) {
+        const qg_seen *in = n->in[k] ? qg_attempt_seen(e->t, n->in[k]) : NULL;
+        if (in && in->step > 0 && !qg_grid_same_step(in->step, out->step))
+            return true;
+    }
+    return false;
+}
+
+/* A node that moves values rounds what it reads or what it gives: the codes are alike.
+ * NULL: it does neither, or more. */
+static const char *about_moving(const evidence *e, const qg_tqc *t, const char **what)
+{
+    const qg_node *n = t->node;
+    bool joins = qg_node_has(n, QG_OP_JOIN) && !qg_node_has(n, QG_OP_ELEMENTWISE);
+    *what = "rounding";
+    return (joins || qg_node_has(n, QG_OP_PASSIVE)) && regrids(e, n)
+               ? "the node moves values to another grid: it rounds what it reads, or "
+                 "its result"
+               : NULL;
+}
+
 /* Why the trace does not decide a record; NULL: it does. */
 static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
 {
@@ -98,6 +124,8 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
     if (!qg_graph_node(own, t->node->name) || !qg_graph_node(own, root->node->name))
         return "its node is made by a pass of the backend";
     const char *why = about_rounding(e, t, what);
+    if (!why)
+        why = about_moving(e, t, what);
     if (why || t->state == QG_TQC_FP32)
         return why;
     const qg_seen *anchor = e->anchor[root->id];
