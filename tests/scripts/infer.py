@@ -241,9 +241,10 @@ def try_changed(options, names):
                     shutil.copytree(folder, pathlib.Path(options.keep) / str(seed),
                                     dirs_exist_ok=True)
             equal, of = equal + got[0], of + got[1]
-            least += got[0] / got[1] >= 0.95
+            share = got[0] / got[1] if got[1] else 1  # a device that quantizes nothing
+            least += share >= 0.95
             lost += len(got[2])
-            print(f"{seed:5} {c.base:19} {c.network:16} {100 * got[0] / got[1]:6.1f} "
+            print(f"{seed:5} {c.base:19} {c.network:16} {100 * share:6.1f} "
                   f"{got[0]:4}/{got[1]:<4} unlisted {len(got[2]):3} undecided "
                   f"{got[3]['undecided_endpoints']:4} "
                   f"base {got[3]['nearest']:19} {made:.0f}+{time.monotonic() - began - made:.0f} s"

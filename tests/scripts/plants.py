@@ -134,9 +134,11 @@ class Plant:
         self.edited(narrow)
 
     def clamp_order(self):
-        """One tensor is clamped to the codes of its type before its zero point is added."""
+        """One tensor is clamped to the codes of its type before its zero point is added.  Concat
+        copies inputs that are on its grid, so it would clamp a part of its result."""
         def clamped(quant):
-            root = self.draw([t for t in self.roots(quant) if t["offset"][0]])
+            root = self.draw([t for t in self.roots(quant) if t["offset"][0] and
+                              not t["node"].startswith("Concat")])
             zero = root["offset"][0]
             for t in quant["tqcs"]:
                 if t["dominator"] == root["id"]:
