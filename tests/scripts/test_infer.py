@@ -327,8 +327,9 @@ class Infer(unittest.TestCase):
             r = self.infer(dump)
             self.assertEqual((r["nearest"], "not_told_apart" in r), (backend, False))
             self.assertEqual(self.keys(r), set())
-            self.assertLessEqual({u["what"] for u in r["undecided"]}, {"backend", "limits", "ties"})
-            self.assertLessEqual(len(r["undecided"]), 30)  # of 58: other words for the same codes
+            self.assertLessEqual({u["what"] for u in r["undecided"]},
+                                 {"backend", "rounding"})  # rounding: of Concat
+            self.assertLessEqual(len(r["undecided"]), 22)  # of 58: other words for the same codes
             self.explained(r)
 
     def test_litert(self):
