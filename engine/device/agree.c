@@ -3,7 +3,8 @@
  * A grid in the trace is no proof of a quantizer: a sum or a copy of codes lies on
  * their grid, so it agrees with codes and with floats (inherits_grid), unless the
  * record has too few codes for it.  A mean of codes lies on a finer grid; with more
- * codes than the record has, it is not counted (is_mean). */
+ * codes than the record has, or on a part of the input's grid, it is not rounded: that
+ * contradicts a draft that rounds it, and tells nothing else (is_mean). */
 #include "engine/device/attempt.h"
 
 #include <math.h>
@@ -19,14 +20,36 @@ enum { MOSTLY = 4 };
 enum { SEVERAL = 2 };
 /* To which a product of two steps that were found in floats is known. */
 #define NEAR 1e-4
+/* Codes of a mean up to which its step is no part of the input's by chance. */
+enum { MOST_PARTS = 64 };
 
 /* --- values --- */
+
+/* The value of the float network that has an array by its endpoint alone, whose own
+ * name is that of a value that the attempt's passes made; NULL: none. */
+static const qg_value *lends(const qg_seen_values *o, const char *name)
+{
+    for (size_t i = 0; i < o->by_endpoint.n; i++) {
+        const qg_value *v = o->by_endpoint.at[i];
+        if (strcmp(o->pair[v->id].array->value, name) == 0)
+            return v;
+    }
+    return NULL;
+}
 
 const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v)
 {
     const qg_seen_values *o = t->how->seen;
-    const qg_value *own = qg_graph_value(o->graph, v->name);
-    return own && !own->constant && own->type.dtype == QG_F32 ? &o->at[own->id] : NULL;
+    const qg_value *own = qg_graph_value(o->graph, v->name),
+                   *from = own ? NULL : lends(o, v->name);
+    if (from)
+        return &o->at[from->id];
+    if (!own || own->constant || own->type.dtype != QG_F32)
+        return NULL;
+    bool lent = o->pair[own->id].array &&
+                lends(o, o->pair[own->id].array->value) == own &&
+                qg_graph_value(t->own.graph, o->pair[own->id].array->value);
+    return lent ? &o->hidden[own->id] : &o->at[own->id];
 }
 
 /* The first reader's record, where all readers round the value alike; NULL: they do
@@ -98,6 +121,42 @@ static qg_stored_as kind_of(const qg_attempt *t, const qg_value *v)
     return v->def && moves_codes(t, tqc) ? QG_AS_CODES : QG_AS_SILENT;
 }
 
+static bool has_step(const qg_seen *o)
+{
+    return o && o->kind == QG_SEEN_CODES && o->step > 0;
+}
+
+/* The trace has another grid behind the node than in front of it, although the node
+ * moves values without changing them. */
+static bool regrids(const qg_attempt *t, const qg_node *n)
+{
+    const qg_seen *in = n->n_in && n->in[0] ? qg_attempt_seen(t, n->in[0]) : NULL;
+    for (uint32_t k = 0; has_step(in) && k < n->n_out; k++) {
+        const qg_seen *out = n->out[k] ? qg_attempt_seen(t, n->out[k]) : NULL;
+        if (has_step(out) && in->zero_known && out->zero_known &&
+            !qg_grid_same_step(in->step, out->step))
+            return true;
+    }
+    return false;
+}
+
+/* t->apart: one such node tells that the device's operator has two grids. */
+static qg_status find_apart(qg_attempt *t)
+{
+    const qg_graph *g = t->own.graph;
+    t->apart = QG_NEWN(g->arena, g->node.n, uint8_t);
+    if (!t->apart)
+        return qg_nomem(t->how->m->ctx);
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        if (t->apart[i] || !qg_node_has(n, QG_OP_PASSIVE) || !regrids(t, n))
+            continue;
+        for (size_t k = 0; k < g->node.n; k++)
+            t->apart[k] |= g->node.at[k]->op == n->op;
+    }
+    return QG_OK;
+}
+
 /* Nodes are in topological order after the passes, so inputs are known first. */
 qg_status qg_attempt_find_kinds(qg_attempt *t)
 {
@@ -105,6 +164,7 @@ qg_status qg_attempt_find_kinds(qg_attempt *t)
     t->kind = QG_NEWN(g->arena, g->value.n, qg_stored_as);
     if (!t->kind)
         return qg_nomem(t->how->m->ctx);
+    QG_TRY(find_apart(t));
     for (size_t i = 0; i < g->input.n; i++)
         t->kind[g->input.at[i]->id] = kind_of(t, g->input.at[i]);
     for (size_t i = 0; i < g->node.n; i++)
@@ -114,11 +174,6 @@ qg_status qg_attempt_find_kinds(qg_attempt *t)
                 t->kind[v->id] = kind_of(t, v);
         }
     return QG_OK;
-}
-
-static bool has_step(const qg_seen *o)
-{
-    return o && o->kind == QG_SEEN_CODES && o->step > 0;
 }
 
 /* The steps of all inputs of the node are those of its output, or multiples of
@@ -193,12 +248,24 @@ static bool exceeds(const qg_value *v, const qg_seen *o)
     return o->high - o->low > (t ? (double)(t->scheme.qmax - t->scheme.qmin) : 255);
 }
 
+/* The step is the n-th part of that of the only input, which no grid of its own is by
+ * chance. */
+static bool is_part(const qg_attempt *t, const qg_value *v, const qg_seen *o)
+{
+    const qg_seen *in = v->def && v->def->n_in && v->def->in[0]
+                            ? qg_attempt_seen(t, v->def->in[0])
+                            : NULL;
+    return has_step(in) && !qg_grid_is_common_step(in->step) &&
+           nearbyint(in->step / o->step) <= MOST_PARTS && inherits_grid(t, v, o, true);
+}
+
 /* Means of codes, and copies of them, which are on a grid of more codes than the record
- * has. */
+ * has, or on a part of the input's. */
 static bool is_mean(const qg_attempt *t, const qg_value *v, const qg_seen *o)
 {
     for (int depth = 0; depth < FAR; depth++) {
-        if (!has_step(o) || !exceeds(v, o) || !inherits_grid(t, v, o, true))
+        if (!has_step(o) || !(exceeds(v, o) || is_part(t, v, o)) ||
+            !inherits_grid(t, v, o, true))
             return false;
         if (!inherits_grid(t, v, o, false))
             return true;
@@ -208,13 +275,27 @@ static bool is_mean(const qg_attempt *t, const qg_value *v, const qg_seen *o)
     return false;
 }
 
+/* A mean of codes, or a copy of one, is rounded by the draft: to a grid of its own, or
+ * when the node that copies it reads it. */
+static bool rounds_mean(const qg_attempt *t, const qg_value *v, const qg_seen *o)
+{
+    const qg_tqc *out = v->def ? qg_producer_tqc(v) : NULL,
+                 *in = v->def ? qg_input_tqc(v->def, 0) : NULL;
+    bool copies = inherits_grid(t, v, o, false);
+    return copies ? in && qg_tqc_rounds(in)
+                  : out && qg_tqc_rounds(out) && qg_tqc_root(out) == out;
+}
+
 bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts)
 {
     const qg_seen *o = qg_attempt_seen(t, v);
     qg_stored_as as = t->kind[v->id];
     *counts = o && as != QG_AS_ABSENT && o->kind != QG_SEEN_UNSURE &&
-              o->kind != QG_SEEN_HIDDEN && !is_mean(t, v, o);
-    if (!*counts)
+              o->kind != QG_SEEN_HIDDEN;
+    if (*counts &&
+        is_mean(t, v, o)) /* it is not rounded: evidence where a draft does */
+        *counts = rounds_mean(t, v, o);
+    if (!*counts || is_mean(t, v, o))
         return false;
     if (o->kind == QG_SEEN_CODES && inherits_grid(t, v, o, false))
         return as != QG_AS_CODES || !exceeds(v, o);
@@ -222,6 +303,8 @@ bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts)
         return false;
     if (as != QG_AS_CODES && has_step(o) && is_derived(t, v, o))
         return true;
+    if (o->kind == QG_SEEN_REAL && qg_attempt_by_readers(v))
+        return true; /* it can be shown before they round it */
     return (o->kind == QG_SEEN_CODES) == (as == QG_AS_CODES);
 }
 
@@ -258,9 +341,10 @@ static bool has_scale(const qg_tqc *t, const qg_seen *o)
     return !(s->policy & QG_FLOATING) || qg_grid_decides_float(s, o);
 }
 
-/* Appends the link of two values unless it tells nothing. */
+/* Appends the link of two values unless it tells nothing.  apart: the node moves values
+ * to grids of their own, which are equal where the largest value is the same. */
 static void add_link(const qg_attempt *t, const qg_value *a, const qg_value *b,
-                     qg_link *l, size_t *n)
+                     bool apart, qg_link *l, size_t *n)
 {
     const qg_seen *x = qg_attempt_seen(t, a), *y = qg_attempt_seen(t, b);
     const qg_tqc *p = qg_attempt_tqc(a), *q = qg_attempt_tqc(b);
@@ -269,7 +353,8 @@ static void add_link(const qg_attempt *t, const qg_value *a, const qg_value *b,
     l->equal = qg_grid_same_step(x->step, y->step) &&
                (!x->zero_known || !y->zero_known || x->zero == y->zero);
     l->shared = l->known && is_shared(p, q, l->equal);
-    bool by_chance = l->equal && !l->shared && qg_grid_is_common_step(x->step);
+    bool by_chance =
+        l->equal && !l->shared && (apart || qg_grid_is_common_step(x->step));
     *n += !by_chance && (!l->known || (has_scale(p, x) && has_scale(q, y)));
 }
 
@@ -281,10 +366,10 @@ size_t qg_attempt_links(const qg_attempt *t, const qg_node *n, qg_link out[QG_LI
             continue;
         for (uint32_t k = i + 1; k < n->n_in && found < QG_LINKS; k++)
             if (visible(t, n->in[k]) && n->in[k] != n->in[i])
-                add_link(t, n->in[i], n->in[k], &out[found], &found);
+                add_link(t, n->in[i], n->in[k], false, &out[found], &found);
         for (uint32_t k = 0; k < n->n_out && found < QG_LINKS; k++)
             if (visible(t, n->out[k]))
-                add_link(t, n->in[i], n->out[k], &out[found], &found);
+                add_link(t, n->in[i], n->out[k], t->apart[n->id], &out[found], &found);
     }
     for (size_t i = 0; i < found; i++) {
         out[i].node = n;

@@ -14,4 +14,10 @@
 QG_NODISCARD qg_status qg_alternatives_find(const qg_attempt *best, size_t changes,
                                             qg_arena *arena, qg_rivals *list);
 
+/* Takes the single changes over that make more results exactly the device's and
+ * contradict nothing more, one after another, until none is left. *t is of
+ * qg_attempt_make with *changes of its draft before rules of scales; both are those
+ * of the last change. */
+QG_NODISCARD qg_status qg_alternatives_take(qg_attempt *t, size_t *changes);
+
 #endif

@@ -75,9 +75,13 @@ typedef struct qg_attempt {
                           * go; with them, or no graph after qg_attempt_begin.  Their
                           * graphs are this struct's */
     qg_stored_as *kind; /* [values of own.graph] */
+    uint8_t *apart;     /* [nodes of own.graph] the operator moves values, and the trace
+                         * has two grids at one node of it */
     double *share;      /* [values of the float network] of equal elements; -1: not
                           * compared; NULL after qg_attempt_begin */
     uint64_t *unequal;  /* [values of the float network] elements */
+    uint8_t *clean;     /* [values of the float network] 1: compared, and the simulation
+                         * depends on no scale that the trace lacks */
     qg_portion kinds, links, schemes, grids, results;
     size_t unshown;  /* values that the draft stores and the trace lacks */
     double elements; /* 0 after qg_attempt_begin */
@@ -102,7 +106,8 @@ static inline const qg_model *qg_attempt_model(const qg_attempt *t)
 }
 
 /* What the trace shows of a value of either graph; NULL: it is no activation of the
- * float network. */
+ * float network. An array that was paired by its endpoint alone is that of the
+ * value of its own name where the attempt's passes made one. */
 const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v);
 
 /* Whether the trace agrees with what the backend makes of a value of own.graph.
@@ -127,6 +132,18 @@ uint64_t qg_attempt_decisions(const qg_attempt *t);
  * reverse; both are of qg_attempt_make. */
 int qg_attempt_more_results(const qg_attempt *t, const qg_attempt *than);
 
+/* Clean values of which t has clearly more elements as the device has them, less those
+ * of the reverse.  Under the device's own decisions such a value has nearly no other
+ * element, so a few of them tell rules apart that change few codes. */
+int qg_attempt_more_exact(const qg_attempt *t, const qg_attempt *than);
+
+/* Nearly all elements of clean values are the device's. */
+bool qg_attempt_is_exact(const qg_attempt *t);
+
+/* Elements of a value by which a right and a wrong simulation may differ by chance: the
+ * wrong one has more than twice as many, and these. */
+enum { QG_ATTEMPT_CHANCE = 2 };
+
 /* The least share of equal elements among the next visible results of a node; -1: none
  * is visible.  t: of qg_attempt_make. */
 double qg_attempt_confirmation(const qg_attempt *t, const qg_node *n);
@@ -140,9 +157,10 @@ QG_NODISCARD qg_status qg_attempt_replay(qg_attempt *t);
 /* Codes in records and trace, of which a rule can give the group the grid. */
 bool qg_attempt_comparable(const qg_attempt *t, const qg_value *v);
 
-/* Two values at a node, both codes in the trace: two that it reads, or one that
- * it reads and one that it computes.  Pairs that tell nothing are left out: float
- * formats whose scale is undecided, equal powers of two in two groups. */
+/* Two values at a node, both codes in the trace: two that it reads, or one that it
+ * reads and one that it computes. Pairs that tell nothing are left out: float
+ * formats whose scale is undecided, equal powers of two in two groups, equal grids
+ * at an operator that moves values and has two at another node. */
 typedef struct qg_link {
     const qg_node *node;
     const qg_value *a, *b;

@@ -164,6 +164,22 @@ static qg_status vary_roundings(maker *k, size_t at, const qg_recipe *r)
     return QG_OK;
 }
 
+/* Bits by which operands are shifted to the left before they are brought to one grid:
+ * fewer of them lose fractions. */
+static qg_status vary_headroom(maker *k, size_t at, const qg_recipe *r)
+{
+    const int own = qg_dtype_bits(r->out.dtype) > 8 ? r->row.left16 : r->row.left8;
+    for (int left = 1; own && left <= QG_RECIPE_MOST_LEFT; left++) {
+        qg_recipe_edit e = { .left = left };
+        if (left == own)
+            continue;
+        const char *text =
+            qg_arena_printf(k->d->arena, "operands have %d bits of headroom", left);
+        QG_TRY(with_words(k, at, "headroom", ONE_WORD, &e, text));
+    }
+    return QG_OK;
+}
+
 /* x86 without VNNI adds neighbouring products, uint8 by int8, in int16 that saturates
  * (number/integer_sum.h): elements with large products of one sign differ. */
 static qg_status vary_products(maker *k, size_t at, const qg_recipe *r)
@@ -321,7 +337,7 @@ static qg_status vary_grid(maker *k)
 {
     const qg_pair *p = k->s->pair;
     if (p->other)
-        QG_TRY(with_grid(k, p->scale, p->zero, " (given by the dump)"));
+        QG_TRY(with_grid(k, p->scale, p->zero, qg_pair_origin(p)));
     return k->exact->grid && !p->other
                ? with_grid(k, k->exact->scale, k->exact->zero, "")
                : QG_OK;
@@ -527,6 +543,8 @@ static qg_status vary_node(maker *k, size_t at)
     }
     if (has && s == QG_OK)
         s = vary_roundings(k, at, &r);
+    if (has && s == QG_OK)
+        s = vary_headroom(k, at, &r);
     if (has && is_product(n) && s == QG_OK) {
         s = vary_products(k, at, &r);
         if (s == QG_OK)

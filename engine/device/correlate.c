@@ -2,9 +2,6 @@
 
 #include <math.h>
 
-/* Correlation from which an array without a known name is taken for a value. */
-#define SURE 0.9
-
 double qg_moments_correlation(const qg_moments *m)
 {
     double vx = m->xx - m->x * m->x / m->n, vy = m->yy - m->y * m->y / m->n;
@@ -104,7 +101,7 @@ qg_status qg_correlation_match(qg_ctx *ctx, const qg_trace *t,
         }
     }
     qg_trace_unload(&data);
-    if (best->confidence < SURE)
+    if (best->confidence < QG_CORRELATION_SURE)
         *out = NULL;
     return s;
 }

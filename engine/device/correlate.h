@@ -35,6 +35,9 @@ static inline void qg_moments_add(qg_moments *m, double x, double y)
 /* r; 0 when x or y is constant: no evidence. */
 double qg_moments_correlation(const qg_moments *m);
 
+/* From which an array without a known name is taken for a value. */
+#define QG_CORRELATION_SURE 0.9
+
 /* value, keep and pair are the caller's; qg_correlation_open sets plan and run. */
 typedef struct qg_correlation {
     const qg_graph *graph;  /* that is run in float; its constants as they are */

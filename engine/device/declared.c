@@ -195,12 +195,16 @@ const char *qg_declared_verdict(const qg_device *d, const qg_value *v, qg_arena 
     const qg_stored *own = own_grid(d, v);
     if (p->refuted && is_near(d, v))
         return "the snapshot's, in fewer digits";
-    return qg_arena_printf(
-        a,
-        "the dump gives it scale %.6g, zero %d, the snapshot scale %.6g, zero %d: %s",
-        p->array->scale, (int)p->array->zero, (double)own->scale[0], (int)own->zero[0],
-        p->refuted ? "its codes are on that of the snapshot"
-                   : "its codes are on that of the dump");
+    return qg_arena_printf(a,
+                           p->array->found ? "its elements lie on scale %.6g, zero %d, "
+                                             "the snapshot has scale %.6g, zero "
+                                             "%d: %s"
+                                           : "the dump gives it scale %.6g, zero %d, "
+                                             "the snapshot scale %.6g, zero %d: %s",
+                           p->array->scale, (int)p->array->zero, (double)own->scale[0],
+                           (int)own->zero[0],
+                           p->refuted ? "its codes are on that of the snapshot"
+                                      : "its codes are on that of the dump");
 }
 
 qg_status qg_declared_report(const qg_device *d, qg_report *r)

@@ -6,9 +6,68 @@
 #include "engine/device/correlate.h"
 #include "engine/device/step.h"
 #include "engine/ir/edit.h"
+#include "engine/ir/infer.h"
 
 /* Scales nearer than this are one scale that was written in decimals. */
 #define SAME_SCALE 1e-6
+
+/* --- open dims --- */
+
+static bool leaves_dims_open(const qg_graph *g)
+{
+    for (size_t i = 0; i < g->input.n; i++)
+        if (!qg_tensor_known(&g->input.at[i]->type))
+            return true;
+    return false;
+}
+
+static qg_status give_shapes(qg_device *d, const qg_tensor *shape)
+{
+    qg_graph *g = d->given->graph;
+    size_t n = g->input.n;
+    qg_fixed_shape *fixed = QG_NEWN(d->arena, n, qg_fixed_shape);
+    d->open = QG_NEWN(d->arena, n, qg_tensor);
+    d->opened = QG_NEWN(d->arena, n, uint8_t);
+    if (!fixed || !d->open || !d->opened)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < n; i++) {
+        const qg_value *v = g->input.at[i];
+        d->open[i] = v->type;
+        d->opened[i] = v->open;
+        fixed[i].input = v->name;
+        fixed[i].rank = shape[i].rank;
+        memcpy(fixed[i].dim, shape[i].dim, sizeof fixed[i].dim);
+    }
+    return qg_infer(g, fixed, n);
+}
+
+/* Dims that the samples agree on; where they do not, the dims stay open. */
+static qg_status take_shapes(qg_device *d, qg_model *m)
+{
+    qg_api_feed feed = { .graph = m->graph };
+    if (!leaves_dims_open(m->graph))
+        return QG_OK;
+    qg_status s = qg_feed_open(m, &d->work, &feed);
+    d->given = m;
+    if (s == QG_OK && feed.feed.shape)
+        s = give_shapes(d, feed.feed.shape);
+    qg_feed_close(&feed);
+    return s;
+}
+
+/* The model as it was given: other calls can have samples of other dims. */
+static void open_shapes(qg_device *d)
+{
+    qg_graph *g = d->given->graph;
+    for (size_t i = 0; i < g->input.n; i++) {
+        g->input.at[i]->type = d->open[i];
+        g->input.at[i]->open = d->opened[i];
+    }
+    if (qg_infer(g, NULL, 0) != QG_OK)
+        qg_warn(d->ctx, "device: the dims of the network stay those of the samples");
+}
+
+/* --- opening --- */
 
 /* d is zeroed; after a failure qg_device_close frees what there is.  The feed can
  * make the program anew (float32 data for integer inputs), so m and samples are
@@ -23,6 +82,7 @@ qg_status qg_device_open(qg_device *d, qg_model *m, const qg_workload *work,
     d->arena = qg_arena_new(m->ctx->alloc);
     if (!d->arena)
         return qg_nomem(m->ctx);
+    QG_TRY(take_shapes(d, m));
     QG_TRY(qg_executable_make(m, &r, &d->exe));
     QG_TRY(qg_executable_feed(&d->exe, work, &d->feed));
     d->m = d->exe.model;
@@ -35,6 +95,8 @@ void qg_device_close(qg_device *d)
     qg_feed_close(&d->feed);
     if (d->exe.model)
         qg_executable_free(&d->exe);
+    if (d->open)
+        open_shapes(d);
     qg_arena_free(d->arena);
 }
 
@@ -131,9 +193,10 @@ static qg_status pair_by_name(qg_device *d, const qg_trace_array *a)
 {
     qg_pair p = { .confidence = 1 };
     const qg_value *v = qg_pair_named(d->m->graph, a, &p.how);
-    if (v && take(d, v, a, p))
+    bool by_name = v && strcmp(p.how, "name") == 0;
+    if (by_name && take(d, v, a, p))
         return QG_OK;
-    if (v && !d->pair[v->id].array) {
+    if (by_name && !d->pair[v->id].array) {
         char text[2][QG_SHAPE_TEXT];
         return qg_fail(d->ctx, QG_EDATA,
                        "read %.200s: array '%.100s' is %s, expected the dims of %s "
@@ -167,28 +230,81 @@ static qg_status choose_own(const qg_device *d, qg_correlation *o)
     return QG_OK;
 }
 
-/* Matches d->unpaired in order of the file, each with the best value that is left, and
- * leaves in it those without a value. */
+/* Tries to pair an array without a known name; *done: it has a value. */
+typedef qg_status (*pairing)(qg_device *d, const qg_correlation *o,
+                             const qg_trace_array *a, bool *done);
+
+/* By its endpoint, where the array correlates with that value: passes can have made
+ * another one of this endpoint. */
+static qg_status by_endpoint(qg_device *d, const qg_correlation *o,
+                             const qg_trace_array *a, bool *done)
+{
+    qg_pair p = { 0 };
+    qg_trace_data data;
+    const char *how;
+    const qg_value *v = qg_pair_named(d->m->graph, a, &how);
+    size_t i = 0;
+    while (i < o->n && o->value[i] != v)
+        i++;
+    if (i == o->n)
+        return QG_OK;
+    QG_TRY(qg_trace_load(d->ctx, d->trace, a, &data));
+    qg_status s = qg_correlation_of(d->ctx, &data, o, i, &p);
+    qg_trace_unload(&data);
+    p.how = how;
+    *done = s == QG_OK && p.confidence >= QG_CORRELATION_SURE && take(d, v, a, p);
+    return s;
+}
+
+/* With the best value that is left. */
+static qg_status by_correlation(qg_device *d, const qg_correlation *o,
+                                const qg_trace_array *a, bool *done)
+{
+    const qg_value *v;
+    qg_pair best;
+    QG_TRY(qg_correlation_match(d->ctx, d->trace, a, o, &best, &v));
+    *done = v && take(d, v, a, best);
+    return QG_OK;
+}
+
+/* By its endpoint, whatever its elements are: nothing else is known of it. */
+static qg_status by_endpoint_alone(qg_device *d, const qg_correlation *o,
+                                   const qg_trace_array *a, bool *done)
+{
+    qg_pair p = { 0 };
+    const qg_value *v = qg_pair_named(d->m->graph, a, &p.how);
+    (void)o;
+    *done = v && take(d, v, a, p);
+    return QG_OK;
+}
+
+/* d->unpaired in order of the file: leaves in it those without a value. */
+static qg_status pair_by(qg_device *d, const qg_correlation *o, pairing pair)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < d->unpaired.n; i++) {
+        bool done = false;
+        QG_TRY(pair(d, o, d->unpaired.at[i], &done));
+        if (!done)
+            d->unpaired.at[left++] = d->unpaired.at[i];
+    }
+    d->unpaired.n = left;
+    return QG_OK;
+}
+
 static qg_status pair_the_rest(qg_device *d)
 {
+    static const pairing by[] = { by_endpoint, by_correlation, by_endpoint_alone };
     qg_correlation o = { .graph = d->exe.graph,
                          .feed = &d->feed.feed,
                          .pair = d->pair };
-    size_t left = 0;
     if (!d->unpaired.n)
         return QG_OK;
     qg_status s = choose_own(d, &o);
     if (s == QG_OK)
         s = qg_correlation_open(d->ctx, d->arena, &o);
-    for (size_t i = 0; i < d->unpaired.n && s == QG_OK; i++) {
-        const qg_trace_array *a = d->unpaired.at[i];
-        const qg_value *v;
-        qg_pair best;
-        s = qg_correlation_match(d->ctx, d->trace, a, &o, &best, &v);
-        if (s == QG_OK && (!v || !take(d, v, a, best)))
-            d->unpaired.at[left++] = a;
-    }
-    d->unpaired.n = left;
+    for (size_t i = 0; i < sizeof by / sizeof *by && s == QG_OK; i++)
+        s = pair_by(d, &o, by[i]);
     qg_correlation_close(&o);
     return s;
 }

@@ -342,6 +342,35 @@ static qg_status report_pairs(const comparison *c, qg_report *r)
     return QG_OK;
 }
 
+static bool is_compared(const comparison *c, const qg_value *v)
+{
+    const qg_value *at = c->d.exe.program->value[v->id];
+    for (size_t i = 0; i < c->d.n_step; i++)
+        if (c->d.step[i].value == v)
+            return true;
+    return at && !at->def; /* an input as it is fed: premise.h */
+}
+
+/* Arrays with a value that no step computes. */
+static qg_status report_uncompared(const comparison *c, qg_report *r)
+{
+    const qg_graph *g = c->d.m->graph;
+    qg_table *t = NULL;
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *v = g->value.at[i];
+        const char *why =
+            c->d.stored[i] ? "the program has one value for it and another array"
+                           : "the program does not store it: it is inside of a kernel";
+        if (!c->d.pair[i].array || is_compared(c, v))
+            continue;
+        if (!t)
+            QG_TRY(qg_report_table(r, "not_compared", "array value why", &t));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(c->d.pair[i].array->value),
+                              qg_cell_text(v->name), qg_cell_text(why)));
+    }
+    return QG_OK;
+}
+
 /* Floats that lie on no code of the value's grid. */
 static qg_status report_off(const comparison *c, qg_report *r)
 {
@@ -388,6 +417,7 @@ static qg_status fill(const comparison *c, qg_report *r)
     QG_TRY(qg_report_add(r, "first", qg_cell_text(first)));
     QG_TRY(qg_premise_report(&c->premise, r));
     QG_TRY(report_pairs(c, r));
+    QG_TRY(report_uncompared(c, r));
     QG_TRY(report_off(c, r));
     QG_TRY(qg_declared_report(&c->d, r));
     if (!first)
@@ -401,6 +431,7 @@ static qg_status run(comparison *c, qg_trace *t, qg_report **out)
 {
     qg_report *r;
     QG_TRY(qg_device_pair(&c->d, t));
+    QG_TRY(qg_device_find_grids(&c->d));
     QG_TRY(qg_declared_settle(&c->d));
     QG_TRY(qg_premise_inputs(&c->d, &c->premise));
     QG_TRY(c->o->end_to_end ? compare_whole(c) : compare(c));

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/device/line.h"
 #include "engine/number/round.h"
 
 /* Elements whose difference is remembered, and points of the search for a grid. */
@@ -235,82 +236,17 @@ static qg_status judge_fused(study *y, qg_exact *out)
 
 /* --- the grid --- */
 
-/* The shortest decimal in [low, high], both > 0: tools write scales in decimals, so
- * it is probably the scale itself.  From 3 significant digits; the middle when 10 do
- * not suffice. */
-static double shortest(double low, double high)
-{
-    double middle = (low + high) / 2;
-    for (int digits = 2; digits <= 9; digits++) {
-        double unit = pow(10, digits - floor(log10(middle)));
-        double x = qg_round_f64(QG_ROUND_HALF_EVEN, middle * unit) / unit;
-        if (x >= low && x <= high)
-            return x;
-    }
-    return middle;
-}
-
-/* Codes per unit, s, for which every interior point has its code with this zero
- * point: |s real + zero - code| <= 1/2 bounds s by (code - zero -+ 1/2) / real.
- * Points at the least and greatest code are left out: a clamp may hide their value.
- * False: no s > 0. */
-static bool interval(const study *y, double zero, double *low, double *high)
-{
-    *low = 0;
-    *high = INFINITY;
-    for (size_t i = 0; i < y->n_point; i++) {
-        double r = y->real[i], q = y->code[i] - zero;
-        if (y->code[i] <= y->low || y->code[i] >= y->high || r == 0)
-            continue;
-        double a = (q - 0.5) / r, b = (q + 0.5) / r;
-        *low = fmax(*low, fmin(a, b));
-        *high = fmin(*high, fmax(a, b));
-    }
-    return *low < *high && isfinite(*high) && *low > 0;
-}
-
-/* Least squares over interior points: code = slope real + zero.  Roundings are
- * errors of at most half a code, so zero is near enough for interval to decide
- * between three.  False: fewer than 3 points, one real value for all, or no
- * plausible line. */
-static bool line(const study *y, double *slope, double *zero)
-{
-    double n = 0, sx = 0, sy = 0, xx = 0, xy = 0;
-    for (size_t i = 0; i < y->n_point; i++) {
-        if (y->code[i] <= y->low || y->code[i] >= y->high)
-            continue;
-        n++, sx += y->real[i], sy += y->code[i];
-        xx += y->real[i] * y->real[i], xy += y->real[i] * y->code[i];
-    }
-    double v = n * xx - sx * sx;
-    if (n < 3 || !(v > 0))
-        return false;
-    *slope = (n * xy - sx * sy) / v;
-    *zero = (sy - *slope * sx) / n;
-    return isfinite(*slope) && *slope > 0 && fabs(*zero) < 1e6;
-}
-
-/* The grid on which the device's codes are the nearest to the real values.  Where no
- * zero point near the line's fits all points (another difference is in them) scale
- * and zero are those of the line.  out->grid only for a grid that is not the
- * program's. */
+/* The grid on which the device's codes are the nearest to the real values.  out->grid
+ * only for one that is not the program's. */
 static void fit_grid(const study *y, qg_exact *out)
 {
-    static const int apart[] = { 0, -1, 1 };
-    double slope, zero, low, high;
     const qg_stored *own = y->s->stored;
-    if (!line(y, &slope, &zero))
+    double scale, zero;
+    if (!qg_line_fit(&(qg_points){ y->real, y->code, y->n_point, y->low, y->high },
+                     &scale, &zero))
         return;
-    double scale = 1 / slope, z = qg_round_f64(QG_ROUND_HALF_EVEN, zero);
-    for (int i = 0; i < 3; i++)
-        if (interval(y, qg_round_f64(QG_ROUND_HALF_EVEN, zero) + apart[i], &low,
-                     &high)) {
-            scale = shortest(1 / high, 1 / low);
-            z = qg_round_f64(QG_ROUND_HALF_EVEN, zero) + apart[i];
-            break;
-        }
     out->scale = (float)scale;
-    out->zero = (int32_t)z;
+    out->zero = (int32_t)zero;
     out->grid =
         out->zero != own->zero[0] || fabs(scale / (double)own->scale[0] - 1) > 1e-5;
 }
@@ -328,7 +264,7 @@ static qg_status judge_grid(study *y, qg_exact *out)
     QG_TRY(run_real(y, y->s, false, see_other, &done));
     const char *text = qg_arena_printf(
         y->d->arena, "its output grid is another: scale %.6g, zero %d%s", y->scale,
-        (int)y->zero, p->other ? " (given by the dump)" : "");
+        (int)y->zero, p->other ? qg_pair_origin(p) : "");
     if (!text)
         return qg_nomem(y->d->ctx);
     if (done)

@@ -246,6 +246,7 @@ static qg_status run(qg_device *d, qg_trace *t, const char *yaml, qg_report **ou
     qg_fit f = { .d = d };
     qg_premise p = { 0 };
     QG_TRY(qg_device_pair(d, t));
+    QG_TRY(qg_device_find_grids(d));
     QG_TRY(qg_declared_settle(d));
     QG_TRY(qg_premise_inputs(d, &p));
     for (size_t i = 0; i < d->n_step; i++) /* a try that fails explains nothing */

@@ -10,9 +10,10 @@
 #define SAME_SCALE 2e-6
 /* ... that the trace gives. */
 #define SAME_GIVEN 2e-7
-/* Different small elements from which a float format with half the scale is ruled out:
- * of 15 positions, 7 at random are all even with a probability below 0.1 %. */
-enum { FINE = 7 };
+/* Small elements of their own cause from which a float format with half the scale is
+ * ruled out: each would lie between two steps with a probability of one half, so that
+ * none of 12 does with one below 0.1 %. */
+enum { FINE = 12 };
 
 bool qg_grid_same_step(double x, double y) { return fabs(x - y) <= SAME_SCALE * x; }
 
@@ -27,14 +28,14 @@ typedef struct bounds {
     double least, most;
 } bounds;
 
-/* Bit k - 1 of near is a multiple k of the step, bit k + 15 its negative. */
-static int fine_levels(const qg_floating *f, const qg_seen *o)
+/* Elements that a format with half the scale could have between its steps: those below
+ * the smallest normal number. */
+static unsigned fine_elements(const qg_floating *f, const qg_seen *o)
 {
-    uint32_t below = f->mantissa >= 4 ? 0x7fff : (1u << ((1u << f->mantissa) - 1)) - 1;
-    uint32_t left = o->near & (below | below << 16);
-    int n = 0;
-    for (; left; left &= left - 1)
-        n++;
+    unsigned n = 0;
+    for (int k = 1; k < QG_SEEN_NEAR && k < 1 << (f->mantissa < 5 ? f->mantissa : 5);
+         k++)
+        n += o->near[k];
     return n;
 }
 
@@ -46,7 +47,7 @@ static bounds scales_of(const qg_scheme *s, const qg_seen *o)
     qg_floating_init(&f, s, 1);
     double most = ldexp(o->step, f.mantissa - f.least), least = most;
     double peak = fmax(o->high / (double)f.high, o->low / (double)f.low) * o->step;
-    bool ruled_out = fine_levels(&f, o) >= FINE;
+    bool ruled_out = fine_elements(&f, o) >= FINE;
     while (!ruled_out && peak > 0 && least / 2 >= peak * (1 - SAME_SCALE))
         least /= 2;
     return (bounds){ least, most };

@@ -8,9 +8,10 @@
  *           below. The bounds meet where enough elements are small: with half the
  *           scale, some of those below 2^mantissa steps would lie between two steps
  * Example   E4M3 with scale 0.25: subnormal numbers are multiples of 0.25 * 2^-9.  Of
- *           elements +-1 .. +-7 times that, seven different ones are observed, and no
- *           odd multiple of its half: the scale is 0.25.  Of elements 100 and 104, with
- *           step 4, the scale is at most 2048 and at least 104 / 448 */
+ *           elements +-1 .. +-7 times that, twelve are observed in different channels
+ *           or of different size, and no odd multiple of its half: the scale is 0.25.
+ *           Of elements 100 and 104, with step 4, the scale is at most 2048 and at
+ *           least 104 / 448 */
 #ifndef QG_ENGINE_DEVICE_GRID_H
 #define QG_ENGINE_DEVICE_GRID_H
 

@@ -34,6 +34,12 @@ typedef struct qg_pair {
  * then *out has view and moved. */
 bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out);
 
+/* Where the grid of the pair's array comes from, for the end of a sentence. */
+static inline const char *qg_pair_origin(const qg_pair *p)
+{
+    return p->array->found ? " (found in its elements)" : " (given by the dump)";
+}
+
 /* Which value of g an array holds by its names; NULL: none. */
 const qg_value *qg_pair_named(const qg_graph *g, const qg_trace_array *a,
                               const char **how);

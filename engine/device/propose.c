@@ -209,98 +209,7 @@ static qg_status add_fusion(proposer *p, const qg_value *v)
                    v->name, r.node[r.n - 1]->out[0]->name) });
 }
 
-/* --- operators --- */
-
-static qg_status operator(proposer *p, qg_draft_key key, const qg_node *n,
-                          const char *why)
-{
-    return propose(p, (qg_draft_change){ .key = key,
-                                         .word = n->op->name,
-                                         .why = qg_arena_strdup(p->arena, why) });
-}
-
-/* A value that the device keeps in real numbers: neither its producer rounds it, nor
- * do its readers. */
-static qg_status about_real(proposer *p, const qg_value *v, const char *why)
-{
-    const qg_backend *b = p->t->own.quant->backend;
-    if (qg_backend_quantizes(b, v->def->op))
-        return operator(p, QG_DRAFT_NOT_QUANTIZES, v->def, why);
-    for (size_t i = 0; i < v->use.n; i++)
-        if (qg_backend_quantizes(b, v->use.at[i].node->op))
-            QG_TRY(operator(p, QG_DRAFT_NOT_QUANTIZES, v->use.at[i].node, why));
-    return QG_OK;
-}
-
-/* A value that the backend rounds and the trace lacks can be inside of a kernel where
- * the next result is not the device's. */
-static qg_status about_hidden(proposer *p, const qg_value *v)
-{
-    if (p->t->kind[v->id] != QG_AS_CODES || !v->def || !p->t->share)
-        return QG_OK;
-    double share = qg_attempt_confirmation(p->t, v->def);
-    return share >= 0 && share < QG_CONFIRMED ? add_fusion(p, v) : QG_OK;
-}
-
-static qg_status about_value(proposer *p, const qg_value *v)
-{
-    const qg_seen *o = qg_attempt_seen(p->t, v);
-    if (o && o->kind == QG_SEEN_HIDDEN)
-        return about_hidden(p, v);
-    bool counts, agrees = qg_attempt_agrees(p->t, v, &counts);
-    if (!counts || agrees || !v->def)
-        return QG_OK;
-    const char *name = qg_arena_printf(p->arena, "%.80s lies on %s grid", v->name,
-                                       is_seen_as_codes(p, v) ? "a" : "no");
-    if (!name)
-        return qg_nomem(p->t->how->m->ctx);
-    switch (p->t->kind[v->id]) {
-    case QG_AS_SILENT:
-        return drop_fusion(p, v);
-    case QG_AS_FLOAT:
-        return operator(p, QG_DRAFT_QUANTIZES, v->def, name);
-    default:
-        QG_TRY(add_fusion(p, v));
-        return qg_attempt_seen(p->t, v)->kind == QG_SEEN_REAL ? about_real(p, v, name)
-                                                              : QG_OK;
-    }
-}
-
-static qg_status about_link(proposer *p, const qg_link *l)
-{
-    const qg_backend *b = p->t->own.quant->backend;
-    const qg_sharing *s = qg_backend_sharing(b, l->node);
-    const char *why =
-        qg_arena_printf(p->arena, "%.60s and %.60s of %.60s lie on %s", l->a->name,
-                        l->b->name, l->node->name, l->equal ? "one grid" : "two grids");
-    if (!why)
-        return qg_nomem(p->t->how->m->ctx);
-    bool passive = qg_backend_is_passive(b, l->node->op);
-    if (!l->equal && passive)
-        QG_TRY(operator(p, QG_DRAFT_NOT_PASSIVE, l->node, why));
-    if (!l->equal && s)
-        return propose(
-            p, (qg_draft_change){ .key = QG_DRAFT_NO_SHARING,
-                                  .word = qg_arena_strdup(p->arena, s->origin.id),
-                                  .why = why });
-    if (!l->equal)
-        return QG_OK;
-    if (l->output && l->a == l->node->in[0] && !passive)
-        QG_TRY(operator(p, QG_DRAFT_PASSIVE, l->node, why));
-    return propose(
-        p,
-        (qg_draft_change){
-            .key = QG_DRAFT_SHARING,
-            .word = qg_arena_printf(p->arena, "grid-of-%s%s", l->node->op->name,
-                                    l->output ? "" : "-inputs"),
-            .body = qg_arena_printf(p->arena,
-                                    "    match: {op: [%s]}\n    align: %s\n    "
-                                    "spread: upstream\n",
-                                    l->node->op->name, l->output ? "output" : "large"),
-            .why = why });
-}
-
-/* --- codes --- */
+/* --- schemes --- */
 
 /* Schemes that devices have, the usual one first. */
 typedef struct codes {
@@ -338,6 +247,163 @@ static qg_tqc with_codes(const qg_tqc *root, const codes *c, bool power)
     return x;
 }
 
+/* --- operators --- */
+
+static qg_status operator(proposer *p, qg_draft_key key, const qg_node *n,
+                          const char *why)
+{
+    return propose(p, (qg_draft_change){ .key = key,
+                                         .word = n->op->name,
+                                         .why = qg_arena_strdup(p->arena, why) });
+}
+
+/* A value that the device keeps in real numbers: neither its producer rounds it, nor
+ * do its readers. */
+static qg_status about_real(proposer *p, const qg_value *v, const char *why)
+{
+    const qg_backend *b = p->t->own.quant->backend;
+    if (qg_backend_quantizes(b, v->def->op))
+        return operator(p, QG_DRAFT_NOT_QUANTIZES, v->def, why);
+    for (size_t i = 0; i < v->use.n; i++)
+        if (qg_backend_quantizes(b, v->use.at[i].node->op))
+            QG_TRY(operator(p, QG_DRAFT_NOT_QUANTIZES, v->use.at[i].node, why));
+    return QG_OK;
+}
+
+/* More codes than the record has: those of the first scheme that has enough. */
+static qg_status wider_codes(proposer *p, const qg_value *v)
+{
+    const qg_seen *o = qg_attempt_seen(p->t, v);
+    const qg_tqc *t = qg_attempt_tqc(v), *root = t ? qg_tqc_root(t) : NULL;
+    qg_arena *a = p->arena;
+    if (!root || root->scheme.policy & QG_FLOATING || !(o->step > 0))
+        return QG_OK;
+    for (int i = 0; i < SCHEMES; i++) {
+        const codes *c = &SCHEME[i];
+        qg_tqc x = with_codes(root, c, false);
+        if (c->bits <= root->scheme.bits || !qg_grid_fits(&x, o))
+            continue;
+        return propose(
+            p,
+            (qg_draft_change){
+                .key = QG_DRAFT_RULE,
+                .word = qg_arena_printf(a, "codes-of-%s", v->def->op->name),
+                .body = qg_arena_printf(
+                    a,
+                    "    match: {op: [%s], slot: output}\n    set: {bits: %d, range: "
+                    "[%lld, %lld], policy: [per-tensor, linear, %s]}\n",
+                    v->def->op->name, c->bits, c->low, c->high,
+                    c->symmetric ? "symmetric" : "asymmetric"),
+                .why = qg_arena_printf(a, "%.80s has %.0f codes", v->name,
+                                       o->high - o->low + 1) });
+    }
+    return QG_OK;
+}
+
+/* A value of finer codes than the backend makes, such as a mean of codes: the node does
+ * not round, with codes or without; or it rounds to more codes. */
+static qg_status about_part(proposer *p, const qg_value *v)
+{
+    const qg_backend *b = p->t->own.quant->backend;
+    const char *why = qg_arena_printf(p->arena,
+                                      "%.80s lies on a part of the grid that "
+                                      "the node reads",
+                                      v->name);
+    if (!why)
+        return qg_nomem(p->t->how->m->ctx);
+    QG_TRY(wider_codes(p, v));
+    if (!qg_backend_is_passive(b, v->def->op))
+        QG_TRY(operator(p, QG_DRAFT_PASSIVE, v->def, why));
+    return qg_backend_quantizes(b, v->def->op) ? operator(p, QG_DRAFT_NOT_QUANTIZES,
+                                                          v->def, why)
+                                               : QG_OK;
+}
+
+/* A value that the backend rounds and the trace lacks can be inside of a kernel where
+ * the next result is not the device's. */
+static qg_status about_hidden(proposer *p, const qg_value *v)
+{
+    if (p->t->kind[v->id] != QG_AS_CODES || !v->def || !p->t->share)
+        return QG_OK;
+    double share = qg_attempt_confirmation(p->t, v->def);
+    return share >= 0 && share < QG_CONFIRMED ? add_fusion(p, v) : QG_OK;
+}
+
+static qg_status about_value(proposer *p, const qg_value *v)
+{
+    const qg_seen *o = qg_attempt_seen(p->t, v);
+    if (o && o->kind == QG_SEEN_HIDDEN)
+        return about_hidden(p, v);
+    bool counts, agrees = qg_attempt_agrees(p->t, v, &counts);
+    if (!counts || agrees || !v->def)
+        return QG_OK;
+    const char *name = qg_arena_printf(p->arena, "%.80s lies on %s grid", v->name,
+                                       is_seen_as_codes(p, v) ? "a" : "no");
+    if (!name)
+        return qg_nomem(p->t->how->m->ctx);
+    switch (p->t->kind[v->id]) {
+    case QG_AS_SILENT:
+        return drop_fusion(p, v);
+    case QG_AS_FLOAT:
+        return operator(p, QG_DRAFT_QUANTIZES, v->def, name);
+    default:
+        QG_TRY(add_fusion(p, v));
+        return o && o->kind == QG_SEEN_REAL ? about_real(p, v, name) : about_part(p, v);
+    }
+}
+
+/* The operator's inputs share one grid: that of its output, or the coarsest of them. */
+static qg_status share(proposer *p, const qg_node *n, bool output, const char *why)
+{
+    qg_arena *a = p->arena;
+    return propose(
+        p, (qg_draft_change){
+               .key = QG_DRAFT_SHARING,
+               .word = qg_arena_printf(a, "grid-of-%s%s", n->op->name,
+                                       output ? "" : "-inputs"),
+               .body = qg_arena_printf(a,
+                                       "    match: {op: [%s]}\n    align: %s\n    "
+                                       "spread: upstream\n",
+                                       n->op->name, output ? "output" : "large"),
+               .why = why });
+}
+
+/* The node's output has the link's grid in the trace. */
+static bool has_grid(const proposer *p, const qg_node *n, const qg_link *l)
+{
+    const qg_seen *in = qg_attempt_seen(p->t, l->a),
+                  *out =
+                      n->n_out && n->out[0] ? qg_attempt_seen(p->t, n->out[0]) : NULL;
+    return out && out->kind == QG_SEEN_CODES && out->step > 0 &&
+           qg_grid_same_step(in->step, out->step);
+}
+
+static qg_status about_link(proposer *p, const qg_link *l)
+{
+    const qg_backend *b = p->t->own.quant->backend;
+    const qg_sharing *s = qg_backend_sharing(b, l->node);
+    const char *why =
+        qg_arena_printf(p->arena, "%.60s and %.60s of %.60s lie on %s", l->a->name,
+                        l->b->name, l->node->name, l->equal ? "one grid" : "two grids");
+    if (!why)
+        return qg_nomem(p->t->how->m->ctx);
+    bool passive = qg_backend_is_passive(b, l->node->op);
+    if (!l->equal && passive)
+        QG_TRY(operator(p, QG_DRAFT_NOT_PASSIVE, l->node, why));
+    if (!l->equal && s)
+        return propose(
+            p, (qg_draft_change){ .key = QG_DRAFT_NO_SHARING,
+                                  .word = qg_arena_strdup(p->arena, s->origin.id),
+                                  .why = why });
+    if (!l->equal)
+        return QG_OK;
+    if (l->output && l->a == l->node->in[0] && !passive)
+        QG_TRY(operator(p, QG_DRAFT_PASSIVE, l->node, why));
+    return share(p, l->node, l->output || has_grid(p, l->node, l), why);
+}
+
+/* --- codes --- */
+
 /* The root of a visible value with the codes of the defaults; NULL: it has others. */
 static const qg_tqc *by_default(const proposer *p, const qg_value *v)
 {
@@ -353,7 +419,7 @@ static const qg_tqc *by_default(const proposer *p, const qg_value *v)
 }
 
 /* Twice the values of the defaults that the codes fit (c NULL: the backend's own), and
- * one more where several reach the lowest one. */
+ * one more where one reaches the lowest one. */
 static size_t fitting(const proposer *p, const codes *c, bool power)
 {
     const qg_graph *g = p->t->own.graph;
@@ -370,7 +436,7 @@ static size_t fitting(const proposer *p, const codes *c, bool power)
         double zero = o->zero_known ? o->zero : 0;
         reached += fits && o->low + zero == (double)x.scheme.qmin;
     }
-    return n + (reached > 1);
+    return n + (reached > 0);
 }
 
 static qg_status default_codes(proposer *p, const codes *c, bool power, const char *why)
@@ -432,6 +498,8 @@ static const struct constants {
     { "per-tensor-full", "weight", PER_TENSOR "symmetric], range: [-128, 127]" },
     { "unsigned", "weight", PER_TENSOR "asymmetric], range: [0, 255]" },
     { "signed", "weight", PER_TENSOR "asymmetric], range: [-128, 127]" },
+    { "per-channel-seven", "weight", PER_CHANNEL "[-64, 63]" },
+    { "per-tensor-seven", "weight", PER_TENSOR "symmetric], range: [-64, 63]" },
     { "float", "bias", "state: fp32" },
     { "int32", "bias", "state: passive-init, derive: bias, bits: 32, "
                        "range: [-2147483648, 2147483647], "
@@ -473,9 +541,16 @@ static bool is_other_product(const proposer *p, const qg_node *n)
     return share >= 0 && share < QG_CONFIRMED;
 }
 
+/* Weights have the default codes where no rule gives them others, so these come
+ * first. */
 static qg_status about_products(proposer *p)
 {
     const qg_graph *g = p->t->own.graph;
+    bool others = false;
+    for (size_t i = 0; i < g->node.n && !others; i++)
+        others = is_other_product(p, g->node.at[i]);
+    if (others)
+        QG_TRY(about_codes(p, true));
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
         const char *of = qg_arena_printf(p->arena, "-of-%s", n->op->name);
@@ -532,6 +607,30 @@ qg_status qg_propose(const qg_attempt *t, qg_proposals *out, size_t *unfixed)
     return about_products(&p);
 }
 
+/* --- the border of the quantized part --- */
+
+static bool reads_codes(const proposer *p, const qg_node *n)
+{
+    const qg_value *v = n->n_in ? n->in[0] : NULL;
+    return v && p->t->kind[v->id] == QG_AS_CODES;
+}
+
+qg_status qg_propose_border(const qg_attempt *t, qg_proposals *out)
+{
+    proposer p = { .t = t, .arena = t->how->arena, .out = out };
+    const qg_graph *g = t->own.graph;
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        const qg_value *v = n->n_out ? n->out[0] : NULL;
+        if (v && n->platform == QG_PLATFORM_FP32 && reads_codes(&p, n) &&
+            is_seen_as_codes(&p, v) &&
+            !qg_backend_quantizes(t->own.quant->backend, n->op))
+            QG_TRY(operator(&p, QG_DRAFT_QUANTIZES, n,
+                            "values behind it lie on grids of their own"));
+    }
+    return QG_OK;
+}
+
 /* --- alternatives --- */
 
 /* The operator's place in the lists of the backend, and its sharing, changed. */
@@ -550,10 +649,12 @@ static qg_status vary_operator(proposer *p, const qg_node *n)
                         n, why));
     if (!s)
         return QG_OK;
-    return propose(p,
-                   (qg_draft_change){ .key = QG_DRAFT_NO_SHARING,
+    QG_TRY(
+        propose(p, (qg_draft_change){ .key = QG_DRAFT_NO_SHARING,
                                       .word = qg_arena_strdup(p->arena, s->origin.id),
-                                      .why = why });
+                                      .why = why }));
+    QG_TRY(share(p, n, true, why));
+    return share(p, n, false, why);
 }
 
 qg_status qg_propose_alternatives(const qg_attempt *t, qg_proposals *out)

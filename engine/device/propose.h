@@ -26,6 +26,10 @@ typedef QG_VEC(qg_draft_change) qg_proposals;
 QG_NODISCARD qg_status qg_propose(const qg_attempt *t, qg_proposals *out,
                                   size_t *unfixed);
 
+/* The operators of nodes that are left in float, read quantized values, and have
+ * results on a grid of the trace: each quantized. */
+QG_NODISCARD qg_status qg_propose_border(const qg_attempt *t, qg_proposals *out);
+
 /* Single changes of which most do not fit the trace; those that do are what it cannot
  * decide: every fusion, sharing and operator of the backend that the network has goes
  * or comes, values that no array shows are fused, constants are rounded otherwise. */

@@ -8,10 +8,12 @@
 
 /* A kept change costs a try of all others. */
 enum { MOST_CHANGES = 24 };
-/* Fusions of a backend that can silence one value. */
+/* Fusions of a backend that can silence one value; operators that keep one in float. */
 enum { CHAIN = 4 };
 /* Backends of different decisions that are simulated and changed. */
 enum { CONTENDERS = 6 };
+/* Of those the best ones, to which changes are added that only exact results tell. */
+enum { POLISHED = 3 };
 /* Proposals that are simulated: of those that explain most, of those that explain more
  * by their results alone. */
 enum { SIMULATED = 4, GUESSED = 24 };
@@ -25,6 +27,7 @@ enum { FEW = 20 };
 typedef struct contender {
     qg_attempt t; /* quick; made */
     size_t changes, row;
+    bool polished; /* by polish() */
 } contender;
 
 typedef struct finder {
@@ -69,27 +72,34 @@ typedef struct step {
     size_t changes, contradicted;
 } step;
 
-/* The fusion that silences a value once another one is gone; NULL: there is none. */
-static qg_status next_fusion(const qg_attempt *t, const qg_draft_change **out)
+/* The fusion that silences a value once another one is gone, or the operator that keeps
+ * the next ones in float once another one is quantized; NULL: there is none. */
+static qg_status next_link(const qg_attempt *t, qg_draft_key key,
+                           const qg_draft_change **out)
 {
     qg_proposals list = { 0 };
     *out = NULL;
     if (t->refusal)
         return QG_OK;
-    QG_TRY(qg_propose(t, &list, NULL));
+    if (key == QG_DRAFT_QUANTIZES)
+        QG_TRY(qg_propose_border(t, &list));
+    else
+        QG_TRY(qg_propose(t, &list, NULL));
     for (size_t i = 0; i < list.n && !*out; i++)
-        if (list.at[i].key == QG_DRAFT_NO_FUSION)
+        if (list.at[i].key == key)
             *out = &list.at[i];
     return QG_OK;
 }
 
 /* Looks at the contender with one more change.  Where a fusion goes and the next one
- * of the backend takes its place, that goes, too.  s->contradicted is SIZE_MAX when the
+ * of the backend takes its place, that goes, too; an operator is quantized with those
+ * that lie between it and the quantized part.  s->contradicted is SIZE_MAX when the
  * network cannot be quantized so. */
 static qg_status pursue(const finder *f, const contender *c, const qg_draft_change *x,
                         step *s)
 {
     qg_draft d = c->t.draft;
+    const qg_draft_key key = x->key;
     s->changes = c->changes;
     for (;;) {
         qg_attempt t;
@@ -100,10 +110,11 @@ static qg_status pursue(const finder *f, const contender *c, const qg_draft_chan
         s->contradicted =
             status == QG_OK && !t.refusal ? qg_attempt_contradicted(&t) : SIZE_MAX;
         bool more = s->contradicted < qg_attempt_contradicted(&c->t);
-        bool chain = x->key == QG_DRAFT_NO_FUSION && s->changes < c->changes + CHAIN;
+        bool chain = (key == QG_DRAFT_NO_FUSION || key == QG_DRAFT_QUANTIZES) &&
+                     s->changes < c->changes + CHAIN;
         x = NULL;
         if (status == QG_OK && chain && !more)
-            status = next_fusion(&t, &x);
+            status = next_link(&t, key, &x);
         qg_attempt_free(&t);
         if (status != QG_OK || more || !x)
             return status;
@@ -279,6 +290,20 @@ static bool comes_before(const qg_candidate *a, const qg_candidate *b, bool weak
     return a->unshown != b->unshown ? a->unshown < b->unshown : a->files < b->files;
 }
 
+/* The least contradicted candidate of other decisions than all contenders, whatever
+ * seems to be needed to change it; NULL: there is none. */
+static qg_candidate *least_contradicted(const finder *f)
+{
+    qg_candidate *best = NULL;
+    for (size_t i = 0; i < f->n->candidate.n; i++) {
+        qg_candidate *c = &f->n->candidate.at[i];
+        if (!c->refusal && !is_taken(f, c) &&
+            (!best || contradicted(c) < contradicted(best)))
+            best = c;
+    }
+    return best;
+}
+
 /* The first candidate of other decisions than all contenders; NULL: there is none. */
 static qg_candidate *next_candidate(const finder *f, bool weak)
 {
@@ -324,6 +349,8 @@ static qg_status choose_contenders(finder *f)
 static int compare(const finder *f, const contender *a, const contender *b)
 {
     int more = explains_more(&a->t, &b->t) - ((int)a->changes - (int)b->changes);
+    if (a->polished && b->polished)
+        more += qg_attempt_more_exact(&a->t, &b->t);
     if (more)
         return more;
     bool out = qg_rivals_is_ruled_out(&a->t, &b->t);
@@ -418,6 +445,33 @@ static qg_status choose_by_grids(finder *f, size_t *row)
     return QG_OK;
 }
 
+/* The next best contender that was not polished yet; NULL: none. */
+static contender *next_to_polish(finder *f)
+{
+    contender *best = NULL;
+    for (size_t i = 0; i < f->count; i++)
+        if (!f->at[i].polished && (!best || compare(f, &f->at[i], best) > 0))
+            best = &f->at[i];
+    return best;
+}
+
+/* Changes that only exact results tell.  Others come next where the best one stays
+ * inexact: the device has another structure. */
+static qg_status polish(finder *f)
+{
+    contender *c = &f->at[f->best];
+    for (size_t i = 0; i < POLISHED && c; i++, c = next_to_polish(f)) {
+        QG_TRY(qg_alternatives_take(&c->t, &c->changes));
+        c->polished = true;
+        note(&f->n->candidate.at[c->row], &c->t);
+        f->n->candidate.at[c->row].changes = c->changes;
+        if (qg_attempt_is_exact(&c->t))
+            break;
+    }
+    find_best(f);
+    return QG_OK;
+}
+
 static qg_status find_rivals(finder *f, const qg_attempt *best)
 {
     const contender *c;
@@ -425,6 +479,10 @@ static qg_status find_rivals(finder *f, const qg_attempt *best)
         if (f->n->candidate.at[i].equal && is_equal(f, &f->n->candidate.at[i], &c) && c)
             QG_TRY(qg_rivals_add(best, &c->t, c->t.draft.base, arena_of(f),
                                  &f->n->rivals));
+    for (size_t i = 0; i < f->count; i++)
+        if (explains_more(&f->at[i].t, best) >= 0)
+            QG_TRY(qg_rivals_add_lost(best, &f->at[i].t, f->at[i].t.draft.base,
+                                      arena_of(f), &f->n->rivals));
     return qg_alternatives_find(best, f->at[f->best].changes, arena_of(f),
                                 &f->n->rivals);
 }
@@ -433,6 +491,7 @@ static qg_status finish(finder *f)
 {
     size_t row;
     QG_TRY(add_equals(f));
+    QG_TRY(polish(f));
     QG_TRY(choose_by_grids(f, &row));
     contender *best = &f->at[f->best];
     qg_draft d;
@@ -463,6 +522,32 @@ static bool is_settled(const finder *f)
     return false;
 }
 
+static qg_status change(finder *f, contender *c)
+{
+    QG_TRY(refine(f, c));
+    note(&f->n->candidate.at[c->row], &c->t);
+    f->n->candidate.at[c->row].changes = c->changes;
+    return QG_OK;
+}
+
+/* As long as none of the contenders explains all, even changed, the next candidates are
+ * changed, too: what seemed to be far can be near after one change. */
+static qg_status look_further(finder *f)
+{
+    find_best(f);
+    while (f->count < 2 * CONTENDERS && !explains_all(&f->at[f->best].t)) {
+        size_t before = f->count;
+        qg_candidate *c = least_contradicted(f);
+        if (!c)
+            return QG_OK;
+        QG_TRY(contend(f, c));
+        if (f->count > before)
+            QG_TRY(change(f, &f->at[before]));
+        find_best(f);
+    }
+    return QG_OK;
+}
+
 static qg_status find(finder *f)
 {
     qg_ranking *n = f->n;
@@ -480,11 +565,9 @@ static qg_status find(finder *f)
     for (size_t i = 0; i < f->count; i++) {
         if (settled && !explains_all(&f->at[i].t))
             continue;
-        QG_TRY(refine(f, &f->at[i]));
-        note(&n->candidate.at[f->at[i].row], &f->at[i].t);
-        n->candidate.at[f->at[i].row].changes = f->at[i].changes;
+        QG_TRY(change(f, &f->at[i]));
     }
-    find_best(f);
+    QG_TRY(look_further(f));
     return finish(f);
 }
 

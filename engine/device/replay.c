@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "engine/core/num.h"
+#include "engine/quant/fake.h"
 
 /* Of the greatest element: floats that differ by less are equal. */
 #define SAME_REAL 1e-4
@@ -30,6 +31,14 @@ static bool is_equal(const qg_seen *o, double most, double ours, double theirs)
                (o->kind == QG_SEEN_CODES ? 0.5 * o->step : SAME_REAL * most);
 }
 
+/* A float result that its readers round, as they round it. */
+static qg_status as_readers(qg_ctx *ctx, const qg_value *v, qg_tensor *x)
+{
+    const qg_tqc *t = qg_attempt_tqc(v);
+    const qg_qparam p = qg_tqc_param(t);
+    return qg_fake_quantize(ctx, v->name, &qg_tqc_root(t)->scheme, &p, x, x);
+}
+
 /* Compares an output as the node stores it, and goes on with the device's. */
 static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value)
@@ -50,6 +59,8 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     QG_TRY(qg_tensor_alloc(ctx, r->arena, &x));
     QG_TRY(qg_seen_read(ctx, r->t->how->seen, o, sample, r->arena, &theirs));
     qg_tensor_copy(value, &x);
+    if (o->kind == QG_SEEN_CODES && qg_attempt_by_readers(v))
+        QG_TRY(as_readers(ctx, v, &x));
     size_t n = (size_t)qg_tensor_count(&x);
     for (size_t i = 0; i < n; i++)
         most = isfinite(theirs[i]) ? fmax(most, fabs(theirs[i])) : most;
@@ -102,6 +113,73 @@ static qg_status run_samples(replay *r, const qg_plan *p)
     return s;
 }
 
+/* --- exactness --- */
+
+/* The scale of v in a simulation is the device's: v is shown, or computed from such
+ * values without being rounded. */
+static bool is_known(const qg_attempt *t, const qg_value *v, int depth)
+{
+    const qg_seen *o = qg_attempt_seen(t, v);
+    if (v->constant || v->type.dtype != QG_F32)
+        return true;
+    if (o && o->kind != QG_SEEN_HIDDEN)
+        return o->kind == QG_SEEN_REAL || (o->kind == QG_SEEN_CODES && o->step > 0);
+    const qg_value *own = qg_graph_value(t->own.graph, v->name);
+    if (!v->def || depth == FAR || !own || t->kind[own->id] == QG_AS_CODES)
+        return false;
+    for (uint32_t k = 0; k < v->def->n_in; k++)
+        if (v->def->in[k] && !is_known(t, v->def->in[k], depth + 1))
+            return false;
+    return true;
+}
+
+static qg_status find_clean(qg_attempt *t)
+{
+    const qg_graph *g = qg_attempt_model(t)->graph;
+    t->clean = QG_NEWN(g->arena, t->how->seen->graph->value.n, uint8_t);
+    if (!t->clean)
+        return qg_nomem(t->how->m->ctx);
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        bool known = true;
+        for (uint32_t k = 0; k < n->n_in; k++)
+            known &= !n->in[k] || is_known(t, n->in[k], 0);
+        for (uint32_t k = 0; k < n->n_out; k++) {
+            const qg_seen *o = n->out[k] ? qg_attempt_seen(t, n->out[k]) : NULL;
+            if (o)
+                t->clean[o->value->id] = known && t->share[o->value->id] >= 0;
+        }
+    }
+    return QG_OK;
+}
+
+static bool is_fewer(uint64_t x, uint64_t y) { return y > 2 * x + QG_ATTEMPT_CHANCE; }
+
+int qg_attempt_more_exact(const qg_attempt *t, const qg_attempt *than)
+{
+    int more = 0;
+    uint64_t own = 0, other = 0;
+    for (size_t i = 0; i < t->how->seen->graph->value.n; i++) {
+        if (!t->clean[i] || !than->clean[i])
+            continue;
+        more += is_fewer(t->unequal[i], than->unequal[i]);
+        more -= is_fewer(than->unequal[i], t->unequal[i]);
+        own += t->unequal[i];
+        other += than->unequal[i];
+    }
+    return more ? more : is_fewer(own, other) - is_fewer(other, own);
+}
+
+bool qg_attempt_is_exact(const qg_attempt *t)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < t->how->seen->graph->value.n; i++)
+        n += t->clean[i] ? t->unequal[i] : 0;
+    return n <= QG_ATTEMPT_CHANCE;
+}
+
+/* --- all --- */
+
 /* Every node on the device's own inputs. */
 qg_status qg_attempt_replay(qg_attempt *t)
 {
@@ -135,16 +213,18 @@ qg_status qg_attempt_replay(qg_attempt *t)
     t->elements = t->results.of ? t->elements / (double)t->results.of : 0;
     qg_arena_free(r.arena);
     qg_plan_free(plan);
-    return s;
+    return s == QG_OK ? find_clean(t) : s;
 }
+
+/* --- shares --- */
 
 int qg_attempt_more_results(const qg_attempt *t, const qg_attempt *than)
 {
     int more = 0;
     for (size_t i = 0; i < t->how->seen->graph->value.n; i++) {
         double x = t->share[i], y = than->share[i];
-        more += x >= QG_CONFIRMED && y < x - CLEARLY;
-        more -= y >= QG_CONFIRMED && x < y - CLEARLY;
+        more += t->clean[i] && x >= QG_CONFIRMED && y < x - CLEARLY;
+        more -= than->clean[i] && y >= QG_CONFIRMED && x < y - CLEARLY;
     }
     return more;
 }

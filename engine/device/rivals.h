@@ -9,11 +9,12 @@
 
 #include "engine/device/attempt.h"
 
-/* who: the first rival that decides otherwise; texts are in the arena of the list. */
+/* who: the first rival that decides otherwise; texts are in the arena of the list.
+ * ties: it rounds half-way values otherwise, and nothing else. */
 typedef struct qg_rival {
     const char *node, *who;
     uint32_t slot;
-    bool is_output;
+    bool is_output, ties;
 } qg_rival;
 typedef QG_VEC(qg_rival) qg_rivals;
 
@@ -28,7 +29,16 @@ bool qg_rivals_is_ruled_out(const qg_attempt *t, const qg_attempt *by);
 QG_NODISCARD qg_status qg_rivals_add(const qg_attempt *a, const qg_attempt *other,
                                      const char *who, qg_arena *arena, qg_rivals *list);
 
+/* Appends the endpoints of another attempt that have no place in the network as a's
+ * passes leave it: what the device does there is not in a's words. */
+QG_NODISCARD qg_status qg_rivals_add_lost(const qg_attempt *a, const qg_attempt *other,
+                                          const char *who, qg_arena *arena,
+                                          qg_rivals *list);
+
 /* The rival that decides otherwise at an endpoint; NULL: none does. */
-const char *qg_rivals_at(const qg_rivals *list, qg_endpoint at);
+const qg_rival *qg_rivals_at(const qg_rivals *list, qg_endpoint at);
+
+/* Whether the endpoint of a rival has a place in a graph. */
+bool qg_rival_is_in(const qg_rival *r, const qg_graph *g);
 
 #endif

@@ -193,6 +193,12 @@ static double step_of(qg_arena *a, const double *x, size_t n)
     return step;
 }
 
+double qg_seen_step(qg_arena *a, double *x, size_t n, size_t *levels)
+{
+    *levels = different(x, n);
+    return *levels >= SOME_LEVELS ? step_of(a, x, *levels) : 0;
+}
+
 /* Whether every element lies on the grid that the trace gives. */
 static bool fits_given(const numbers *x, double step, double relative)
 {
@@ -209,18 +215,6 @@ static double rounding_of(const qg_trace_array *array)
 {
     const qg_dtype d = array->type.dtype;
     return d == QG_F16 ? 0x1p-11 : d == QG_BF16 ? 0x1p-8 : 0;
-}
-
-/* qg_seen.near, from the different elements. */
-static uint32_t near_zero(const numbers *x, double step)
-{
-    uint32_t bits = 0;
-    for (size_t i = 0; i < x->n; i++) {
-        double k = nearbyint(x->at[i] / step);
-        if (fabs(k) >= 1 && fabs(k) <= 15)
-            bits |= 1u << ((int)fabs(k) - 1 + (k < 0 ? 16 : 0));
-    }
-    return bits;
 }
 
 /* qg_seen.bits, from the different elements. */
@@ -260,7 +254,6 @@ static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
         v->kind = QG_SEEN_CODES;
     v->zero_known = array->grid && v->kind == QG_SEEN_CODES;
     v->zero = array->zero;
-    v->near = v->step > 0 ? near_zero(x, v->step) : 0;
     v->bits = v->step > 0 ? significant_bits(x, v->step) : 0;
     double unit = v->step > 0 ? v->step : 1;
     v->low = nearbyint(x->at[0] / unit);
@@ -306,6 +299,46 @@ static bool is_of_product(const qg_seen_values *o, const qg_value *v, int depth)
             return true;
     }
     return false;
+}
+
+/* The channel of element i: axis 1 of a map, else the last one. */
+static size_t channel_of(const qg_tensor *t, size_t i)
+{
+    bool map = t->rank > 2;
+    size_t inner = map ? (size_t)qg_dims_product(t, 2, t->rank) : 1;
+    return i / inner % (size_t)(map ? t->dim[1] : t->dim[t->rank - 1]);
+}
+
+/* qg_seen.near.  Elements of one channel that are alike can have one cause, such as its
+ * bias, so they count once. */
+static qg_status count_near(qg_ctx *ctx, const qg_seen_values *o, qg_seen *v,
+                            size_t samples)
+{
+    const qg_pair *p = &o->pair[v->value->id];
+    enum { WIDTH = 2 * QG_SEEN_NEAR };
+    if (v->kind != QG_SEEN_CODES || !(v->step > 0) || p->array->grid ||
+        v->type.rank < 1 || !qg_tensor_known(&v->type))
+        return QG_OK;
+    qg_arena *all = qg_arena_new(ctx->alloc), *sample = qg_arena_new(ctx->alloc);
+    uint8_t *met = all ? QG_NEWN(all, p->array->count * WIDTH, uint8_t) : NULL;
+    qg_status s = met && sample ? QG_OK : qg_nomem(ctx);
+    for (size_t n = 0; n < samples && s == QG_OK; n++) {
+        double *x;
+        qg_arena_reset(sample);
+        s = qg_seen_read(ctx, o, v, n, sample, &x);
+        for (size_t i = 0; i < p->array->count && s == QG_OK; i++) {
+            double k = nearbyint(x[i] / v->step);
+            if (k == 0 || fabs(k) >= QG_SEEN_NEAR)
+                continue;
+            uint8_t *at =
+                &met[channel_of(&v->type, i) * WIDTH + (size_t)(k + QG_SEEN_NEAR)];
+            v->near[(size_t)fabs(k)] += !*at && v->near[(size_t)fabs(k)] < UINT16_MAX;
+            *at = 1;
+        }
+    }
+    qg_arena_free(sample);
+    qg_arena_free(all);
+    return s;
 }
 
 static qg_status look_at(qg_ctx *ctx, qg_seen_values *o, size_t samples, qg_seen *v)
@@ -545,10 +578,16 @@ qg_status qg_see_values(qg_model *m, const qg_feed *feed, const qg_trace *t,
     *out = (qg_seen_values){ .graph = g,
                              .trace = t,
                              .pair = QG_NEWN(a, g->value.n, qg_pair),
-                             .at = QG_NEWN(a, g->value.n, qg_seen) };
-    if (!out->pair || !out->at)
+                             .at = QG_NEWN(a, g->value.n, qg_seen),
+                             .hidden = QG_NEWN(a, g->value.n, qg_seen) };
+    if (!out->pair || !out->at || !out->hidden)
         return qg_nomem(m->ctx);
     QG_TRY(pair_all(m->ctx, out, feed, a));
+    for (size_t i = 0; i < g->value.n; i++) {
+        out->hidden[i] = (qg_seen){ .value = g->value.at[i], .type = out->at[i].type };
+        if (out->pair[i].array && strcmp(out->pair[i].how, "endpoint") == 0)
+            QG_TRY(qg_vec_push(m->ctx, a, &out->by_endpoint, g->value.at[i]));
+    }
     if (t->samples < feed->n)
         return qg_fail(
             m->ctx, QG_EDATA,
@@ -558,8 +597,8 @@ qg_status qg_see_values(qg_model *m, const qg_feed *feed, const qg_trace *t,
     for (size_t i = 0; i < g->value.n; i++)
         QG_TRY(look_at(m->ctx, out, feed->n, &out->at[i]));
     for (size_t i = 0; i < g->value.n; i++)
-        if (!is_of_product(out, g->value.at[i], 0))
-            out->at[i].near = 0;
+        if (is_of_product(out, g->value.at[i], 0))
+            QG_TRY(count_near(m->ctx, out, &out->at[i], feed->n));
     if (!out->seen)
         return qg_fail(m->ctx, QG_EDATA,
                        "read %.200s: no array is a value of the network, expected "

@@ -29,6 +29,8 @@
 
 /* Different elements below which nothing is told. */
 enum { QG_SEEN_FEW = 4 };
+/* Steps from 0 below which elements are counted. */
+enum { QG_SEEN_NEAR = 16 };
 
 typedef enum qg_seen_kind {
     QG_SEEN_HIDDEN,
@@ -53,9 +55,10 @@ typedef struct qg_seen {
     unsigned bits;    /* significant ones of the elements, in steps: 12 has two; 0
                        * without a step */
     size_t levels;    /* different elements; 0 when they were not counted to the end */
-    uint32_t near;    /* bit k - 1: an element is k steps, bit k + 15: -k steps; k = 1
-                       * .. 15.  0 without a step, and of values that are not computed
-                       * by a product: a sum or a copy of coarse elements is coarse */
+    uint16_t near[QG_SEEN_NEAR]; /* [k] different elements of k or -k steps, in how many
+                       * channels; k from 1.  0 without a step, where the trace gives
+                       * one, and of values that are not computed by a product: a sum or
+                       * a copy of coarse elements is coarse */
 } qg_seen;
 
 /* Arrays are in the arena of qg_see_values; graph and trace must outlive the struct.
@@ -66,7 +69,11 @@ typedef struct qg_seen_values {
     const qg_trace *trace; /* borrowed */
     qg_pair *pair;         /* [values of graph] */
     qg_seen *at;           /* [values of graph] */
-    size_t seen;           /* values with an array */
+    qg_seen *hidden;       /* [values of graph] each as if it had no array */
+    QG_VEC(const qg_value *)
+    by_endpoint; /* paired so: passes of a backend can have made
+                                           * another value of this endpoint */
+    size_t seen; /* values with an array */
     size_t compared,
         alike; /* arrays near the inputs; those that are the network's on the
                              * first sample but for rounding */
@@ -82,6 +89,10 @@ QG_NODISCARD qg_status qg_see_values(qg_model *m, const qg_feed *feed,
                                      qg_seen_values *out);
 
 const char *qg_seen_name(qg_seen_kind k); /* "codes" */
+
+/* The step of a grid through 0 that holds all of x[n], which is sorted, and *levels of
+ * them that are different; 0: there is none, or too few to tell.  Scratch is in a. */
+double qg_seen_step(qg_arena *a, double *x, size_t n, size_t *levels);
 
 /* Element values of a sample in the value's order and unit, in a; [array->count].
  * Codes of an unknown scale stay codes. */

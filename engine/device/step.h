@@ -39,6 +39,9 @@ typedef struct qg_device {
     qg_workload work;
     qg_executable exe;
     qg_api_feed feed;
+    qg_model *given; /* whose open dims are those of the samples until close, */
+    qg_tensor *open; /* [inputs] as they were; NULL: none are open */
+    uint8_t *opened; /* [inputs] which dims */
     qg_trace *trace; /* borrowed */
     qg_pair *pair;   /* [values of the model's graph] */
     uint8_t *stop;   /* [values of the program] visible */
@@ -50,12 +53,18 @@ typedef struct qg_device {
     QG_VEC(const qg_trace_array *) unpaired; /* no value has them */
 } qg_device;
 
-/* trace NULL: no pairs yet.  profile NULL: that of the backend. */
+/* trace NULL: no pairs yet.  profile NULL: that of the backend.  Dims that the network
+ * leaves open are taken from the samples where these agree on them. */
 QG_NODISCARD qg_status qg_device_open(qg_device *d, qg_model *m,
                                       const qg_workload *work, const char *profile);
 /* Pairs the arrays of t, which is borrowed.  QG_EDATA: none has a value. */
 QG_NODISCARD qg_status qg_device_pair(qg_device *d, qg_trace *t);
 void qg_device_close(qg_device *d); /* also of a zeroed one */
+
+/* Finds grids that the trace does not give: the step of floats that are not on that
+ * of the program, and the line of integers that the program does not store over
+ * their real values. Before qg_declared_settle. QG_EDATA: an element that is NaN. */
+QG_NODISCARD qg_status qg_device_find_grids(qg_device *d);
 
 /* Whether the array of v is read on the program's grid, although the trace gives
  * another (declared.h decides). */

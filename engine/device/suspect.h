@@ -7,6 +7,7 @@
  *
  *     cause            changes
  *     requantization   scheme, factor, place of the zero point
+ *     headroom         bits to the left of which operands are brought to one grid
  *     rounding         of a kernel that rounds floats; of the exact value
  *     saturation       products in saturating pairs
  *     clamp            limits of the codes

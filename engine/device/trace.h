@@ -30,7 +30,8 @@ typedef struct qg_trace_array {
     size_t samples;       /* type.dim[0] */
     size_t count;         /* elements of a sample */
     bool raw;             /* a .bin file: no header */
-    bool grid;            /* the next two are given */
+    bool grid;            /* the next two are given, */
+    bool found;           /* or found in the elements (found.h) */
     double scale;         /* above 0, a float */
     int32_t zero;
     bool channels_last;        /* layout nhwc */

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* Bits of codes whose limits a constant does not reach. */
+enum { WIDE = 32 };
+
 /* What is known about the groups of one attempt. */
 typedef struct evidence {
     const qg_attempt *t;
@@ -44,6 +47,15 @@ static const char *about_constant(const evidence *e, const qg_tqc *t, const char
                                     : "no result confirms how the constant is rounded";
 }
 
+/* The same of the limits of a constant whose codes are decided. */
+static const char *about_limits(const qg_tqc *t, const char **what)
+{
+    *what = "limits";
+    return qg_tqc_is_constant(t) && t->state != QG_TQC_FP32 && t->scheme.bits >= WIDE
+               ? "no code reaches the limits of a bias, so they have no effect"
+               : NULL;
+}
+
 /* The same of a value on which trace and backend disagree, or of which the trace tells
  * nothing. */
 static const char *about_rounding(const evidence *e, const qg_tqc *t, const char **what)
@@ -71,6 +83,32 @@ static const char *about_rounding(const evidence *e, const qg_tqc *t, const char
     return NULL;
 }
 
+/* One of the values that the node reads lies on another grid than its result. */
+static bool regrids(const evidence *e, const qg_node *n)
+{
+    const qg_value *y = n->n_out ? n->out[0] : NULL;
+    const qg_seen *out = y ? qg_attempt_seen(e->t, y) : NULL;
+    for (uint32_t k = 0; out && out->step > 0 && k < n->n_in; k++) {
+        const qg_seen *in = n->in[k] ? qg_attempt_seen(e->t, n->in[k]) : NULL;
+        if (in && in->step > 0 && !qg_grid_same_step(in->step, out->step))
+            return true;
+    }
+    return false;
+}
+
+/* A node that moves values rounds what it reads or what it gives: the codes are alike.
+ * NULL: it does neither, or more. */
+static const char *about_moving(const evidence *e, const qg_tqc *t, const char **what)
+{
+    const qg_node *n = t->node;
+    bool joins = qg_node_has(n, QG_OP_JOIN) && !qg_node_has(n, QG_OP_ELEMENTWISE);
+    *what = "rounding";
+    return (joins || qg_node_has(n, QG_OP_PASSIVE)) && regrids(e, n)
+               ? "the node moves values to another grid: it rounds what it reads, or "
+                 "its result"
+               : NULL;
+}
+
 /* Why the trace does not decide a record; NULL: it does. */
 static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
 {
@@ -86,6 +124,8 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
     if (!qg_graph_node(own, t->node->name) || !qg_graph_node(own, root->node->name))
         return "its node is made by a pass of the backend";
     const char *why = about_rounding(e, t, what);
+    if (!why)
+        why = about_moving(e, t, what);
     if (why || t->state == QG_TQC_FP32)
         return why;
     const qg_seen *anchor = e->anchor[root->id];
@@ -102,12 +142,16 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
 }
 
 /* A node that the backend leaves in float has no records: whether the device rounds
- * there is undecided unless the trace shows a result of it.  NULL: it does. */
+ * there is undecided unless the trace shows a result of it that lies on no grid.
+ * NULL: it does. */
 static const char *about_float(const evidence *e, const qg_node *n)
 {
     for (uint32_t k = 0; n->platform == QG_PLATFORM_FP32 && k < n->n_out; k++) {
         const qg_seen *s = n->out[k] ? qg_attempt_seen(e->t, n->out[k]) : NULL;
-        if (s && s->kind != QG_SEEN_CODES && s->kind != QG_SEEN_REAL)
+        if (s && s->kind == QG_SEEN_CODES)
+            return "the backend leaves the node in float, and its result lies on a "
+                   "grid, so rounding it would change nothing";
+        if (s && s->kind != QG_SEEN_REAL)
             return "the backend leaves the node in float, and its result is not in the "
                    "dump";
     }
@@ -164,12 +208,16 @@ static qg_status list(qg_report *r, qg_table *t, size_t *n, const char *const ce
 static qg_status about_rival(const evidence *e, qg_endpoint at, const char **what,
                              const char **why, qg_arena *a)
 {
-    const char *who = qg_rivals_at(e->rivals, at);
-    if (!who)
+    const qg_rival *r = qg_rivals_at(e->rivals, at);
+    if (!r)
         return QG_OK;
-    *what = "backend";
+    *what = r->ties ? "ties" : "backend";
     *why =
-        qg_arena_printf(a, "%s explains the dump as well and decides otherwise", who);
+        qg_arena_printf(a,
+                        r->ties ? "%s explains the dump as well and rounds half-way "
+                                  "values otherwise"
+                                : "%s explains the dump as well and decides otherwise",
+                        r->who);
     return *why ? QG_OK : qg_nomem(e->t->how->m->ctx);
 }
 
@@ -182,6 +230,8 @@ static qg_status list_records(const evidence *e, qg_report *r, qg_table *t, size
         if (!why)
             QG_TRY(
                 about_rival(e, qg_tqc_endpoint(q->tqc.at[i]), &what, &why, r->arena));
+        if (!why)
+            why = about_limits(q->tqc.at[i], &what);
         if (why)
             QG_TRY(list(r, t, n,
                         (const char *[]){ qg_tqc_text(q->tqc.at[i], at), what, why }));
@@ -210,11 +260,52 @@ static qg_status list_others(const evidence *e, qg_report *r, qg_table *t, size_
     return QG_OK;
 }
 
+/* Inputs that a node of the float network has and that the passes took away. */
+static qg_status list_shortened(const evidence *e, qg_report *r, qg_table *t, size_t *n)
+{
+    const qg_graph *own = e->t->how->m->graph;
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < own->node.n; i++) {
+        const qg_node *node = own->node.at[i],
+                      *left = qg_graph_node(e->m->graph, node->name);
+        for (uint32_t k = left ? left->n_in : node->n_in; k < node->n_in; k++) {
+            qg_endpoint end = qg_node_endpoint(node, k);
+            if (node->in[k] && node->in[k]->type.dtype == QG_F32 &&
+                !qg_rivals_at(e->rivals, end))
+                QG_TRY(list(r, t, n,
+                            (const char *[]){ qg_endpoint_text(end, at), "backend",
+                                              "a pass of the backend takes the input "
+                                              "away" }));
+        }
+    }
+    return QG_OK;
+}
+
+/* Endpoints that other backends keep and the passes of this one do not. */
+static qg_status list_lost(const evidence *e, qg_report *r, qg_table *t, size_t *n)
+{
+    char slot[QG_SLOT_TEXT];
+    for (size_t i = 0; i < e->rivals->n; i++) {
+        const qg_rival *x = &e->rivals->at[i];
+        if (qg_rival_is_in(x, e->m->graph))
+            continue;
+        const char *at = qg_arena_printf(r->arena, "%s.%s", x->node,
+                                         qg_slot_text(x->is_output, x->slot, slot));
+        const char *why = qg_arena_printf(
+            r->arena, "a pass of the backend changes the node; %s keeps it", x->who);
+        if (!at || !why)
+            return qg_nomem(r->ctx);
+        QG_TRY(list(r, t, n, (const char *[]){ at, "backend", why }));
+    }
+    return list_shortened(e, r, t, n);
+}
+
 static qg_status list_all(const evidence *e, qg_report *r, qg_table *t, size_t *n)
 {
     *n = 0;
     QG_TRY(list_records(e, r, t, n));
-    return list_others(e, r, t, n);
+    QG_TRY(list_others(e, r, t, n));
+    return list_lost(e, r, t, n);
 }
 
 qg_status qg_report_undecided(const qg_attempt *t, const qg_rivals *rivals,

@@ -197,7 +197,8 @@ static bool replaced(const qg_recipe_edit *e, const char *name)
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (words[i].word && strcmp(words[i].name, name) == 0)
             return true;
-    return (e->in[0] && of_grid(name, "in0")) || (e->in[1] && of_grid(name, "in1")) ||
+    return (e->left && strcmp(name, "left") == 0) ||
+           (e->in[0] && of_grid(name, "in0")) || (e->in[1] && of_grid(name, "in1")) ||
            (e->out && of_grid(name, "out0"));
 }
 
@@ -215,6 +216,7 @@ static void add_words(list *l, const qg_recipe_edit *e)
         add_word(l, "factor", e->factor);
     if (e->zero)
         add_word(l, "zero", e->zero);
+    add_nonzero(l, "left", e->left);
 }
 
 qg_status qg_recipe_change(qg_graph *g, qg_node *n, const qg_recipe_edit *e)
@@ -409,7 +411,8 @@ static qg_status read_row(qg_ctx *ctx, const qg_node *n, qg_profile_row *row)
     QG_TRY(read_choice(ctx, n, "products", products, &product));
     QG_TRY(read_choice(ctx, n, "rounding", roundings, &rounding));
     QG_TRY(read_choice(ctx, n, "nan", nans, &nan));
-    QG_TRY(read_int(ctx, n, "left", (qg_int_bounds){ 0, 0, 22 }, &left));
+    QG_TRY(
+        read_int(ctx, n, "left", (qg_int_bounds){ 0, 0, QG_RECIPE_MOST_LEFT }, &left));
     row->why = row->source = row->file = "";
     row->form = (qg_form)form;
     row->products = (qg_products)product;

@@ -69,10 +69,13 @@ QG_NODISCARD qg_status qg_recipe_read(qg_ctx *ctx, const qg_node *n, qg_recipe *
 QG_NODISCARD qg_status qg_recipe_read_all(qg_ctx *ctx, const qg_node *n, qg_arena *a,
                                           const qg_stored **all, uint32_t *n_all);
 
-/* What qg_recipe_change replaces; NULL: unchanged.  Words are those of the
+enum { QG_RECIPE_MOST_LEFT = 22 }; /* the largest headroom */
+
+/* What qg_recipe_change replaces; NULL and 0: unchanged.  Words are those of the
  * attributes. */
 typedef struct qg_recipe_edit {
     const char *form, *products, *rounding, *scheme, *factor, *zero;
+    int left;                     /* > 0; only where the node has one */
     const qg_stored *in[2], *out; /* out: with its limits */
 } qg_recipe_edit;
 

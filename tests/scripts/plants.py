@@ -23,12 +23,13 @@ import random_graphs  # noqa: E402
 QG = os.environ.get("QG", "build/qg")
 TRIES = 6
 KINDS = ["rounding", "shift", "saturation", "limit", "padding", "fusion", "unfused", "grid",
-         "hidden grid", "weights"]
+         "hidden grid", "weights", "clamp order", "headroom", "bare unfused", "other step"]
 CAUSES = {  # of diverge, that name the plant
     "rounding": {"requantization", "rounding"}, "shift": {"requantization"},
     "saturation": {"saturation"}, "limit": {"clamp"}, "padding": {"padding"},
     "fusion": {"fusion"}, "unfused": {"fusion"}, "grid": {"grid"}, "hidden grid": {"grid"},
-    "weights": {"weights"}}
+    "weights": {"weights"}, "clamp order": {"clamp"}, "headroom": {"headroom"},
+    "bare unfused": {"fusion"}, "other step": {"grid"}}
 
 
 def qg(*args, ok=(0,)):
@@ -132,6 +133,54 @@ class Plant:
                     t["range"] = [low, high]
         self.edited(narrow)
 
+    def clamp_order(self):
+        """One tensor is clamped to the codes of its type before its zero point is added.  Concat
+        copies inputs that are on its grid, so it would clamp a part of its result."""
+        def clamped(quant):
+            root = self.draw([t for t in self.roots(quant) if t["offset"][0] and
+                              not t["node"].startswith("Concat")])
+            zero = root["offset"][0]
+            for t in quant["tqcs"]:
+                if t["dominator"] == root["id"]:
+                    t["range"] = [max(-128, zero - 128), min(127, zero + 127)]
+        self.edited(clamped)
+
+    def headroom(self):
+        """Sums bring their operands to one grid with other bits to spare."""
+        path = self.folder / "planted.yaml"
+        path.write_text(
+            f"name: planted\ntitle: planted\nextends: {self.profile}\nkernels:\n"
+            "  - id: planted\n    use: [add, sub]\n    form: fixed\n    scheme: fix-double\n"
+            f"    left: {{8: {self.draw([4, 5, 6, 7])}}}\n    why: planted\n"
+            "    source: tests/scripts/plants.py\n")
+        trace(self.snapshot, self.data, self.dump, "--profile", path)
+
+    def bare_unfused(self):
+        """The device rounds between a convolution and its activation, and the dump does not
+        give its grids."""
+        self.unfused()
+        self.bare()
+
+    def bare(self):
+        info, arrays = read(self.dump)
+        for a in info["arrays"]:
+            a["grid"] = None
+        self.dump = self.folder / "hidden"
+        write(self.dump, info, arrays)
+
+    def other_step(self):
+        """A dump of floats without grids, of which one tensor has another step."""
+        self.edited(self.another_grid)
+        info, arrays = read(self.dump)
+        for a in info["arrays"]:
+            grid, x = a["grid"], arrays[a["value"]]
+            if grid:
+                arrays[a["value"]] = ((x.astype(np.float32) - grid["zero"]) *
+                                      np.float32(grid["scale"]))
+            a["grid"] = None
+        self.dump = self.folder / "floats"
+        write(self.dump, info, arrays)
+
     def edited(self, change):
         """The dump of a copy of the snapshot whose records were changed."""
         self.values = set()
@@ -163,11 +212,7 @@ class Plant:
     def hidden_grid(self):
         """The dump does not give its grids."""
         self.edited(self.another_grid)
-        info, arrays = read(self.dump)
-        for a in info["arrays"]:
-            a["grid"] = None
-        self.dump = self.folder / "hidden"
-        write(self.dump, info, arrays)
+        self.bare()
 
     def weights(self):
         self.quantize(self.backend, self.folder / "device", "--set",

@@ -582,7 +582,7 @@ class Device(unittest.TestCase):
         with_array("type", lambda x: x.astype(np.int32) + 1000, ["relu1_out", "int8"])
         with_array("empty", lambda x: x[:0], ["array 'relu1_out'", "no elements"])
 
-    def test_open_dims_need_a_shape(self):
+    def test_open_dims_are_those_of_the_samples(self):
         import onnx  # pylint: disable=import-outside-toplevel
         from onnx import helper
         shape = helper.make_tensor_value_info
@@ -599,11 +599,45 @@ class Device(unittest.TestCase):
         np.save(data, np.random.RandomState(4).randn(3, 1, 5, 6).astype(np.float32))
         plants.qg("quantize", model, "-b", "tflite-int8", "-d", data, "-o", snap)
         plants.trace(snap, data, dump)
-        status, _, error = qg("diverge", snap, "-d", data, "--against", dump)
-        self.assertEqual(status, 4)
-        self.assertIn("--shape gives them", error)
-        r = report("diverge", snap, "-d", data, "--against", dump, "--shape", "x=1x5x6")
-        self.assertEqual((r["values"], r["differing"]), (2, 0))
+        for more in (), ("--shape", "x=1x5x6"):
+            r = report("diverge", snap, "-d", data, "--against", dump, *more)
+            self.assertEqual((r["values"], r["differing"]), (2, 0))
+        r = report("fit", snap, "-d", data, "--against", dump)
+        self.assertEqual(r["values"], 2)
+
+    # --- arrays that no step computes, endpoints of passes ---
+    def test_arrays_inside_of_a_kernel_are_listed(self):
+        other, dump = self.work / "unfused_snapshot", self.work / "unfused.npz"
+        text = "name: unfused\nextends: tflite-int8\n-fusions: [compute-activation]\n"
+        (self.work / "unfused.yaml").write_text(text)
+        plants.qg("quantize", MODEL, "-b", self.work / "unfused.yaml", "-d", CALIB, "-o", other)
+        plants.trace(other, self.data, dump)
+        r = self.diverge(dump)
+        self.assertIn("batchnormalization0_out", {u["value"] for u in r["not_compared"]})
+        self.assertTrue(all("inside of a kernel" in u["why"] for u in r["not_compared"]))
+        self.assertNotIn("not_compared", self.diverge(self.own))
+
+    def test_an_endpoint_of_another_value(self):
+        """Passes can give an endpoint of the model to another value: the elements decide."""
+        def change(info, arrays):
+            a = next(a for a in info["arrays"] if a["value"] == "relu3_out")
+            arrays["tensor"] = arrays.pop("relu3_out")
+            a.update(value="tensor", endpoint="relu4.out0")  # of the same dims
+            info["arrays"] = [b for b in info["arrays"] if b["value"] != "relu4_out"]
+        r = self.diverge(self.rewritten("endpoint", change))
+        self.assertEqual({p["array"]: (p["value"], p["how"]) for p in r["pairs"]},
+                         {"tensor": ("relu3_out", "correlation")})
+        self.assertEqual(r["differing"], 0)
+
+    def test_probe_counts_what_diverge_finds(self):
+        """The first profile is the device, the second one is compared with it."""
+        for pair in (("tflite-micro-single", "tflite-builtin-x86"),
+                     ("tflite-builtin-x86", "tflite-micro-single")):
+            x, dump = self.work / "pair.npy", self.work / f"{pair[0]}.pair.npz"
+            r = report("probe", self.snapshot, "--between", ",".join(pair), "-n", 2, "-o", x)
+            plants.trace(self.snapshot, x, dump, "--profile", pair[0])
+            d = report("diverge", self.snapshot, "-d", x, "--against", dump, "--profile", pair[1])
+            self.assertEqual(r["told_apart"], d["differing"])
 
     def test_wrong_files(self):
         cases = self.work / "cases"

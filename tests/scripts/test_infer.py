@@ -72,7 +72,7 @@ class Infer(unittest.TestCase):
 
     def test_codes_on_other_samples(self):
         self.table(("trt-int8", "tflite-int8", "openvino-int8", "snpe-int8", "asc-int8",
-                    "tengine-int8"), 0.95)
+                    "tengine-int8", "metax-int8-c"), 0.95)
 
     def test_floats_on_the_same_samples(self):
         self.table(("trt-int8", "tflite-int8", "ort-int8"), 0.95, form="floats", same=True)
@@ -116,6 +116,48 @@ class Infer(unittest.TestCase):
         r = self.infer(self.device("fused", self.variant("trt-int8", text)), "--from", "trt-int8")
         self.assertEqual(self.keys(r), {("fusions", "kernel-Relu-AveragePool")})
         self.explained(r)
+
+    def test_a_bias_that_is_rounded_otherwise(self):
+        """Few codes change: every one of them is evidence, where all inputs are visible."""
+        text = ("rules:\n  - id: float-bias\n    match: {slot: bias}\n    set: {state: fp32}\n"
+                "    why: planted\n    source: this test\n")
+        options = argparse.Namespace(form="codes", same=False, without=False)
+        equal, of, unlisted, report, _ = infer.judge(
+            "digits", self.variant("tflite-int8", text), self.work / "bias", options,
+            more=("--from", "tflite-int8"))
+        words = {c["word"] for c in report["changes"] if c["key"] == "rules"}
+        self.assertIn("bias-float", words)
+        self.assertEqual((equal, unlisted), (of, []))
+
+    def test_a_mean_that_is_not_rounded(self):
+        """Its grid is a part of the input's: no backend rounds it to that by chance."""
+        dump = self.device("passive-mean", self.variant("int8-base", "+passive: [AveragePool]"))
+        r = self.infer(dump, "--from", "int8-base")
+        self.assertEqual(self.keys(r), {("+passive", "AveragePool")})
+        self.explained(r)
+
+    def test_an_operator_with_more_bits(self):
+        text = ("rules:\n  - id: wide\n    match: {op: [Gemm], slot: output}\n    set: {bits: 16, "
+                "range: [-32768, 32767]}\n    why: planted\n    source: this test\n")
+        r = self.infer(self.device("wide-gemm", self.variant("trt-int8", text)), "--from",
+                       "trt-int8")
+        self.assertIn("codes-of-Gemm", {c["word"] for c in r["changes"]})
+        self.assertNotIn("gemm1.out0", {u["endpoint"] for u in r["undecided"]})
+
+    def test_inputs_that_a_pass_takes_away_are_listed(self):
+        r = self.infer(self.device("plain", "int8-base"), "--from", "metax-int8-c")
+        self.assertLessEqual({"gemm0.in2", "gemm1.in2"},
+                             {u["endpoint"] for u in r["undecided"]})
+
+    def test_a_copy_that_may_be_float(self):
+        """Rounding codes to their own grid changes nothing."""
+        options = argparse.Namespace(form="codes", same=False, without=False)
+        path = self.variant("ppl-dsp-int8", "+quantizes: [Transpose]\ndefaults: {range: "
+                            "[-128, 127], policy: [per-tensor, linear, asymmetric]}")
+        *_, unlisted, report, _ = infer.judge("shufflenet_v2", path, self.work / "copy", options,
+                                              more=("--from", "ppl-dsp-int8"))
+        self.assertEqual(unlisted, [])
+        self.assertIn("/Transpose.out0", {u["endpoint"] for u in report["undecided"]})
 
     def test_a_backend_in_a_file(self):
         path = self.variant("trt-int8", "-sharing: [concat-inputs]")
@@ -285,7 +327,8 @@ class Infer(unittest.TestCase):
             r = self.infer(dump)
             self.assertEqual((r["nearest"], "not_told_apart" in r), (backend, False))
             self.assertEqual(self.keys(r), set())
-            self.assertEqual({u["what"] for u in r["undecided"]}, {"backend"})
+            self.assertLessEqual({u["what"] for u in r["undecided"]},
+                                 {"backend", "rounding"})  # rounding: of Concat
             self.assertLessEqual(len(r["undecided"]), 22)  # of 58: other words for the same codes
             self.explained(r)
 

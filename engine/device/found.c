@@ -1,0 +1,206 @@
+/* found.c -- grids that a trace does not give.
+ *
+ *     floats    of a value that the program stores as codes: where many are on none of
+ *               them, the step that all of them are multiples of
+ *     integers  of a value that the program does not store: a line over the real
+ *               values, which the step's own inputs give
+ *
+ * Such a grid is then treated as one that the trace gives: declared.c tests it. */
+#include <math.h>
+
+#include "engine/device/line.h"
+#include "engine/device/seen.h"
+#include "engine/device/step.h"
+
+/* Elements that are looked at, and samples of which they are. */
+enum { MOST = 1 << 15, SAMPLES = 4 };
+/* Different elements from which a step is told from its multiples. */
+enum { LEVELS = 32 };
+/* Share of elements off the program's grid from which another one is looked for, and by
+ * how much of a step an element is off. */
+#define MANY 0.1
+#define OFF  1e-2
+/* Scales nearer than this are one. */
+#define SAME 1e-5
+/* Share of codes that a line must give, but for one code. */
+#define FITS 0.99
+
+typedef struct sight {
+    qg_device *d;
+    const qg_value *v;
+    qg_arena *arena;
+    double *x, *code; /* [MOST]; code: of integers */
+    size_t n;
+    double low, high; /* codes */
+    size_t elements;  /* of a sample */
+} sight;
+
+/* The array of the value in the trace, to be given the grid. */
+static qg_trace_array *array_of(const sight *s)
+{
+    const qg_trace *t = s->d->trace;
+    return &t->array[s->d->pair[s->v->id].array - t->array];
+}
+
+static void give(const sight *s, double scale, double zero)
+{
+    qg_trace_array *a = array_of(s);
+    qg_param_limit step = qg_observer_param_limit(QG_PARAM_STEP);
+    if (!(scale >= step.least && scale <= step.most) || fabs(zero) > INT32_MAX)
+        return;
+    a->grid = a->found = true;
+    a->scale = scale;
+    a->zero = (int32_t)zero;
+    qg_device_refute(s->d, s->v, false);
+}
+
+/* --- floats --- */
+
+static qg_status read(sight *s)
+{
+    const qg_pair *p = &s->d->pair[s->v->id];
+    qg_trace_data data;
+    QG_TRY(qg_trace_load(s->d->ctx, s->d->trace, p->array, &data));
+    qg_arena *sample = qg_arena_new(s->d->ctx->alloc);
+    qg_status status = sample ? QG_OK : qg_nomem(s->d->ctx);
+    size_t samples =
+        s->d->samples < data.array->samples ? s->d->samples : data.array->samples;
+    for (size_t i = 0; i < samples && i < SAMPLES && status == QG_OK; i++) {
+        double *x;
+        qg_arena_reset(sample);
+        status = qg_pair_read(s->d->ctx, p, &data, i, sample, &x);
+        for (size_t k = 0; status == QG_OK && k < p->array->count && s->n < MOST; k++)
+            s->x[s->n++] = x[k];
+    }
+    qg_arena_free(sample);
+    qg_trace_unload(&data);
+    return status;
+}
+
+/* A mean of codes lies on a part of their step, without being rounded to it. */
+static bool is_part(const sight *s, double step)
+{
+    const qg_node *n = s->v->def;
+    for (uint32_t k = 0; n && k < n->n_in; k++) {
+        const qg_stored *in =
+            n->in[k] ? &s->d->exe.program->stored[n->in[k]->id] : NULL;
+        double parts = in && in->codes && in->n == 1 ? (double)in->scale[0] / step : 0;
+        double whole = nearbyint(parts);
+        if (whole >= 1 && fabs(parts - whole) < SAME * whole)
+            return true;
+    }
+    return false;
+}
+
+/* The zero point of the program, or the nearest one with which the codes are codes. */
+static double zero_for(const qg_stored *own, double low, double high)
+{
+    double zero = own->zero[0];
+    zero = fmin(zero, own->high - high);
+    return fmax(zero, own->low - low);
+}
+
+static qg_status find_step(sight *s)
+{
+    const qg_stored *own = &s->d->exe.program->stored[s->v->id];
+    size_t off = 0, levels;
+    QG_TRY(read(s));
+    for (size_t i = 0; i < s->n; i++) {
+        double q = s->x[i] / (double)own->scale[0];
+        off += fabs(q - nearbyint(q)) > OFF;
+    }
+    if ((double)off < MANY * (double)s->n)
+        return QG_OK;
+    double step = qg_seen_step(s->arena, s->x, s->n, &levels);
+    double ratio = step / (double)own->scale[0];
+    if (!(step > 0) || levels < LEVELS || fabs(ratio - 1) < SAME || is_part(s, step))
+        return QG_OK;
+    double low = nearbyint(s->x[0] / step), high = nearbyint(s->x[levels - 1] / step);
+    if (high - low <= own->high - own->low)
+        give(s, step, zero_for(own, low, high));
+    return QG_OK;
+}
+
+/* --- integers --- */
+
+static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
+                     const double *theirs)
+{
+    sight *s = ud;
+    (void)ctx, (void)sample;
+    for (size_t i = 0; i < s->elements; i++) {
+        s->low = fmin(s->low, theirs[i]);
+        s->high = fmax(s->high, theirs[i]);
+        if (s->n == MOST)
+            continue;
+        s->x[s->n] = ours[i];
+        s->code[s->n++] = theirs[i];
+    }
+    return QG_OK;
+}
+
+/* The line gives the codes, but for what a kernel rounds otherwise. */
+static bool fits(const sight *s, double scale, double zero)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        double q = fmin(fmax(nearbyint(s->x[i] / scale) + zero, s->low), s->high);
+        n += fabs(q - s->code[i]) <= 1;
+    }
+    return (double)n >= FITS * (double)s->n;
+}
+
+static qg_status find_line(sight *s)
+{
+    const qg_device *d = s->d;
+    const qg_device_step step = { .value = s->v,
+                                  .pair = &d->pair[s->v->id],
+                                  .stored = &d->exe.program->stored[s->v->id],
+                                  .elements = d->pair[s->v->id].array->count };
+    qg_cut cut;
+    qg_tally tally;
+    double scale, zero;
+    s->elements = step.elements;
+    s->low = INFINITY;
+    s->high = -INFINITY;
+    QG_TRY(qg_step_real(d, &step, false, &cut));
+    if (!cut.graph)
+        return QG_OK;
+    qg_status status =
+        qg_step_try(d, d->ctx, &step, &cut, &(qg_step_see){ see, s, SAMPLES }, &tally);
+    qg_graph_free(cut.graph);
+    QG_TRY(qg_step_refusal(status));
+    qg_points p = { s->x, s->code, s->n, s->low, s->high };
+    if (status == QG_OK && qg_line_fit(&p, &scale, &zero) && fits(s, scale, zero))
+        give(s, scale, zero);
+    return QG_OK;
+}
+
+/* --- all --- */
+
+static qg_status look(qg_device *d, const qg_value *v)
+{
+    const qg_pair *p = &d->pair[v->id];
+    const qg_stored *own = &d->exe.program->stored[v->id];
+    bool codes = p->array && qg_trace_holds_codes(p->array);
+    bool floats = p->array && !codes && own->codes && own->n == 1;
+    bool inner = codes && !own->codes && v->type.dtype == QG_F32 && v->def;
+    sight s = { .d = d, .v = v };
+    if (!p->array || p->array->grid || (!floats && !inner))
+        return QG_OK;
+    s.arena = qg_arena_new(d->ctx->alloc);
+    s.x = s.arena ? QG_NEWN(s.arena, MOST, double) : NULL;
+    s.code = s.x ? QG_NEWN(s.arena, MOST, double) : NULL;
+    qg_status status = !s.code  ? qg_nomem(d->ctx)
+                       : floats ? find_step(&s)
+                                : find_line(&s);
+    qg_arena_free(s.arena);
+    return status;
+}
+
+qg_status qg_device_find_grids(qg_device *d)
+{
+    for (size_t i = 0; i < d->m->graph->value.n; i++)
+        QG_TRY(look(d, d->m->graph->value.at[i]));
+    return QG_OK;
+}
