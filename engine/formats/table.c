@@ -377,12 +377,11 @@ qg_status qg_table_found(qg_table_reader *r, const char *name,
                          const qg_grid_record *grid)
 {
     const qg_value *v = qg_graph_value(r->g, name);
-    if (!v || v->type.dtype != QG_F32 ||
-        (v->def && qg_node_has(v->def, QG_OP_CONTROL))) {
+    if (!v || v->type.dtype != QG_F32) {
         qg_table_missing(r, name);
         return QG_OK;
     }
-    if (v->def)
+    if (v->def && !qg_node_has(v->def, QG_OP_CONTROL)) /* no record at If, Loop, Scan */
         return qg_table_found_at(r, qg_output_at(v->def, v->def_slot), grid);
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_node *n = v->use.at[i].node;
