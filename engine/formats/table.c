@@ -253,7 +253,10 @@ qg_status qg_table_build(qg_export *e)
     if (e->format->quirk)
         qg_quirk_swap(e->format->quirk, e->quirks, &how);
     t->put = how.put;
-    return how.rows(e, t);
+    QG_TRY(how.rows(e, t));
+    for (size_t i = 0; i < t->row.n && e->format->table->ends; i++)
+        QG_TRY(qg_export_word(e, t->row.at[i].value->name, e->format->table->ends));
+    return QG_OK;
 }
 
 static qg_status put(qg_export *e, FILE *stream)

@@ -26,7 +26,7 @@ SAMPLES, NETWORKS = 8, 24
 BACKENDS = "tflite-int8", "tflite-legacy-int8"
 # Tensors of conversions: of layout, of grids, and around clamps
 BESIDE = "_nhwc", "_nchw", "_padded", "_unclamped", "_not_below", "_rescaled", "_scaled", "_shifted", \
-    "_float", "_computed"
+    "_float", "_computed", "_split", "_turned"
 
 
 def run_integer(path, s, *more):
@@ -135,9 +135,29 @@ def islands(path):
     return random.normal(0, 1, (SAMPLES, 1, 4, 8, 8)).astype("f4")
 
 
+def rows_and_blocks(path):
+    """Softmax over channels, both orders of DepthToSpace, SpaceToDepth, and a constant that is
+    multiplied by weights, as the queries of a decoder are."""
+    random, node = np.random.RandomState(7), helper.make_node
+    weights = {"w": (4, 4, 1, 1), "v": (8, 4, 1, 1), "u": (4, 2, 1, 1), "t": (3, 16, 1, 1)}
+    weights = {n: random.normal(0, 0.5, s) for n, s in weights.items()}
+    weights |= {"q": random.normal(0, 1, (1, 8, 4)), "k": random.normal(0, 0.5, (4, 8))}
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], "c"), node("Softmax", ["c"], ["s"], "s", axis=1),
+        node("Conv", ["s", "v"], ["d"], "d"),
+        node("DepthToSpace", ["d"], ["e"], "e", blocksize=2),
+        node("Conv", ["e", "u"], ["f"], "f"),
+        node("DepthToSpace", ["f"], ["g"], "g", blocksize=2, mode="CRD"),
+        node("SpaceToDepth", ["g"], ["h"], "h", blocksize=4),
+        node("Conv", ["h", "t"], ["i"], "i"),
+        node("MatMul", ["q", "k"], ["j"], "j"), node("Add", ["i", "j"], ["y"], "y")]
+    network(nodes, weights, path)
+    return random.normal(0, 1, (SAMPLES, 1, 4, 8, 8)).astype("f4")
+
+
 def check_islands(bad):
     for backend in BACKENDS:
-        for write in (islands, gelus):
+        for write in (islands, gelus, rows_and_blocks):
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, f"{write.__name__}.onnx")
                 compare(bad, write.__name__, backend,
@@ -206,6 +226,29 @@ def near_gelus():
     return wrong
 
 
+def foreign(path):
+    """An operator of another domain behind a convolution."""
+    network([helper.make_node("Conv", ["x", "w"], ["c"], "c"),
+             helper.make_node("QuickGelu", ["c"], ["y"], "quick", domain="com.microsoft")],
+            {"w": np.full((4, 4, 1, 1), 0.25)}, path)
+    model = onnx.load(path)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    onnx.save(model, path)
+
+
+def check_foreign(bad):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "foreign.onnx")
+        foreign(path)
+        s = agreement.Snapshot(f"{folder}/s", path, BACKENDS[0], np.ones((2, 1, 4, 8, 8), "f4"))
+        try:
+            s.export("model.tflite", "--format", "tflite")
+            bad.append("QuickGelu: not refused")
+        except RuntimeError as why:
+            if "node 'quick' (QuickGelu): " not in str(why) or "expected an integer" not in str(why):
+                bad.append(f"QuickGelu: {why}")
+
+
 def check_refused(bad):
     """Erf outside of a Gelu: the message names node and operator."""
     for what, (nodes, numbers) in near_gelus().items():
@@ -236,6 +279,7 @@ def main():
     if not sys.argv[1:] or "islands" in sys.argv[1:]:
         check_islands(bad)
         check_refused(bad)
+        check_foreign(bad)
     for kind in ("int8", "uint8") if not sys.argv[1:] else ():
         tensors = sum(again(bad, kind, seed) for seed in range(NETWORKS))
         print(f"{NETWORKS} networks of {kind}: {tensors} tensors")

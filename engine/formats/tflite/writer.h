@@ -116,6 +116,11 @@ QG_NODISCARD qg_status qg_tflite_put_kernel(qg_tflite_writer *w, int32_t code,
  * N,H,W,C: 0 1 2 3 -> 0 3 1 2. */
 int32_t qg_tflite_axis_in(enum qg_tflite_form form, int32_t rank, int64_t k);
 
+/* The form in which axis k of w->node's input is the last one, as SOFTMAX has it: the
+ * channels of a picture are, in N,H,W,C.  QG_EUNSUPPORTED when none is. */
+QG_NODISCARD qg_status qg_tflite_form_of_rows(qg_tflite_writer *w, int64_t k,
+                                              enum qg_tflite_form *out);
+
 /* The operators of w->node.  kernel: convolutions, products, functions, of domain
  * quantgraph; move: operators of ai.onnx on codes, which move or select them. */
 QG_NODISCARD qg_status qg_tflite_write_kernel(qg_tflite_writer *w);
