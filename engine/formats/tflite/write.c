@@ -2,6 +2,7 @@
  * arithmetic of the reference kernels, as a file (writer.h).
  *
  *     qg_lower_program     records and profile -> integer kernels (lower/program.h)
+ *     rewrite_axes         operators over axes that upstream lacks (axes.c)
  *     set_input_grids      codes that enter have the grid of their first reader
  *     interface, inputs    tensors in N,C,H,W, as the network has them
  *     find_gelus           nodes that one operator replaces (gelu.c)
@@ -144,6 +145,7 @@ static qg_status write_program(qg_export *e, const qg_program *p, built *out)
     qg_tflite_writer w = { .e = e, .ctx = e->ctx, .arena = e->arena, .program = p };
     qg_tflite_file file;
     const char *tool = e->info->manifest.tool;
+    QG_TRY(qg_tflite_rewrite_axes(p->graph));
     QG_TRY(begin(&w));
     QG_TRY(build_file(&w, &file));
     return qg_tflite_pack(e->ctx, e->arena, &file, tool ? tool : "quantgraph",

@@ -123,7 +123,11 @@ static qg_status softmax(qg_tflite_writer *w, int32_t code)
     enum qg_tflite_form form;
     int32_t in;
     int64_t axis;
-    QG_TRY(qg_attr_int(w->ctx, n, "axis", -1, &axis));
+    bool flattens = n->opset < 13; /* from its axis on */
+    QG_TRY(qg_attr_int(w->ctx, n, "axis", flattens ? 1 : -1, &axis));
+    if (flattens && axis != -1 && axis != n->in[0]->type.rank - 1)
+        return qg_tflite_refuse(w, "axis %lld of opset %lld, expected the last one",
+                                (long long)axis, (long long)n->opset);
     QG_TRY(qg_tflite_form_of_rows(w, axis, &form));
     QG_TRY(qg_tflite_want(w, n->in[0], form, NULL, &in));
     return put(w, code, (qg_tflite_slots){ &in, NULL, 1, 0 }, form,

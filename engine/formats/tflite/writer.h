@@ -130,6 +130,10 @@ QG_NODISCARD qg_status qg_tflite_write_move(qg_tflite_writer *w);
  * lacks is QG_EUNSUPPORTED.  write_move hands it what moves nothing. */
 QG_NODISCARD qg_status qg_tflite_write_float(qg_tflite_writer *w);
 
+/* axes.c.  Operators over axes that upstream lacks become others; before anything is
+ * written, since ids of nodes and values change. */
+QG_NODISCARD qg_status qg_tflite_rewrite_axes(qg_graph *g);
+
 /* gelu.c.  Sets w->gelu and w->inside: the nodes that one operator GELU replaces. */
 QG_NODISCARD qg_status qg_tflite_find_gelus(qg_tflite_writer *w);
 
