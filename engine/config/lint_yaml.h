@@ -96,6 +96,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(PAD_OFF_GRID, "pad-off-grid", NONE, "a constant that it pads with is no value "  \
       "of the grid of its output")                                                     \
     X(RANK, "rank", NUMBER, "input 0 has this rank")                                   \
+    X(FLOAT16, "float16", NONE, "the node computes in float16, which files keep: "     \
+      "Casts are between it and its quantizers")                                       \
     X(OPSET_ABOVE, "opset-above", NUMBER, "the model needs a newer opset of ONNX")     \
     X(EQUAL_PARTS, "equal-parts", NUMBER, "all outputs have the same dims, and there " \
       "are at most so many")                                                           \

@@ -68,3 +68,16 @@ bool qg_code_grid_is_plain(qg_code_grid q)
     return q.scale && q.scale->constant && q.scale->constant->dtype == QG_F32 &&
            qg_tensor_count(q.scale->constant) == 1 && (!q.zero || q.zero->constant);
 }
+
+enum qg_code_fill qg_code_fill_of(const qg_node *n)
+{
+    static const char *const pad[] = { "Pad" }, *const zeros[] = { "CenterCropPad",
+                                                                   "MaxUnpool" };
+    const qg_attr *mode = qg_attr_find(n, "mode");
+    bool fills = !mode || mode->type != QG_ATTR_STRING ||
+                 strcmp(mode->strings[0], "constant") == 0;
+    if (qg_op_is_named(n->op, zeros, 2))
+        return QG_FILLS_ZEROS;
+    return qg_op_is_named(n->op, pad, 1) && fills && !in_slot(n, 2) ? QG_FILLS_VALUE
+                                                                    : QG_FILLS_NOTHING;
+}

@@ -37,4 +37,10 @@ bool qg_code_grid_is_plain(qg_code_grid q);
 /* v is absent, or a constant of zeros. */
 bool qg_code_is_zero(const qg_value *v);
 
+/* What n, which moves elements, puts beside them: on codes it is code 0, which is the
+ * value 0 only where the zero point is 0.  VALUE: it has an input for it (2), which is
+ * absent: Pad of mode constant. */
+enum qg_code_fill { QG_FILLS_NOTHING, QG_FILLS_VALUE, QG_FILLS_ZEROS };
+enum qg_code_fill qg_code_fill_of(const qg_node *n);
+
 #endif

@@ -163,6 +163,10 @@ struct qg_import {
 QG_NODISCARD qg_status qg_export_run(qg_export *e, bool strict);
 void qg_export_end(qg_export *e); /* safe twice */
 
+/* For build: a name that is one word of a line.  QG_EUNSUPPORTED when it has one of the
+ * characters `ends`, which end words there: readers of the file would see two. */
+QG_NODISCARD qg_status qg_export_word(qg_export *e, const char *name, const char *ends);
+
 /* For build: one more loss; t NULL for the whole model.  The text gives the loss and
  * its substitute.  Bits and limits that a format reports itself count as kept by the
  * values. */

@@ -354,7 +354,8 @@ static bool is_moved(const qg_node *n, uint32_t slot)
 /* All that is moved lies on one grid, which it leaves neither in type nor in scale. */
 static bool has_one_grid(const expander *e, const qg_node *n, qg_code_grid q)
 {
-    bool one = qg_code_grid_is_plain(q);
+    bool one = qg_code_grid_is_plain(q) &&
+               (qg_code_fill_of(n) != QG_FILLS_ZEROS || qg_code_is_zero(q.zero));
     for (uint32_t i = 1; i < n->n_in && one; i++) {
         const qg_value *v = n->in[i];
         if (is_moved(n, i))
@@ -364,10 +365,23 @@ static bool has_one_grid(const expander *e, const qg_node *n, qg_code_grid q)
     return one;
 }
 
+/* Code 0, which n puts beside the codes, becomes an input. */
+static qg_status add_fill(expander *e, qg_node *n, qg_code_grid q)
+{
+    qg_tensor *t;
+    qg_value *code;
+    if (qg_code_fill_of(n) != QG_FILLS_VALUE || qg_code_is_zero(q.zero))
+        return QG_OK;
+    QG_TRY(add_constant(e, n->name, n->in[0]->type.dtype, NULL, &t, &code));
+    QG_TRY(qg_edit_grow_inputs(e->g, n, 3));
+    return qg_edit_set_input(e->g, n, 2, code);
+}
+
 static qg_status expand_move(expander *e, qg_node *n, qg_code_grid q)
 {
     qg_dtype dtype = n->in[0]->type.dtype;
     qg_value *x;
+    QG_TRY(add_fill(e, n, q));
     for (uint32_t i = 0; i < n->n_in; i++) {
         if (!is_moved(n, i))
             continue;

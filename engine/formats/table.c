@@ -253,7 +253,10 @@ qg_status qg_table_build(qg_export *e)
     if (e->format->quirk)
         qg_quirk_swap(e->format->quirk, e->quirks, &how);
     t->put = how.put;
-    return how.rows(e, t);
+    QG_TRY(how.rows(e, t));
+    for (size_t i = 0; i < t->row.n && e->format->table->ends; i++)
+        QG_TRY(qg_export_word(e, t->row.at[i].value->name, e->format->table->ends));
+    return QG_OK;
 }
 
 static qg_status put(qg_export *e, FILE *stream)
@@ -377,12 +380,11 @@ qg_status qg_table_found(qg_table_reader *r, const char *name,
                          const qg_grid_record *grid)
 {
     const qg_value *v = qg_graph_value(r->g, name);
-    if (!v || v->type.dtype != QG_F32 ||
-        (v->def && qg_node_has(v->def, QG_OP_CONTROL))) {
+    if (!v || v->type.dtype != QG_F32) {
         qg_table_missing(r, name);
         return QG_OK;
     }
-    if (v->def)
+    if (v->def && !qg_node_has(v->def, QG_OP_CONTROL)) /* no record at If, Loop, Scan */
         return qg_table_found_at(r, qg_output_at(v->def, v->def_slot), grid);
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_node *n = v->use.at[i].node;

@@ -93,6 +93,7 @@ typedef struct qg_table_form {
      * imported. */
     qg_status (*parse)(qg_table_reader *r, const qg_json_source *from);
     qg_table_ppq ppq;
+    const char *ends; /* characters that no name of a row may have; NULL: any name */
 } qg_table_form;
 
 /* The functions of the row of a format (format.h). */

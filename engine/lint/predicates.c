@@ -457,6 +457,12 @@ static bool equal_parts(const qg_lint *l, qg_lint_site *s, const qg_condition *c
     return n->n_out <= c->number;
 }
 
+static bool float16(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)c;
+    return l->quant->graph->float_type == QG_F16 && !s->node->stays_float32;
+}
+
 static bool opset_above(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     int64_t opset = qg_graph_opset(l->graph, "");
@@ -662,6 +668,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_PADS] = pads,
     [QG_PREDICATE_PAD_OFF_GRID] = pad_off_grid,
     [QG_PREDICATE_RANK] = rank,
+    [QG_PREDICATE_FLOAT16] = float16,
     [QG_PREDICATE_OPSET_ABOVE] = opset_above,
     [QG_PREDICATE_EQUAL_PARTS] = equal_parts,
     [QG_PREDICATE_INPUT_BELOW] = qg_test_input_below,

@@ -7,6 +7,7 @@ that TensorFlow Lite lacks is refused with the name of the node.  Models in ../s
 skipped when they are absent."""
 import json
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -26,7 +27,7 @@ SAMPLES, NETWORKS = 8, 24
 BACKENDS = "tflite-int8", "tflite-legacy-int8"
 # Tensors of conversions: of layout, of grids, and around clamps
 BESIDE = "_nhwc", "_nchw", "_padded", "_unclamped", "_not_below", "_rescaled", "_scaled", "_shifted", \
-    "_float", "_computed"
+    "_float", "_computed", "_split", "_turned", "_wide"
 
 
 def run_integer(path, s, *more):
@@ -64,7 +65,7 @@ def compare(bad, name, backend, s):
     ours, compared, elements, equal = integers(s), 0, 0, 0
     for tensor, codes in theirs.items():
         mine = ours.get(tensor)
-        if tensor == s.input or tensor.endswith(BESIDE):
+        if tensor == s.input or re.sub(r"_\d+$", "", tensor).endswith(BESIDE):
             continue
         if mine is None:
             bad.append(f"{name} {backend}: tensor {tensor} is no value of the network")
@@ -135,9 +136,60 @@ def islands(path):
     return random.normal(0, 1, (SAMPLES, 1, 4, 8, 8)).astype("f4")
 
 
+def rows_and_blocks(path):
+    """Softmax over channels, both orders of DepthToSpace, SpaceToDepth, and a constant that is
+    multiplied by weights, as the queries of a decoder are."""
+    random, node = np.random.RandomState(7), helper.make_node
+    weights = {"w": (4, 4, 1, 1), "v": (8, 4, 1, 1), "u": (4, 2, 1, 1), "t": (3, 16, 1, 1)}
+    weights = {n: random.normal(0, 0.5, s) for n, s in weights.items()}
+    weights |= {"q": random.normal(0, 1, (1, 8, 4)), "k": random.normal(0, 0.5, (4, 8))}
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], "c"), node("Softmax", ["c"], ["s"], "s", axis=1),
+        node("Conv", ["s", "v"], ["d"], "d"),
+        node("DepthToSpace", ["d"], ["e"], "e", blocksize=2),
+        node("Conv", ["e", "u"], ["f"], "f"),
+        node("DepthToSpace", ["f"], ["g"], "g", blocksize=2, mode="CRD"),
+        node("SpaceToDepth", ["g"], ["h"], "h", blocksize=4),
+        node("Conv", ["h", "t"], ["i"], "i"),
+        node("MatMul", ["q", "k"], ["j"], "j"), node("Add", ["i", "j"], ["y"], "y")]
+    network(nodes, weights, path)
+    return random.normal(0, 1, (SAMPLES, 1, 4, 8, 8)).astype("f4")
+
+
+def lines(path):
+    """Convolutions along one axis, with pads and strides and per channel of the input, and a
+    Softmax over each axis."""
+    random, node = np.random.RandomState(8), helper.make_node
+    weights = {"w": (8, 8, 3), "v": (8, 1, 3), "u": (4, 8, 1)}
+    weights = {n: random.normal(0, 0.5, s) for n, s in weights.items()} | \
+        {"b": random.normal(0, 0.3, 8)}
+    nodes = [
+        node("Squeeze", ["x"], ["z"], "z"),
+        node("Unsqueeze", ["z", "axes"], ["r"], "r"), node("Reshape", ["r", "shape"], ["a"], "a"),
+        node("Conv", ["a", "w", "b"], ["c"], "c", pads=[2, 1], strides=[2], dilations=[1]),
+        node("Relu", ["c"], ["d"], "d"), node("Softmax", ["d"], ["s"], "s", axis=1),
+        node("Conv", ["s", "v"], ["e"], "e", group=8, pads=[1, 1]),
+        node("Conv", ["e", "u"], ["f"], "f"), node("Softmax", ["f"], ["g"], "g", axis=0),
+        node("Conv", ["d", "w"], ["i"], "i", pads=[2, 2], dilations=[2]),
+        node("Conv", ["i", "u"], ["j"], "j"), node("Add", ["g", "j"], ["y"], "y")]
+    network(nodes, weights, path)
+    model = onnx.load(path)
+    model.graph.initializer.extend([numpy_helper.from_array(np.array([0]), "axes"),
+                                    numpy_helper.from_array(np.array([1, 8, 32]), "shape")])
+    onnx.save(model, path)
+    return random.normal(0, 1, (SAMPLES, 1, 4, 8, 8)).astype("f4")
+
+
+def old_softmax(path):
+    """Until opset 12 a Softmax flattens the dims from its axis on."""
+    network([helper.make_node("Conv", ["x", "w"], ["c"], "c"),
+             helper.make_node("Softmax", ["c"], ["y"], "soft", axis=1)],
+            {"w": np.random.RandomState(9).normal(0, 0.5, (4, 4, 1, 1))}, path, opset=11)
+
+
 def check_islands(bad):
     for backend in BACKENDS:
-        for write in (islands, gelus):
+        for write in (islands, gelus, rows_and_blocks, lines):
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, f"{write.__name__}.onnx")
                 compare(bad, write.__name__, backend,
@@ -206,6 +258,29 @@ def near_gelus():
     return wrong
 
 
+def foreign(path):
+    """An operator of another domain behind a convolution."""
+    network([helper.make_node("Conv", ["x", "w"], ["c"], "c"),
+             helper.make_node("QuickGelu", ["c"], ["y"], "quick", domain="com.microsoft")],
+            {"w": np.full((4, 4, 1, 1), 0.25)}, path)
+    model = onnx.load(path)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    onnx.save(model, path)
+
+
+def check_named(bad, write, *expected):
+    """The message of a refusal."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "refused.onnx")
+        write(path)
+        s = agreement.Snapshot(f"{folder}/s", path, BACKENDS[0], np.ones((2, 1, 4, 8, 8), "f4"))
+        try:
+            s.export("model.tflite", "--format", "tflite")
+            bad.append(f"{write.__name__}: not refused")
+        except RuntimeError as why:
+            bad += [f"{write.__name__}: {why}" for words in expected if words not in str(why)]
+
+
 def check_refused(bad):
     """Erf outside of a Gelu: the message names node and operator."""
     for what, (nodes, numbers) in near_gelus().items():
@@ -236,6 +311,8 @@ def main():
     if not sys.argv[1:] or "islands" in sys.argv[1:]:
         check_islands(bad)
         check_refused(bad)
+        check_named(bad, foreign, "node 'quick' (QuickGelu): ", "expected an integer kernel")
+        check_named(bad, old_softmax, "node 'soft' (Softmax): ", "axis 1")
     for kind in ("int8", "uint8") if not sys.argv[1:] else ():
         tensors = sum(again(bad, kind, seed) for seed in range(NETWORKS))
         print(f"{NETWORKS} networks of {kind}: {tensors} tensors")

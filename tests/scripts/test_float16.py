@@ -119,6 +119,13 @@ def check_file(path, name, interface, kept):
         assert made[node] == T.FLOAT, (node, made[node])
 
 
+def read_back(file, folder, data):
+    """The simulated output of an import of the file."""
+    qg("import", file, "--format", "onnx-qdq", "-o", folder / "back")
+    qg("run", folder / "back", "-d", data, "--mode", "simulate", "-o", folder / "again")
+    return np.load(folder / "again" / "y.npy")
+
+
 def check(folder, name, interface, opset):
     kind = f"{name}-{interface}"
     models = {n: folder / f"{n}-{kind}.onnx" for n in ("own", "twin")}
@@ -147,9 +154,13 @@ def check(folder, name, interface, opset):
         for how in ("auto", "model", "float32"):
             kept = how != "float32" and not (how == "auto" and name == "bfloat16")
             file = folder / "q.onnx"
-            qg("export", snap, "--format", "onnx-qdq", "--placement", "ort", "--float",
-               how, "-o", file)
+            report = answer("export", snap, "--format", "onnx-qdq", "--placement", "ort",
+                            "--float", how, "-o", file)
             check_file(file, name, interface, kept)
+            changed = {r["lost"] for r in report["losses"] if r["changes_results"]}
+            assert ("float-type" in changed) == kept, (backend, how, report["losses"])
+            if not changed:
+                assert np.array_equal(read_back(file, folder, data), ours), (backend, how)
             if kept and name == "bfloat16":
                 continue  # ONNX Runtime has no kernels
             off = distance(run_ort(file, x), ours)

@@ -69,6 +69,26 @@ expect 1 "dispatchings.conv0: the model has no such node" \
     -o "$work/none/s"
 [ -z "$(ls "$work/none")" ] || complain "a refused import leaves $(ls "$work/none")"
 
+# A name that is two words to the readers of a file.
+python3 - "$work/spaced.onnx" <<'END' 2>/dev/null || true
+import sys
+import onnx
+m = onnx.load("tests/models/conv_relu.onnx")
+for n in m.graph.node:
+    n.name = "the " + n.output[0]
+    n.output[:] = [o if o in [x.name for x in m.graph.output] else "a " + o for o in n.output]
+    n.input[:] = ["a " + i if any("a " + i in k.output for k in m.graph.node) else i for i in n.input]
+onnx.save(m, sys.argv[1])
+END
+if [ -f "$work/spaced.onnx" ]; then
+    expect 0 '' "$qg" quantize "$work/spaced.onnx" -b tengine-int8 -d random:2 -o "$work/spaced"
+    for f in tengine-scale ncnn-table; do
+        expect 1 "format '$f': name '.* .*': it has a space" \
+            "$qg" export "$work/spaced" --format "$f" -o "$work/none/x.txt"
+    done
+    [ -z "$(ls "$work/none")" ] || complain "a refused name leaves $(ls "$work/none")"
+fi
+
 # An operator without a layer is named.
 if "$qg" quantize ../shared/goldens/ppq/models/topk_gather.onnx -b trt-int8 -d random:4 \
     -o "$work/topk" >/dev/null 2>&1; then

@@ -267,6 +267,14 @@ def moves_of_codes(g):
         g.output(g.dq(part, .125, 100))
 
 
+@form(["Pad.in0 0.125 100 [0, 255]", "Pad.in2 0.125 100 [0, 255]",
+       "Pad.out0 0.125 100 [0, 255]"])
+def pad_with_code_0(g):
+    x = g.q(g.given(1, 2, 6, 6), .125, 100)
+    x = g.op("Pad", [x, g.constant([0, 0, 1, 0, 0, 0, 0, 1], "i8")], name="Pad")
+    g.output(g.dq(x, .125, 100))
+
+
 @form(["Relu.in0 0.25 3 [0, 255]"], "its result is an output of the network")
 def rounded_input_as_output(g):
     x = g.given(2, 6)

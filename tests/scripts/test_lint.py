@@ -180,6 +180,17 @@ def small(path):
     conv(path, weight=w)
 
 
+def half(path):
+    """conv in float16."""
+    conv(path)
+    model = onnx.load(path)
+    for i in model.graph.initializer:
+        i.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(i).astype(np.float16), i.name))
+    for v in (*model.graph.input, *model.graph.output):
+        v.type.tensor_type.elem_type = TensorProto.FLOAT16
+    onnx.save(model, path)
+
+
 def new_opset(path):
     conv(path, opset=26)
 
@@ -230,6 +241,7 @@ CASES = {
     "guide-symmetric": ("trt", DEFAULT, (conv, TENSORRT)),
     "guide-signed-codes": ("trt", (conv, TENSORRT, ASYMMETRIC.format("input")), (conv, TENSORRT)),
     "guide-widths": ("trt", (conv, TENSORRT, WIDE.format("input")), (conv, TENSORRT)),
+    "float16-casts": ("ort", (half, RUNTIME), (conv, RUNTIME)),
     "opset-too-new": ("trt", (new_opset, TENSORRT), (conv, TENSORRT)),
     "dense-per-channel": ("tflite", (dense, TFLITE, CHANNELS), (dense, TFLITE)),
     "weight-zero-point": ("tflite", (conv, TFLITE, "op=Conv slot=weight range=-128,127 "

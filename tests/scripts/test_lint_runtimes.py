@@ -33,6 +33,7 @@ MOVES = {"Expand", "Flatten", "Gather", "GatherElements", "Reshape", "Slice", "S
          "Tile", "Transpose", "Unsqueeze", "MaxPool", "Resize", "Split"}
 ORT_BACKENDS = "ort-int8", "onnxruntime-int8", "trt-int8"
 OV_BACKENDS = "openvino-int8", "openvino-avx2-int8", "openvino-mixed-int8"
+HALF = "edsr_half"  # of the zoo, in float16: for ONNX Runtime
 ZOO = "hrnet", "mobilenet_v3", "vit"  # for LiteRT
 TFLITE_BACKENDS = "tflite-int8", "xnnpack-int8"
 KWS = pathlib.Path("tests/data/tflite/kws_int8.tflite")
@@ -251,6 +252,9 @@ def main():
                 continue
             follow_openvino(table, pathlib.Path(folder), name, path)
             follow_litert(table, pathlib.Path(folder), name, path)
+        path = pathlib.Path(folder) / f"{HALF}.zoo.onnx"
+        graph.build(HALF).save(path, 2)
+        follow_ort(table, pathlib.Path(folder), f"zoo-{HALF}", path)
         for name in ZOO if "--ort" not in sys.argv else ():
             path = pathlib.Path(folder) / f"{name}.zoo.onnx"
             graph.build(name).save(path, 2)

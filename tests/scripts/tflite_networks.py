@@ -181,7 +181,30 @@ def wide_bias():
     return f, [x], [f.then("CONV_2D", [x, w, b], [1, 2, 2, 2], WINDOW, ([8], [-100]))]
 
 
-NETWORKS = [conv, transposed, functions, moves, resized, floats, int16, wide_bias]
+def of_constants():
+    """Operators that read constants in another shape: learned queries of a decoder."""
+    f = Network()
+    x = f.x("x", [1, 2, 4])
+    q = f.codes_of("q", [1, 2, 3], [0.5], zero=[3])
+    fw = f.codes_of("fw", [4, 3], [0.1] * 4)
+    dense = f.then("FULLY_CONNECTED", [q, fw, -1], [1, 2, 4], {"keep_num_dims": True})
+    rows = f.codes_of("rows", [1, 2, 4], [0.5], zero=[3])
+    parts = [f.x(f"part{k}", [1, 4]) for k in range(2)]
+    f.operator("UNPACK", [rows], parts, {"parts": 2, "axis": 1})
+    last = f.then("STRIDED_SLICE", [rows, f.ints([0, 1, 0]), f.ints([1, 2, 4]), f.ints([1, 1, 1])],
+                  [1, 4], {"shrink_axis_mask": 2})
+    image = f.codes_of("image", [1, 2, 4, 4], [0.5], zero=[3])
+    pool = f.then("MAX_POOL_2D", [image], [1, 1, 2, 4],
+                  {"padding": "VALID", "stride_h": 2, "stride_w": 2, "filter_h": 2,
+                   "filter_w": 2, "activation": "RELU6"})
+    y = x
+    for z, shape in ((dense, [1, 2, 4]), (parts[0], [1, 2, 4]), (parts[1], [1, 2, 4]),
+                     (last, [1, 2, 4]), (pool, [1, 1, 2, 4])):
+        y = f.then("ADD", [y, z], shape, {}, ([2], [-1]))
+    return f, [x], [y]
+
+
+NETWORKS = [conv, transposed, functions, moves, resized, floats, int16, wide_bias, of_constants]
 
 
 def write(folder):

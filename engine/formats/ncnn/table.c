@@ -258,6 +258,7 @@ static qg_status build(qg_export *e)
                            "export: %s: none of %zu layers with weights is node '%s', "
                            "expected its name, its output or its place",
                            e->names, param.layer.n, n->name);
+        QG_TRY(qg_export_word(e, p->name[i], " \t\r\n"));
         QG_TRY(lose_layer(e, &all->layer.at[i]));
     }
     p->all = all;

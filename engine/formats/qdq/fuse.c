@@ -409,18 +409,45 @@ static qg_status fuse(const fuser *f, const pattern *p)
 
 /* --- moves --- */
 
+/* Moves that ONNX has for floats only. */
+static bool moves_floats(const qg_node *n)
+{
+    static const char *const names[] = { "Dropout", "GlobalMaxPool", "MaxUnpool" };
+    return qg_op_is_named(n->op, names, 3);
+}
+
+/* Whether n can put the zero point beside codes: ONNX Runtime's optimizer fails on the
+ * Pad of codes that has axes. */
+static bool can_fill(const qg_node *n, const qg_node *dq)
+{
+    const qg_value *zero = qg_code_grid_of(dq).zero;
+    enum qg_code_fill fill = qg_code_fill_of(n);
+    return fill == QG_FILLS_NOTHING || qg_code_is_zero(zero) ||
+           (fill == QG_FILLS_VALUE && n->n_in < 4 && zero->constant->rank == 0);
+}
+
 /* The DQ whose codes n moves as they are; NULL: n computes, or reads others. */
 static const qg_node *moved(const qg_node *n)
 {
     const qg_node *dq = n->n_in ? dequantize_of(n->in[0]) : NULL;
-    if (!dq || !qg_node_has(n, QG_OP_PASSIVE | QG_OP_COPY) || n->n_out != 1 ||
-        qg_node_has(n, QG_OP_CONTROL) || !is_byte(dq->in[0]->type.dtype) ||
-        !qg_code_grid_is_plain(qg_code_grid_of(dq)))
+    if (!dq || moves_floats(n) || !qg_node_has(n, QG_OP_PASSIVE | QG_OP_COPY) ||
+        n->n_out != 1 || qg_node_has(n, QG_OP_CONTROL) ||
+        !is_byte(dq->in[0]->type.dtype) ||
+        !qg_code_grid_is_plain(qg_code_grid_of(dq)) || !can_fill(n, dq))
         return NULL;
     for (uint32_t i = 1; i < n->n_in; i++)
         if (n->in[i] && qg_op_in_role(n->op, i) != 's')
             return NULL;
     return n->out[0] ? dq : NULL;
+}
+
+/* Beside codes there is the zero point. */
+static qg_status fill(const fuser *f, qg_node *n, qg_code_grid q)
+{
+    if (qg_code_fill_of(n) != QG_FILLS_VALUE || qg_code_is_zero(q.zero))
+        return QG_OK;
+    QG_TRY(qg_edit_grow_inputs(f->g, n, 3));
+    return qg_edit_set_input(f->g, n, 2, q.zero);
 }
 
 /* c -> DQ -> n -> r becomes c -> n -> DQ -> r. */
@@ -434,6 +461,7 @@ static qg_status move_codes(const fuser *f, qg_node *n, const qg_node *dq)
     QG_TRY(qg_edit_replace_value(f->g, old, r));
     if (!output)
         qg_value_swap_names(f->g, old, r);
+    QG_TRY(fill(f, n, qg_code_grid_of(dq)));
     QG_TRY(qg_edit_set_input(f->g, n, 0, dq->in[0]));
     qg_edit_set_output(n, 0, codes);
     qg_value *in[] = { codes, dq->in[1], dq->in[2] };

@@ -559,6 +559,17 @@ static void drop_opsets(qg_graph *g)
     g->opset.n = kept;
 }
 
+static qg_status narrow(builder *b)
+{
+    QG_TRY(qg_graph_to_float_type(b->g));
+    QG_TRY(qg_export_lose(b->e, QG_SAYS_FLOAT_TYPE, NULL,
+                          "values between quantizers are rounded to %s, where the "
+                          "simulation has float32 (--float float32 keeps it)",
+                          qg_dtype_name(b->quant->graph->float_type)));
+    b->e->loss.at[b->e->loss.n - 1].computes = true;
+    return QG_OK;
+}
+
 /* The 16-bit float type of the model, unless asked for float32.  ONNX Runtime's
  * processor has kernels for float16 (through Casts) but for few operators in bfloat16.
  */
@@ -569,7 +580,7 @@ static qg_status restore_float_type(builder *b)
     if (b->g->float_type == QG_NODTYPE || word[0] == 'f')
         return QG_OK;
     if (word[0] == 'm' || !no_kernels)
-        return qg_graph_to_float_type(b->g);
+        return narrow(b);
     return qg_export_lose(b->e, QG_SAYS_FLOAT_TYPE, NULL,
                           "values are float32, where the model has bfloat16: ONNX "
                           "Runtime has no kernels for it (--float model keeps it)");

@@ -25,6 +25,14 @@ static bool is_quantized(const qg_node *n)
     return w && w->def && qg_node_has(w->def, QG_OP_QUANTIZER);
 }
 
+/* One whose bias ONNX Runtime rounds.  Operators of other domains may go on computing
+ * behind their bias, as FusedConv and Attention do. */
+static bool has_rounded_bias(const qg_node *n)
+{
+    static const char *const names[] = { "Conv", "ConvTranspose", "Gemm" };
+    return !n->op->domain && qg_op_is_named(n->op, names, 3) && is_quantized(n);
+}
+
 static bool is_vector(const qg_value *v)
 {
     return v && v->constant && v->constant->dtype == QG_F32 && v->constant->rank == 1;
@@ -110,7 +118,7 @@ static qg_status keep_biases(qg_graph *g, int64_t opset, size_t *count)
         int slot = qg_op_slot_of(n->op, 'b');
         if (qg_node_has(n, QG_OP_JOIN) && n->n_in == 2 && n->n_out == 1) {
             QG_TRY(widen_sum(g, n, count));
-        } else if (is_quantized(n) && is_vector(in_slot(n, slot)) &&
+        } else if (has_rounded_bias(n) && is_vector(in_slot(n, slot)) &&
                    n->out[0]->type.rank >= 2) {
             QG_TRY(keep_bias(g, n, (uint32_t)slot, opset));
             ++*count;

@@ -45,6 +45,7 @@ static const qg_table_form form = {
     .grid = grid,
     .put = put,
     .ppq = {.states = QG_TABLE_ACTIVE | 1u << QG_TQC_OVERLAPPED, .internal = true},
+    .ends = " \t\r\n",
 };
 
 const qg_format qg_format_tengine_scale = {

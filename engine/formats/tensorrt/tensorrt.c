@@ -209,9 +209,9 @@ static qg_status parse_cache(qg_table_reader *r, const qg_json_source *from)
     return QG_OK;
 }
 
-static const qg_table_form cache_form = { .grid = grid,
-                                          .put = put_cache,
-                                          .parse = parse_cache };
+static const qg_table_form cache_form = {
+    .grid = grid, .put = put_cache, .parse = parse_cache, .ends = "\r\n"
+};
 
 static const char *const versions[] = { "8.6.1", QG_FORMAT_ANY, NULL };
 

@@ -145,9 +145,12 @@ typedef struct recorder {
     const qg_tflite_note **note; /* [values] NULL: on no grid */
 } recorder;
 
-static bool is_lead(const recorder *r, const qg_tflite_note *note)
+/* Whose producer rounds: the lead of a tensor; every value that is moved out of a
+ * constant, which has no lead. */
+static const qg_value *leader(const recorder *r, const qg_tflite_note *note)
 {
-    return r->b->value[note->tensor].lead == note->value;
+    const qg_value *lead = r->b->value[note->tensor].lead;
+    return lead ? lead : note->value;
 }
 
 /* Constants and leads have a grid of their own; others wait for the lead's record. */
@@ -160,7 +163,7 @@ static qg_status add_record(recorder *r, qg_node *n, bool is_output, uint32_t sl
         return QG_OK;
     n->platform = QG_PLATFORM_QUANTIZED;
     n->reason = "import: an endpoint has a grid";
-    return v->constant || (is_output && is_lead(r, note))
+    return v->constant || (is_output && leader(r, note) == v)
                ? qg_import_record(r->quant, n, is_output, slot, note->grid)
                : qg_quant_add(r->quant, n, is_output, slot, &note->grid->scheme, &t);
 }
@@ -169,8 +172,7 @@ static qg_status join(recorder *r, qg_tqc *t)
 {
     const qg_tflite_note *note = r->note[qg_tqc_value(t)->id];
     return t->state == QG_TQC_INITIAL
-               ? qg_tqc_join(r->quant, t,
-                             qg_producer_tqc(r->b->value[note->tensor].lead))
+               ? qg_tqc_join(r->quant, t, qg_producer_tqc(leader(r, note)))
                : QG_OK;
 }
 

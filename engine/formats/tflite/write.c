@@ -2,6 +2,7 @@
  * arithmetic of the reference kernels, as a file (writer.h).
  *
  *     qg_lower_program     records and profile -> integer kernels (lower/program.h)
+ *     rewrite_axes         operators over axes that upstream lacks (axes.c)
  *     set_input_grids      codes that enter have the grid of their first reader
  *     interface, inputs    tensors in N,C,H,W, as the network has them
  *     find_gelus           nodes that one operator replaces (gelu.c)
@@ -12,12 +13,14 @@
  * All of it is done by build, so that a node without a counterpart is reported before
  * a file is touched. */
 #include <assert.h>
+#include <string.h>
 
 #include "engine/core/file.h"
 #include "engine/formats/tflite/pack.h"
 #include "engine/formats/tflite/tflite.h"
 #include "engine/formats/tflite/writer.h"
 #include "engine/ir/infer.h"
+#include "engine/ir/lower.h"
 
 enum { SCHEMA = 3 };
 
@@ -56,6 +59,12 @@ static qg_status interface(qg_tflite_writer *w, qg_value *const *v, size_t n,
     return QG_OK;
 }
 
+/* Of an integer program; else of the network. */
+static bool is_kernel(const qg_node *n)
+{
+    return n->op->domain && strcmp(n->op->domain, QG_LOWER_DOMAIN) == 0;
+}
+
 /* Codes that come in are on the grid that a reader has for them, behind what moves
  * them. */
 static qg_status set_input_grids(qg_tflite_writer *w)
@@ -69,7 +78,7 @@ static qg_status set_input_grids(qg_tflite_writer *w)
         if (!n->op->domain && n->n_in && n->in[0] && n->out[0] &&
             w->grid[n->out[0]->id].codes)
             w->grid[n->in[0]->id] = w->grid[n->out[0]->id];
-        if (!n->op->domain || qg_node_has(n, QG_OP_CONTROL))
+        if (!is_kernel(n) || qg_node_has(n, QG_OP_CONTROL))
             continue;
         QG_TRY(qg_recipe_read(w->ctx, n, r));
         if (r->in[0].codes)
@@ -84,7 +93,7 @@ static qg_status lose_floats(qg_tflite_writer *w)
 {
     const qg_value *v = w->node->n_out ? w->from[w->node->out[0]->id] : NULL;
     const qg_tqc *t = v ? qg_producer_tqc(v) : NULL;
-    if (!w->node->op->domain || !t || t->state != QG_TQC_OVERLAPPED ||
+    if (!is_kernel(w->node) || !t || t->state != QG_TQC_OVERLAPPED ||
         !w->grid[w->node->out[0]->id].codes)
         return QG_OK;
     return qg_export_lose(w->e, QG_SAYS_ENDPOINT, t,
@@ -114,8 +123,8 @@ static qg_status build_file(qg_tflite_writer *w, qg_tflite_file *file)
         if (w->inside[w->node->id] ||
             (y && known[y->id] && (QG_DT(I64) | QG_DT(BOOL)) >> y->type.dtype & 1))
             continue; /* a shape: dims of outputs are written as constants */
-        QG_TRY(w->node->op->domain ? qg_tflite_write_kernel(w)
-                                   : qg_tflite_write_move(w));
+        QG_TRY(is_kernel(w->node) ? qg_tflite_write_kernel(w)
+                                  : qg_tflite_write_move(w));
         QG_TRY(lose_floats(w));
     }
     QG_TRY(interface(w, g->output.at, g->output.n, false, out));
@@ -136,6 +145,7 @@ static qg_status write_program(qg_export *e, const qg_program *p, built *out)
     qg_tflite_writer w = { .e = e, .ctx = e->ctx, .arena = e->arena, .program = p };
     qg_tflite_file file;
     const char *tool = e->info->manifest.tool;
+    QG_TRY(qg_tflite_rewrite_axes(p->graph));
     QG_TRY(begin(&w));
     QG_TRY(build_file(&w, &file));
     return qg_tflite_pack(e->ctx, e->arena, &file, tool ? tool : "quantgraph",

@@ -117,17 +117,20 @@ static qg_status hard_sigmoid(qg_tflite_writer *w, int32_t code)
     return QG_OK;
 }
 
-/* Over the last axis: upstream has no other. */
 static qg_status softmax(qg_tflite_writer *w, int32_t code)
 {
     const qg_node *n = w->node;
-    int32_t in, rank = n->in[0]->type.rank;
+    enum qg_tflite_form form;
+    int32_t in;
     int64_t axis;
-    QG_TRY(qg_attr_int(w->ctx, n, "axis", -1, &axis));
-    if (axis != -1 && axis != rank - 1)
-        return qg_tflite_refuse(w, "axis %lld, expected the last one", (long long)axis);
-    QG_TRY(qg_tflite_want(w, n->in[0], QG_TFLITE_AS_IS, NULL, &in));
-    return put(w, code, (qg_tflite_slots){ &in, NULL, 1, 0 }, QG_TFLITE_AS_IS,
+    bool flattens = n->opset < 13; /* from its axis on */
+    QG_TRY(qg_attr_int(w->ctx, n, "axis", flattens ? 1 : -1, &axis));
+    if (flattens && axis != -1 && axis != n->in[0]->type.rank - 1)
+        return qg_tflite_refuse(w, "axis %lld of opset %lld, expected the last one",
+                                (long long)axis, (long long)n->opset);
+    QG_TRY(qg_tflite_form_of_rows(w, axis, &form));
+    QG_TRY(qg_tflite_want(w, n->in[0], form, NULL, &in));
+    return put(w, code, (qg_tflite_slots){ &in, NULL, 1, 0 }, form,
                &(qg_tflite_options){ .kind = QG_TFLITE_OPTIONS_SOFTMAX, .factor = 1 });
 }
 

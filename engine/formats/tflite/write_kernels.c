@@ -406,15 +406,15 @@ static qg_status rescale(qg_tflite_writer *w)
 static qg_status softmax(qg_tflite_writer *w)
 {
     qg_tflite_options o = { .kind = QG_TFLITE_OPTIONS_SOFTMAX };
+    enum qg_tflite_form form;
     int64_t axis;
     int32_t in;
     QG_TRY(qg_attr_int(w->ctx, w->node, "axis", -1, &axis));
     QG_TRY(qg_attr_float(w->ctx, w->node, "beta", 1, &o.factor));
-    if (axis != -1)
-        return qg_tflite_refuse(w, "axis %lld, expected the last one", (long long)axis);
-    QG_TRY(input(w, 0, QG_TFLITE_AS_IS, &in));
-    return qg_tflite_put_kernel(w, SOFTMAX, (qg_tflite_slots){ &in, NULL, 1, 0 },
-                                QG_TFLITE_AS_IS, &o, false);
+    QG_TRY(qg_tflite_form_of_rows(w, axis, &form));
+    QG_TRY(input(w, 0, form, &in));
+    return qg_tflite_put_kernel(w, SOFTMAX, (qg_tflite_slots){ &in, NULL, 1, 0 }, form,
+                                &o, false);
 }
 
 /* --- sums over places --- */

@@ -118,6 +118,61 @@ static qg_status transpose(qg_tflite_writer *w)
     return put(w, TRANSPOSE, in, 2, QG_TFLITE_AS_IS, &no_options);
 }
 
+/* The tensor of input 0 with other dims, and the operator that makes it. */
+static qg_status put_dims(qg_tflite_writer *w, int32_t code, const int32_t in[2],
+                          const char *suffix, const int32_t dim[5], int32_t *out)
+{
+    int32_t *copy = QG_NEWN(w->arena, 5, int32_t);
+    if (!copy)
+        return qg_nomem(w->ctx);
+    memcpy(copy, dim, 5 * sizeof *dim);
+    QG_TRY(qg_tflite_like(w, in[0], suffix, NULL, out));
+    w->tensor.at[*out].rank = 5;
+    w->tensor.at[*out].dim = copy;
+    return qg_tflite_put(w, code, (qg_tflite_slots){ in, out, 2, 1 }, &no_options);
+}
+
+/* Blocks of places from or to channels: axes are split, exchanged and joined, as ONNX
+ * describes both.  TFLite's DEPTH_TO_SPACE has one of the two orders only. */
+static qg_status blocks(qg_tflite_writer *w)
+{
+    static const char *const modes[] = { "DCR", "CRD", NULL };
+    static const int32_t order[3][5] = {
+        {2,  3, 0, 4, 1},
+        { 0, 3, 1, 4, 2},
+        { 2, 4, 0, 1, 3}
+    };
+    static const char *const to_depth[] = { "SpaceToDepth" };
+    const qg_tensor *x = &w->node->in[0]->type, *y = &w->node->out[0]->type;
+    int32_t in[2], split, turned, from[5], to[5];
+    int64_t size;
+    int mode = 2;
+    QG_TRY(qg_attr_int(w->ctx, w->node, "blocksize", 1, &size));
+    if (!qg_op_is_named(w->node->op, to_depth, 1))
+        QG_TRY(qg_attr_choice(w->ctx, w->node, "mode", modes, 0, &mode));
+    if (x->rank != 4 || x->dim[0] != 1 || y->dim[0] != 1)
+        return qg_tflite_refuse(w, "expected a batch of 1");
+    const int32_t b = (int32_t)size, c = (int32_t)y->dim[1], h = (int32_t)x->dim[2],
+                  v = (int32_t)x->dim[3], k = (int32_t)x->dim[1];
+    const int32_t dim[3][5] = {
+        {b,  b,     c, h,     v},
+        { c, b,     b, h,     v},
+        { k, h / b, b, v / b, b}
+    };
+    memcpy(from, dim[mode], sizeof from);
+    for (int i = 0; i < 5; i++)
+        to[i] = from[order[mode][i]];
+    QG_TRY(input(w, 0, QG_TFLITE_AS_IS, &in[0]));
+    QG_TRY(vector(w, "split", from, 5, &in[1]));
+    QG_TRY(put_dims(w, RESHAPE, in, "split", from, &split));
+    QG_TRY(vector(w, "order", order[mode], 5, &in[1]));
+    QG_TRY(put_dims(w, TRANSPOSE, (int32_t[]){ split, in[1] }, "turned", to, &turned));
+    const int32_t joined[4] = { 1, c, (int32_t)y->dim[2], (int32_t)y->dim[3] };
+    QG_TRY(vector(w, "joined", joined, 4, &in[1]));
+    return put(w, RESHAPE, (int32_t[]){ turned, in[1] }, 2, QG_TFLITE_AS_IS,
+               &no_options);
+}
+
 static qg_status pad(qg_tflite_writer *w)
 {
     const qg_node *n = w->node;
@@ -322,22 +377,24 @@ static const struct {
     qg_status (*write)(qg_tflite_writer *w);
     bool floats; /* of any type */
 } rows[] = {
-    {"Reshape",    reshape,   true },
-    { "Expand",    expand,    true },
-    { "Flatten",   reshape,   true },
-    { "Squeeze",   reshape,   true },
-    { "Unsqueeze", reshape,   true },
-    { "Identity",  reshape,   true },
-    { "Dropout",   reshape,   true },
-    { "Transpose", transpose, true },
-    { "Pad",       pad,       false},
-    { "Slice",     slice,     true },
-    { "Split",     split,     true },
-    { "Gather",    gather,    true },
-    { "MaxPool",   max_pool,  false},
-    { "Max",       extremum,  false},
-    { "Min",       extremum,  false},
-    { "Resize",    nearest,   false},
+    {"Reshape",       reshape,   true },
+    { "Expand",       expand,    true },
+    { "Flatten",      reshape,   true },
+    { "Squeeze",      reshape,   true },
+    { "Unsqueeze",    reshape,   true },
+    { "Identity",     reshape,   true },
+    { "Dropout",      reshape,   true },
+    { "Transpose",    transpose, true },
+    { "Pad",          pad,       false},
+    { "Slice",        slice,     true },
+    { "Split",        split,     true },
+    { "Gather",       gather,    true },
+    { "MaxPool",      max_pool,  false},
+    { "Max",          extremum,  false},
+    { "Min",          extremum,  false},
+    { "Resize",       nearest,   false},
+    { "DepthToSpace", blocks,    true },
+    { "SpaceToDepth", blocks,    true },
 };
 
 qg_status qg_tflite_write_move(qg_tflite_writer *w)

@@ -169,6 +169,19 @@ enum qg_tflite_form qg_tflite_pick_form(const qg_tflite_writer *w)
     return any && all ? QG_TFLITE_NHWC : QG_TFLITE_AS_IS;
 }
 
+qg_status qg_tflite_form_of_rows(qg_tflite_writer *w, int64_t k,
+                                 enum qg_tflite_form *out)
+{
+    int32_t rank = w->node->in[0]->type.rank;
+    int64_t axis = k < 0 ? k + rank : k;
+    bool channels = rank == 4 && axis == 1;
+    *out = channels ? QG_TFLITE_NHWC : QG_TFLITE_AS_IS;
+    return channels || axis == rank - 1
+               ? QG_OK
+               : qg_tflite_refuse(w, "axis %lld, expected the last one, or 1 of 4",
+                                  (long long)k);
+}
+
 static qg_status dims_of(qg_tflite_writer *w, const qg_tensor *type,
                          enum qg_tflite_form form, const int32_t **out)
 {

@@ -116,6 +116,11 @@ QG_NODISCARD qg_status qg_tflite_put_kernel(qg_tflite_writer *w, int32_t code,
  * N,H,W,C: 0 1 2 3 -> 0 3 1 2. */
 int32_t qg_tflite_axis_in(enum qg_tflite_form form, int32_t rank, int64_t k);
 
+/* The form in which axis k of w->node's input is the last one, as SOFTMAX has it: the
+ * channels of a picture are, in N,H,W,C.  QG_EUNSUPPORTED when none is. */
+QG_NODISCARD qg_status qg_tflite_form_of_rows(qg_tflite_writer *w, int64_t k,
+                                              enum qg_tflite_form *out);
+
 /* The operators of w->node.  kernel: convolutions, products, functions, of domain
  * quantgraph; move: operators of ai.onnx on codes, which move or select them. */
 QG_NODISCARD qg_status qg_tflite_write_kernel(qg_tflite_writer *w);
@@ -124,6 +129,10 @@ QG_NODISCARD qg_status qg_tflite_write_move(qg_tflite_writer *w);
 /* write_floats.c.  A node of ai.onnx that computes on floats; one that TensorFlow Lite
  * lacks is QG_EUNSUPPORTED.  write_move hands it what moves nothing. */
 QG_NODISCARD qg_status qg_tflite_write_float(qg_tflite_writer *w);
+
+/* axes.c.  Operators over axes that upstream lacks become others; before anything is
+ * written, since ids of nodes and values change. */
+QG_NODISCARD qg_status qg_tflite_rewrite_axes(qg_graph *g);
 
 /* gelu.c.  Sets w->gelu and w->inside: the nodes that one operator GELU replaces. */
 QG_NODISCARD qg_status qg_tflite_find_gelus(qg_tflite_writer *w);
