@@ -73,17 +73,18 @@ static const struct {
     int map; /* enum qg_map, -1: no loop has these bits */
 } table[] = {
     /* clang-format off */
-    ROW("Relu",            relu,           false, false, 0,     0,    -1)
-    ROW("Tanh",            tangent,        false, false, 0,     0,    QG_MAP_TANH)
-    ROW("Sigmoid",         sigmoid,        false, false, 0,     0,    QG_MAP_SIGMOID)
-    ROW("Softsign",        softsign,       false, false, 0,     0,    -1)
-    ROW("Softplus",        softplus,       false, false, 0,     0,    -1)
-    ROW("Affine",          affine,         true,  true,  1,     0,    -1)
-    ROW("LeakyRelu",       leaky,          true,  false, 0.01f, 0,    -1)
-    ROW("ThresholdedRelu", threshold,      true,  false, 1,     0,    -1)
-    ROW("ScaledTanh",      scaled_tangent, true,  true,  1,     1,    -1)
-    ROW("HardSigmoid",     hard_sigmoid,   true,  true,  0.2f,  0.5f, QG_MAP_HARD_SIGMOID)
-    ROW("Elu",             elu,            true,  false, 1,     0,    QG_MAP_ELU)
+    ROW("Relu",           relu,           false, false, 0,     0,    -1)
+    ROW("Tanh",           tangent,        false, false, 0,     0,    QG_MAP_TANH)
+    ROW("Sigmoid",        sigmoid,        false, false, 0,     0,    QG_MAP_SIGMOID)
+    ROW("Softsign",       softsign,       false, false, 0,     0,    -1)
+    ROW("Softplus",       softplus,       false, false, 0,     0,    -1)
+    ROW("Affine",         affine,         true,  true,  1,     0,    -1)
+    ROW("LeakyRelu",      leaky,          true,  false, 0.01f, 0,    -1)
+    ROW("ThresholdedRelu", threshold,     true,  false, 1,     0,    -1)
+    ROW("ScaledTanh",     scaled_tangent, true,  true,  1,     1,    -1)
+    ROW("HardSigmoid",    hard_sigmoid,   true,  true,  0.2f,  0.5f,
+        QG_MAP_HARD_SIGMOID)
+    ROW("Elu",            elu,            true,  false, 1,     0,    QG_MAP_ELU)
     /* clang-format on */
 };
 

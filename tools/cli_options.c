@@ -171,6 +171,8 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "of steps: usual, ste, lsq, tqt, pact, nncf, nncf-exact" },
     [CLI_O_OPTIMIZER] = { NAMED("optimizer", 0, "NAME"), TEXT(optimizer),
         .help = "adam, or sgd with momentum; default adam" },
+    [CLI_O_QDROP] = { NAMED("qdrop", 0, NULL), FLAG(qdrop),
+        .help = "round each element with probability 1/2 (QDrop)" },
     [CLI_O_BLOCK_NAME] = { NAMED("block", 0, "NAME"), TEXT(block_name),
         .help = "only the block of this name" },
     [CLI_O_BUDGET] = { NAMED("budget", 0, "WHAT=N"), TEXT(budget),

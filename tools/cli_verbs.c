@@ -504,7 +504,7 @@ const cli_verb cli_verbs[] = {
       .summary = "learn weights, biases and step sizes, block by block",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(METHOD), TAKES(STEPS), TAKES(RATE),
-               TAKES(GRADIENT), TAKES(OPTIMIZER), TAKES(BLOCK_NAME), TAKES(SEED),
+               TAKES(GRADIENT), TAKES(OPTIMIZER), TAKES(QDROP), TAKES(BLOCK_NAME), TAKES(SEED),
                NEEDS(SNAPSHOT) },
       .about = "Each block learns to give the outputs of the float network, from what\n"
                "the blocks before it give.  No labels are needed.  A quarter of the\n"

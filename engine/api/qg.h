@@ -382,6 +382,8 @@ typedef struct qg_tune_options {
                              * are written to it, and read when the same tuning begins
                              * again; NULL: none */
     const char *optimizer;  /* adam or sgd, which has momentum; NULL: adam */
+    bool qdrop; /* while learning, each element of an activation is rounded with
+                 * probability 1/2 (QDrop) */
 } qg_tune_options;
 QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
 
@@ -389,7 +391,7 @@ QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
  * samples: weights, biases, step sizes, or how weights are rounded.  What may not
  * change does not: groups keep one scale, powers of two stay.  A quarter of the samples
  * judges; a block that is not clearly better there stays as it was, and the model as a
- * whole, too. Facts: method, gradient, optimizer, samples, judged_on, metric, before,
+ * whole, too. Facts: method, gradient, optimizer, qdrop, samples, judged_on, metric, before,
  * after, kept, changed, why; tables blocks: block, nodes, before, after, verdict;
  * curves: the mean loss in each tenth of the steps.  A function of model, samples,
  * options alone. */

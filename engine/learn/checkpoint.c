@@ -6,7 +6,7 @@
 
 #include "engine/core/file.h"
 
-static const char magic[] = "qgtune 2\n";
+static const char magic[] = "qgtune 3\n";
 
 /* --- the name -------------------------------------------------------------------- */
 
@@ -38,8 +38,11 @@ static void add_samples(qg_hash *h, const qg_reconstruction *r)
     const qg_stream *s = r->stream;
     const qg_tape *t = r->tapes->tape[0];
     for (size_t i = 0; i < s->n; i++) {
-        for (size_t k = 0; k < t->n_in; k++)
+        for (size_t k = 0; k < t->n_in; k++) {
             add_tensor(h, qg_stream_value(s, t->in[k], QG_LANE_NOW, i));
+            if (r->drops)
+                add_tensor(h, qg_stream_value(s, t->in[k], QG_LANE_FLOAT, i));
+        }
         for (size_t k = 0; k < t->n_out; k++) {
             add_tensor(h, qg_stream_value(s, t->out[k], QG_LANE_FLOAT, i));
             add_tensor(h, qg_stream_value(s, t->out[k], QG_LANE_BEFORE, i));
@@ -51,8 +54,8 @@ static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
 {
     qg_hash h;
     const qg_tape *t = r->tapes->tape[0];
-    const uint64_t number[] = { r->steps, r->rng.state, (uint64_t)t->gradient,
-                                t->n_weight, t->n_step };
+    const uint64_t number[] = { r->steps,    r->rng.state, (uint64_t)t->gradient,
+                                t->n_weight, t->n_step,    r->drops };
     qg_hash_begin(&h);
     qg_hash_add(&h, magic, sizeof magic);
     qg_hash_add(&h, r->method->name, strlen(r->method->name) + 1);

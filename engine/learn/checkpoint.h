@@ -3,15 +3,15 @@
  *
  * A file is named by the SHA-256 of all that a block's result is a function of:
  *
- *     method, steps, optimizer, rate, state of the generator, version of this format
+ *     method, steps, optimizer, rate, drops, state of the generator, version of this format
  *     weights and scales before learning; grids, and which of them are learned
- *     of every sample: inputs of the block in the lane NOW, outputs in FLOAT; of those
+ *     of every sample: inputs of the block in the lane NOW (with drops also FLOAT), outputs in FLOAT; of those
  *     held back, in BEFORE
  *
  * Changed samples, options or models therefore find none of the old files; nothing else
  * identifies a run.
  *
- * File     "qgtune 2\n"; before, after, curve: float64; kept: uint64; when kept,
+ * File     "qgtune 3\n"; before, after, curve: float64; kept: uint64; when kept,
  *          weights and then scales of the tape: float32; SHA-256 of all that, as text.
  *          Little-endian.  Written by rename (file.h).
  * Hostile  a file of another size, with another hash at its end, or with a scale that

@@ -40,6 +40,7 @@ typedef struct qg_reconstruction {
     const qg_stream *stream; /* lanes FLOAT and NOW are read; the inputs of the block
                               * must be there in both, its outputs in FLOAT */
     const qg_tapes *tapes;   /* of the block; its tapes keep what was learned */
+    bool drops;              /* activations by drop.h while learning */
     const qg_importance *importance; /* of elements of the outputs; NULL: all alike */
     size_t steps;
     const qg_optimizer *optimizer;

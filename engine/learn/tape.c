@@ -18,12 +18,15 @@
 
 #include "engine/core/vec.h"
 #include "engine/ir/infer.h"
+#include "engine/learn/drop.h"
+#include "engine/quant/endpoint.h"
 
 /* An endpoint that rounds. */
 typedef struct rounding {
-    const qg_tqc *tqc;  /* NULL: does not round */
-    uint32_t step;      /* in tape->step */
-    const qg_tensor *x; /* before rounding, of the last forward */
+    const qg_tqc *tqc;     /* NULL: does not round */
+    uint32_t step;         /* in tape->step */
+    const qg_tensor *x;    /* before rounding, of the last forward */
+    const uint64_t *drawn; /* elements that were not rounded (drop.h); NULL: none */
 } rounding;
 
 /* A value of the graph, as far as the tape knows it. */
@@ -47,7 +50,8 @@ struct qg_tape_state {
     qg_arena *arena; /* as long as the tape */
     qg_arena *pass;  /* of one forward and backward */
     qg_arena *scratch;
-    slot *value; /* [values] */
+    qg_rng draws; /* of the present forward */
+    slot *value;  /* [values] */
     QG_VEC(entry) node;
 };
 
@@ -371,11 +375,30 @@ static qg_tensor *new_like(qg_tape *t, const qg_tensor *x)
     return qg_tensor_alloc(t->ctx, t->state->pass, y) == QG_OK ? y : NULL;
 }
 
+/* Elements of an activation, in part as they were before rounding. */
+static qg_status drop_rounding(qg_tape *t, rounding *r, qg_tensor *y)
+{
+    const size_t n = (size_t)qg_tensor_count(y);
+    const uint64_t *drawn = qg_drop_draw(t->state->pass, &t->state->draws, n);
+    if (!drawn)
+        return qg_nomem(t->ctx);
+    r->drawn = drawn;
+    qg_drop_put(drawn, n, r->x->f32, y->f32);
+    return QG_OK;
+}
+
+static bool is_activation(const qg_tqc *t)
+{
+    const qg_value *v = qg_tqc_value(t);
+    return v && !v->constant;
+}
+
 /* *x becomes its rounded copy. */
 static qg_status forward_rounding(qg_tape *t, rounding *r, const qg_tensor **x)
 {
     char text[QG_ENDPOINT_TEXT];
     r->x = NULL;
+    r->drawn = NULL;
     if (!r->tqc || !lead_of(t)->rounds || (*x)->dtype != QG_F32)
         return QG_OK;
     const qg_tape_step *s = &t->step[r->step];
@@ -386,6 +409,8 @@ static qg_status forward_rounding(qg_tape *t, rounding *r, const qg_tensor **x)
     r->x = *x;
     QG_TRY(qg_fake_quantize(t->ctx, qg_tqc_text(r->tqc, text), &r->tqc->scheme, &p, *x,
                             y));
+    if (t->drop && is_activation(r->tqc))
+        QG_TRY(drop_rounding(t, r, y));
     *x = y;
     return QG_OK;
 }
@@ -434,6 +459,7 @@ qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in)
 {
     struct qg_tape_state *s = t->state;
     qg_arena_reset(s->pass);
+    s->draws = (qg_rng){ t->drop };
     for (size_t i = 0; i < t->n_in; i++)
         s->value[t->in[i]->id].now = in[i];
     derive(t);
@@ -467,6 +493,21 @@ bool qg_tape_has_grid(const qg_tape_step *s)
     return !(s->root->scheme.policy & other) && !s->root->quantizer;
 }
 
+/* Elements that were not rounded keep their gradient, and give none to the step. */
+static qg_status backward_drawn(const qg_step_rounding *one, const uint64_t *drawn,
+                                qg_tensor *g, double *by_scale)
+{
+    const size_t n = (size_t)qg_tensor_count(g);
+    float *passed = QG_NEWN(one->scratch, n, float);
+    if (!passed)
+        return qg_nomem(one->ctx);
+    memcpy(passed, g->f32, n * sizeof *passed);
+    qg_drop_put(drawn, n, NULL, g->f32);
+    QG_TRY(qg_step_backward(one, g->f32, by_scale));
+    qg_drop_put(drawn, n, passed, g->f32);
+    return QG_OK;
+}
+
 /* g, of the rounded value, becomes that of the value; the step gets its share.  Grids
  * without a linear scale pass g on. */
 static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
@@ -484,7 +525,8 @@ static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
                                    .layer = qg_tape_layer(s, r->x),
                                    .scale = s->scale,
                                    .x = r->x->f32 };
-    QG_TRY(qg_step_backward(&one, g->f32, by_scale));
+    QG_TRY(r->drawn ? backward_drawn(&one, r->drawn, g, by_scale)
+                    : qg_step_backward(&one, g->f32, by_scale));
     for (size_t c = 0; s->learned && c < s->n; c++)
         s->grad[c] += by_scale[c];
     return QG_OK;

@@ -79,6 +79,8 @@ struct qg_tape {
     qg_tape_step *step;     /* [n_step] by TQC id */
     qg_step_gradient gradient;
     bool rounds;           /* false: forward and backward in float; set by the caller */
+    uint64_t drop;         /* not 0: the next forward rounds activations with drop.h,
+                            * drawn from this number; set by the caller */
     size_t place;          /* among the copies that work together (tapes.h) */
     const qg_tape *leader; /* whose parameters and `rounds` count; NULL: its own */
     struct qg_tape_state *state;

@@ -117,6 +117,7 @@ static qg_status learn_block(tuning *t, size_t k)
                              .method = t->method,
                              .stream = &t->stream,
                              .tapes = &t->tapes[k],
+                             .drops = t->o->qdrop,
                              .importance = t->method->weighs ? &t->importance : NULL,
                              .steps = steps,
                              .optimizer = t->optimizer,
@@ -387,6 +388,7 @@ static qg_status report(const tuning *t, const double worst[2], bool better,
     QG_TRY(
         qg_report_add(r, "gradient", qg_cell_text(qg_step_gradient_name(t->gradient))));
     QG_TRY(qg_report_add(r, "optimizer", qg_cell_text(t->optimizer->name)));
+    QG_TRY(qg_report_add(r, "qdrop", qg_cell_bool(t->o->qdrop)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(t->stream.n)));
     QG_TRY(qg_report_addf(r, "judged_on", "%zu samples held back",
                           t->stream.n < 4 ? t->stream.n : t->stream.n / 4));

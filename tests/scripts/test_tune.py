@@ -167,6 +167,23 @@ def test_optimizers(root, four):
        fails="optimizer 'magic': expected one of adam, sgd")
 
 
+def test_qdrop(root, four):
+    """Other draws than without, the same in any number of threads and with a seed of its own
+    others; helps on samples not seen."""
+    before = noise(four)
+    for method in ("lsq", "brecq"):
+        report = answer("tune", four, "-d", CALIB, "--method", method, "--qdrop", "-o",
+                        root / f"drop-{method}")
+        share = noise(root / f"drop-{method}") / before
+        print(f"qdrop, {method}: {share:.2f} of the noise")
+        assert report["qdrop"] is True and share <= MOST[method], (method, share)
+        assert hashes(root / f"drop-{method}") != hashes(root / method)
+    words = ["tune", four, "-d", CALIB, "--steps", 40, "--qdrop"]
+    for name, more in {"q1": ["-j1"], "q2": ["-j2"], "q3": ["--seed", 3]}.items():
+        qg(*words, *more, "-o", root / name)
+    assert hashes(root / "q1") == hashes(root / "q2") != hashes(root / "q3")
+
+
 def test_memory(root):
     """The memory of a block is given back when it is done: three blocks and twelve need
     the same."""
@@ -227,6 +244,7 @@ def main():
         test_eight_bits(root)
         test_gradients(root, four)
         test_optimizers(root, four)
+        test_qdrop(root, four)
         test_memory(root)
         test_tied(root)
         test_mistakes(root, four)
