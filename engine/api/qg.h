@@ -382,7 +382,11 @@ typedef struct qg_tune_options {
                              * are written to it, and read when the same tuning begins
                              * again; NULL: none */
     const char *optimizer;  /* adam or sgd, which has momentum; NULL: adam */
-    bool qdrop; /* while learning, each element of an activation is rounded with
+    const char *loss; /* blocks, mse, kd or labels; NULL: blocks.  With another one than
+                       * blocks the network is one block, or `block` the last one */
+    const char *labels; /* .npy of integers, the class of each sample; loss labels only,
+                         * else NULL */
+    bool qdrop;         /* while learning, each element of an activation is rounded with
                  * probability 1/2 (QDrop) */
 } qg_tune_options;
 QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
@@ -391,7 +395,9 @@ QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
  * samples: weights, biases, step sizes, or how weights are rounded.  What may not
  * change does not: groups keep one scale, powers of two stay.  A quarter of the samples
  * judges; a block that is not clearly better there stays as it was, and the model as a
- * whole, too. Facts: method, gradient, optimizer, qdrop, samples, judged_on, metric, before,
+ * whole, too.
+ * With another loss than blocks the network learns as a whole; kd and labels judge, too.
+ * Facts: method, gradient, optimizer, loss, qdrop, samples, judged_on, metric, before,
  * after, kept, changed, why; tables blocks: block, nodes, before, after, verdict;
  * curves: the mean loss in each tenth of the steps.  A function of model, samples,
  * options alone. */

@@ -62,6 +62,10 @@ static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
     qg_hash_add(&h, number, sizeof number);
     qg_hash_add(&h, r->optimizer->name, strlen(r->optimizer->name) + 1);
     qg_hash_add(&h, &r->rate, sizeof r->rate);
+    const char *loss = qg_loss_name(r->loss.kind);
+    qg_hash_add(&h, loss, strlen(loss) + 1);
+    if (r->loss.label)
+        qg_hash_add(&h, r->loss.label, r->stream->n * sizeof *r->loss.label);
     for (size_t i = 0; i < t->n_weight; i++) {
         qg_hash_add(&h, &t->weight[i].role, 1);
         add_tensor(&h, &t->weight[i].start);

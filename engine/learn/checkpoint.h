@@ -3,10 +3,11 @@
  *
  * A file is named by the SHA-256 of all that a block's result is a function of:
  *
- *     method, steps, optimizer, rate, drops, state of the generator, version of this format
+ *     method, steps, optimizer, rate, drops, loss with labels, state of the generator,
+ *     version of this format
  *     weights and scales before learning; grids, and which of them are learned
- *     of every sample: inputs of the block in the lane NOW (with drops also FLOAT), outputs in FLOAT; of those
- *     held back, in BEFORE
+ *     of every sample: inputs of the block in the lane NOW, with drops also in FLOAT,
+ *     outputs in FLOAT; of those held back, in BEFORE
  *
  * Changed samples, options or models therefore find none of the old files; nothing else
  * identifies a run.

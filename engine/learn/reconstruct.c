@@ -50,7 +50,19 @@ static const qg_tensor *target(const work *w, size_t k, size_t sample)
     return qg_stream_value(w->r->stream, w->tape->out[k], QG_LANE_FLOAT, sample);
 }
 
-static bool counts(const qg_tensor *y) { return y->dtype == QG_F32; }
+static bool is_float(const qg_tensor *y) { return y->dtype == QG_F32; }
+
+/* Whether output k is part of the loss. */
+static bool counts(const work *w, size_t k, const qg_tensor *y)
+{
+    return is_float(y) &&
+           qg_loss_compares(&w->r->loss, w->r->stream->graph, w->tape->out[k]);
+}
+
+static bool is_of_classes(const work *w)
+{
+    return w->r->loss.kind == QG_LOSS_KD || w->r->loss.kind == QG_LOSS_LABELS;
+}
 
 static qg_status forward(work *w, qg_tape *t, size_t sample)
 {
@@ -73,7 +85,11 @@ static qg_status judge_done(void *ud, qg_tape *t, size_t i)
     for (size_t k = 0; k < t->n_out; k++) {
         const qg_tensor *y = qg_tape_output(t, k);
         double power[2] = { 0, 0 };
-        if (counts(y))
+        if (counts(w, k, y) && is_of_classes(w)) {
+            power[0] = qg_loss_of_classes(&w->r->loss, y, target(w, k, w->judge[i]),
+                                          w->judge[i], NULL);
+            power[1] = 1;
+        } else if (counts(w, k, y))
             powers(y, target(w, k, w->judge[i]), weight_of(w, k), power);
         w->noise[k * w->n_judge + i] = power[0];
         w->signal[k * w->n_judge + i] = power[1];
@@ -110,9 +126,14 @@ static void gradient_of_output(work *w, const qg_tape *t, size_t k, size_t sampl
     const double *weight = weight_of(w, k);
     double power[2];
     w->grad[t->place][k] = NULL;
-    if (!counts(y))
+    if (!counts(w, k, y))
         return;
-    qg_tensor *g = &w->grad_at[t->place][k];
+    qg_tensor *g = w->grad_at[t->place] + k;
+    w->grad[t->place][k] = g;
+    if (is_of_classes(w)) {
+        w->loss_of[t->place] += qg_loss_of_classes(&w->r->loss, y, f, sample, g);
+        return;
+    }
     powers(y, f, weight, power);
     w->loss_of[t->place] += power[1] > 0 ? power[0] / power[1] : 0;
     const int64_t n = qg_tensor_count(y);
@@ -123,12 +144,11 @@ static void gradient_of_output(work *w, const qg_tape *t, size_t k, size_t sampl
     for (int64_t i = 0; i < n; i++)
         g->f32[i] = (float)(2 * by * (weight ? weight[i] : 1) *
                             ((double)y->f32[i] - (double)f->f32[i]));
-    w->grad[t->place][k] = g;
 }
 
 static qg_status shape_like(work *w, const qg_tensor *t, qg_tensor *out)
 {
-    if (!counts(t) || (out->data && qg_same_dims(out, t)))
+    if (!is_float(t) || (out->data && qg_same_dims(out, t)))
         return QG_OK;
     qg_tensor_init(out, QG_F32, t->rank, t->dim);
     return qg_tensor_alloc(w->r->ctx, w->arena, out);
@@ -156,7 +176,7 @@ static void mix_inputs(work *w, size_t place, size_t sample, qg_rng *rng)
         const qg_tensor *now = input(w, k, QG_LANE_NOW, sample),
                         *f = input(w, k, QG_LANE_FLOAT, sample);
         qg_tensor *to = &w->mixed[place][k];
-        if (now == f || !counts(now) || !qg_same_dims(now, f))
+        if (now == f || !is_float(now) || !qg_same_dims(now, f))
             continue;
         qg_tensor_copy(now, to);
         qg_drop_mix(rng, (size_t)qg_tensor_count(now), f->f32, to->f32);
@@ -273,6 +293,10 @@ static qg_status prepare_samples(work *w)
         if (qg_is_held_back(i, n))
             w->judge[w->n_judge++] = i;
     }
+    for (size_t k = 0; k < w->tape->n_out; k++)
+        for (size_t i = 0; i < n; i++)
+            if (counts(w, k, target(w, k, i)))
+                QG_TRY(qg_loss_check(w->r->ctx, &w->r->loss, target(w, k, i), i));
     return QG_OK;
 }
 

@@ -184,6 +184,60 @@ def test_qdrop(root, four):
     assert hashes(root / "q1") == hashes(root / "q2") != hashes(root / "q3")
 
 
+def test_losses(root, four):
+    """The network as one block, or the last one: less divergence on samples held back, no
+    lower accuracy on others; labels reach the accuracy of the float network on their own."""
+    start = answer("evaluate", four, "-d", TEST, "--labels", LABELS)
+    for name, more in (("mse", []), ("kd", []), ("kd", ["--block", "gemm1"]),
+                       ("kd", ["--qdrop"]), ("kd", ["--method", "bias"])):
+        out = root / "-".join(["loss", name, *(m.strip("-") for m in more)])
+        report = answer("tune", four, "-d", CALIB, "--loss", name, *more, "-o", out)
+        (block,), got = report["blocks"], answer("evaluate", out, "-d", TEST, "--labels", LABELS)
+        print(f"loss {name} {more}: {block['before']:.3g} to {block['after']:.3g}, "
+              f"top1 {got['simulated_top1']:.4f}")
+        assert report["loss"] == name and block["after"] < block["before"], report
+        assert report["kept"] == "1 of 1 blocks" and report["changed"] is True, report
+        assert got["simulated_top1"] >= start["simulated_top1"] - 0.002, (name, more, got)
+        assert got["float_top1"] == start["float_top1"]
+    assert noise(root / "loss-mse") < 0.4 * noise(four)
+    words = ["tune", four, "-d", CALIB, "--steps", 60, "--loss", "kd"]
+    qg(*words, "-j1", "-o", root / "kd1")
+    qg(*words, "-j2", "-o", root / "kd2")
+    assert hashes(root / "kd1") == hashes(root / "kd2")
+
+
+def test_labels(root):
+    """Weights of 3 bits, cross entropy on samples with classes: more of the others are
+    right."""
+    images, classes = np.load(TEST), np.load(LABELS)
+    for name, part in (("learn", slice(0, 200)), ("judge", slice(200, None))):
+        np.save(root / f"{name}.npy", images[part])
+        np.save(root / f"{name}-labels.npy", classes[part])
+    three = root / "three"
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", root / "learn.npy",
+       *(w.replace("bits=4 range=[-7,7]", "bits=3 range=[-3,3]") for w in BITS), "-o", three)
+    words = ["tune", three, "-d", root / "learn.npy", "--loss", "labels"]
+    qg(*words, "--labels", root / "learn-labels.npy", "-o", root / "labelled")
+    before, after = (answer("evaluate", s, "-d", root / "judge.npy", "--labels",
+                            root / "judge-labels.npy")["simulated_top1"]
+                     for s in (three, root / "labelled"))
+    print(f"labels, 3 bits: top1 {before:.4f} to {after:.4f}")
+    assert after > before
+    qg(*words, "-o", root / "m", fails="loss labels: without labels")
+    qg("tune", three, "-d", CALIB, "--labels", LABELS, "-o", root / "m",
+       fails="loss blocks: with labels")
+    np.save(root / "wrong.npy", np.full(200, 10))
+    qg(*words, "--labels", root / "wrong.npy", "-o", root / "m",
+       fails="labels: sample 0: is 10, expected one of the 10 classes")
+    np.save(root / "short.npy", np.zeros(199, int))
+    qg(*words, "--labels", root / "short.npy", "-o", root / "m", fails="for each of 200 samples")
+    qg("tune", three, "-d", CALIB, "--loss", "kd", "--block", "conv0", "-o", root / "m",
+       fails="block 'conv0': there is none that computes what --loss compares")
+    qg("tune", three, "-d", CALIB, "--loss", "magic", "-o", root / "m",
+       fails="loss 'magic': expected one of blocks, mse, kd, labels")
+    assert not (root / "m").exists()
+
+
 def test_memory(root):
     """The memory of a block is given back when it is done: three blocks and twelve need
     the same."""
@@ -245,6 +299,8 @@ def main():
         test_gradients(root, four)
         test_optimizers(root, four)
         test_qdrop(root, four)
+        test_losses(root, four)
+        test_labels(root)
         test_memory(root)
         test_tied(root)
         test_mistakes(root, four)
