@@ -13,7 +13,8 @@
  * identifies a run.
  *
  * File     "qgtune 3\n"; before, after, curve: float64; kept: uint64; when kept,
- *          weights and then scales of the tape: float32; SHA-256 of all that, as text.
+ *          weights of the tape, then scales and, where they are learned, zero points
+ *          of each of its steps: float32, int32; SHA-256 of all that, as text.
  *          Little-endian.  Written by rename (file.h).
  * Hostile  a file of another size, with another hash at its end, or with a scale that
  *          is not a finite number above 0 is as if it were not there

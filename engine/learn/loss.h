@@ -11,8 +11,8 @@
  * Rows      of kd: along the last axis; along axis 1 of outputs with 4 axes and more
  *           (maps of classes).  Outputs whose rows have one element do not count
  * Softmax   where rows of f are probabilities (>= 0, with a sum within 0.001 of 1) the
- *           network ends with a Softmax, and z = ln(y + 1e-4), negative y as 0; so is f.
- *           A LogSoftmax needs nothing: softmax(ln p) = p
+ *           network ends with a Softmax, and z = ln(y + 1e-4), negative y as 0; so is
+ *           f.  A LogSoftmax needs nothing: softmax(ln p) = p
  * Several   outputs are added up
  * Bits      arithmetic in double, in index order; exp and log of the C library
  * Source    Hinton et al. 2015, section 2, with temperature 1

@@ -11,7 +11,8 @@
  * Loss      methods without roundings: sum over outputs of |y - f|^2 / |f|^2; methods
  *           that learn roundings: sum over channels, mean over the rest, of (y - f)^2,
  *           and the penalty of parameters.h
- *           With a loss of the network (loss.h) that of its outputs, others do not count
+ *           With a loss of the network (loss.h) that of its outputs, others do not
+ *           count
  * Samples   those that are not held back, in a random order, each as often as others
  * Verdict   the first loss on the samples held back, every fourth, for all methods:
  *           the loss of a rounding contains a term that is no error of the network;

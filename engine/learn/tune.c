@@ -338,11 +338,15 @@ static qg_status write_step(tuning *t, const qg_tape_step *s)
     qg_quant *q = t->m->quant;
     qg_tqc *root = q->tqc.at[s->root->id];
     const bool baked = root->state == QG_TQC_BAKED;
-    if (!s->learned || memcmp(s->scale, s->start, s->n * sizeof *s->scale) == 0)
+    const bool same = memcmp(s->scale, s->start, s->n * sizeof *s->scale) == 0;
+    const bool moved =
+        s->shifts && memcmp(s->offset, s->offset_start, s->n * sizeof *s->offset) != 0;
+    if (!s->learned || (same && !moved))
         return QG_OK;
     if (baked)
         QG_TRY(qg_tqc_set_state(q, root, QG_TQC_ACTIVATED));
-    QG_TRY(qg_tqc_set_param(q, root, s->n, s->scale, root->offset));
+    QG_TRY(qg_tqc_set_param(q, root, s->n, s->scale,
+                            s->shifts ? s->offset : root->offset));
     return baked ? qg_tqc_set_state(q, root, QG_TQC_BAKED) : QG_OK;
 }
 

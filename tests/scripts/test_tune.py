@@ -167,6 +167,45 @@ def test_optimizers(root, four):
        fails="optimizer 'magic': expected one of adam, sgd")
 
 
+def offsets(folder):
+    """The zero points of all records, in order."""
+    found = []
+
+    def walk(part):
+        if isinstance(part, dict):
+            found.extend(np.atleast_1d(part["offset"]) if "offset" in part else [])
+            part = part.values()
+        for value in part if not isinstance(part, (str, int, float, type(None))) else ():
+            walk(value)
+
+    walk(records(folder))
+    return [int(z) for z in found]
+
+
+def test_offsets(root):
+    """Zero points of activations move with the two methods that learn them, stay codes, and
+    do not move with others."""
+    start = root / "asymmetric"
+    grids = [word for slot in ("in0", "out*")
+             for word in ("--set", f"node=* slot={slot} bits=4 range=[-8,7]")]
+    qg("quantize", MODEL, "-b", "tflite-int8", "-d", CALIB, *grids, *BITS, "-o", start)
+    before = offsets(start)
+    assert any(before)
+    for gradient, moves in (("lsq", False), ("lsq-plus", True), ("nncf-asymmetric", True)):
+        out = root / f"a-{gradient}"
+        report = answer("tune", start, "-d", CALIB, "--gradient", gradient, "-o", out)
+        after, share = offsets(out), noise(out) / noise(start)
+        print(f"{gradient}: {sum(a != b for a, b in zip(after, before))} zero points moved, "
+              f"{share:.2f} of the noise")
+        assert report["gradient"] == gradient and share < 0.7, (gradient, share)
+        assert (after != before) == moves, gradient
+        assert all(-128 <= z <= 127 for z in after), after
+    words = ["tune", start, "-d", CALIB, "--gradient", "lsq-plus", "--steps", 40]
+    qg(*words, "-j1", "-o", root / "a1")
+    qg(*words, "-j2", "-o", root / "a2")
+    assert hashes(root / "a1") == hashes(root / "a2")
+
+
 def test_qdrop(root, four):
     """Other draws than without, the same in any number of threads and with a seed of its own
     others; helps on samples not seen."""
@@ -298,6 +337,7 @@ def main():
         test_eight_bits(root)
         test_gradients(root, four)
         test_optimizers(root, four)
+        test_offsets(root)
         test_qdrop(root, four)
         test_losses(root, four)
         test_labels(root)

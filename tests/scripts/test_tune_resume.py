@@ -26,7 +26,8 @@ def words(root, out, *more):
 
 
 # Options of which a checkpoint must know; the network as a whole learns in one block.
-OTHERS = {"qdrop": ["--qdrop"], "kd": ["--loss", "kd", "--method", "lsq", "--qdrop"],
+OTHERS = {"qdrop": ["--qdrop"],
+          "offsets": ["--gradient", "lsq-plus", "--method", "lsq"], "kd": ["--loss", "kd", "--method", "lsq", "--qdrop"],
           "labels": ["--loss", "labels", "--labels", LABELS, "--method", "lsq"]}
 
 
