@@ -510,7 +510,7 @@ const cli_verb cli_verbs[] = {
                "the blocks before it give.  No labels are needed.  A quarter of the\n"
                "samples is held back to judge: a block that is not clearly better\n"
                "there stays as it was; if the network is not, nothing is written.\n"
-               "--loss mse|kd|labels: the network learns as a whole, from its outputs:\n"
+               "--loss mse|kd|labels: the network learns as a whole from its outputs:\n"
                "like those of the float network, with the same softmax, or with the\n"
                "classes of --labels.\n"
                "\n" DATA_FORMS,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # soak.sh [PART...] [MINUTES=N] -- the long tests, by hand: each part runs all that it has, or
-# for MINUTES (60 by default) where there is no end.  Parts: faults, fuzz, mutants, peers;
-# all of them when none is named.  Needs a build in build/ (QG_BUILD).
+# for MINUTES (60 by default) where there is no end.  Parts: faults, fuzz, mutants, peers,
+# threads; all of them when none is named.  Needs a build in build/ (QG_BUILD).
 set -eu
 cd "$(dirname "$0")/.."
 build=${QG_BUILD:-build}
@@ -10,11 +10,11 @@ minutes=60 parts=()
 for word in "$@"; do
     case $word in
     MINUTES=*) minutes=${word#MINUTES=} ;;
-    faults | fuzz | mutants | peers) parts+=("$word") ;;
-    *) echo "soak: '$word', expected faults, fuzz, mutants, peers or MINUTES=N" >&2; exit 2 ;;
+    faults | fuzz | mutants | peers | threads) parts+=("$word") ;;
+    *) echo "soak: '$word', expected faults, fuzz, mutants, peers, threads or MINUTES=N" >&2; exit 2 ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(faults fuzz mutants peers)
+[ ${#parts[@]} -gt 0 ] || parts=(faults fuzz mutants peers threads)
 failed=()
 
 try() { # NAME COMMAND...
@@ -50,6 +50,11 @@ for part in "${parts[@]}"; do
     mutants)
         try coverage tools/coverage.sh build-coverage
         try mutants tools/python.sh tools/mutate.py build-coverage
+        ;;
+    threads)
+        for script in test_threads races_of_verbs; do
+            try "$script" bash "tests/scripts/$script.sh"
+        done
         ;;
     peers)
         for script in tests/scripts/test_against_*.py tests/scripts/test_ppq_*.py \

@@ -265,7 +265,8 @@ static qg_status build(builder *b, qg_graph *g)
         b->step_of[i] = QG_NONE;
     for (size_t i = 0; i < g->node.n; i++)
         if (b->part[i] && computes(b, g->node.at[i]))
-            QG_TRY(add_node(b, g->node.at[i]));
+            QG_TRY(qg_node_memory(t->ctx, add_node(b, g->node.at[i]), "learn",
+                                  g->node.at[i]));
     t->weight = b->weight.at;
     t->n_weight = b->weight.n;
     t->step = b->step.at;
@@ -477,7 +478,8 @@ qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in)
         s->value[t->in[i]->id].now = in[i];
     derive(t);
     for (size_t i = 0; i < s->node.n; i++)
-        QG_TRY(forward_node(t, &s->node.at[i]));
+        QG_TRY(qg_node_memory(t->ctx, forward_node(t, &s->node.at[i]), "learn",
+                              s->node.at[i].node));
     return QG_OK;
 }
 
@@ -644,7 +646,8 @@ qg_status qg_tape_backward(qg_tape *t, const qg_tensor *const *grad)
     struct qg_tape_state *s = t->state;
     QG_TRY(start_backward(t, grad));
     for (size_t i = s->node.n; i-- > 0;) {
-        QG_TRY(backward_node(t, &s->node.at[i]));
+        QG_TRY(qg_node_memory(t->ctx, backward_node(t, &s->node.at[i]), "learn",
+                              s->node.at[i].node));
         qg_arena_reset(s->scratch);
     }
     for (size_t i = 0; i < t->n_weight; i++) {

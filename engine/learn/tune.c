@@ -40,14 +40,19 @@ typedef struct tuning {
 
 /* --- blocks ---------------------------------------------------------------------- */
 
-/* The name of a block: that of its first node that accumulates products. */
-static const char *name_of(const tuning *t, const qg_block *b)
+/* What names a block: its first node that accumulates products. */
+static const qg_node *head_of(const tuning *t, const qg_block *b)
 {
     const qg_graph *g = t->m->graph;
     for (size_t i = b->first; i < b->end; i++)
         if (g->node.at[i]->op->traits & QG_OP_COMPUTE)
-            return g->node.at[i]->name;
-    return g->node.at[b->first]->name;
+            return g->node.at[i];
+    return g->node.at[b->first];
+}
+
+static const char *name_of(const tuning *t, const qg_block *b)
+{
+    return head_of(t, b)->name;
 }
 
 /* Whether the loss compares a result of the block. */
@@ -127,6 +132,21 @@ static double rate_of(const tuning *t)
     return t->o->rate > 0 ? t->o->rate : t->method->rate * t->optimizer->rate_factor;
 }
 
+/* With less memory than samples at the same time need, one after the other: the same
+ * bits. */
+static qg_status reconstruct(tuning *t, qg_reconstruction *r, size_t k)
+{
+    const qg_reconstruction start = *r;
+    qg_tapes *tapes = &t->tapes[k];
+    qg_status s = qg_reconstruct(r);
+    if (s != QG_EMEMORY || tapes->n == 1)
+        return s;
+    qg_tapes_dismiss(tapes);
+    qg_tape_reset(tapes->tape[0]);
+    *r = start;
+    return qg_reconstruct(r);
+}
+
 static qg_status learn_block(tuning *t, size_t k)
 {
     const size_t steps = t->o->steps ? t->o->steps : t->method->iterations;
@@ -152,11 +172,11 @@ static qg_status learn_block(tuning *t, size_t k)
         QG_TRY(qg_checkpoint_load(r, folder, name, &found));
     if (found)
         return qg_ctx_step(r->ctx, r->progress, "tune", r->done + steps, r->total);
-    QG_TRY(qg_reconstruct(r));
+    QG_TRY(reconstruct(t, r, k));
     return folder ? qg_checkpoint_save(r, folder, name) : QG_OK;
 }
 
-static qg_status tune_block(tuning *t, size_t k)
+static qg_status run_block(tuning *t, size_t k)
 {
     qg_ctx *ctx = t->m->ctx;
     const qg_block *b = &t->block[k];
@@ -175,6 +195,14 @@ static qg_status tune_block(tuning *t, size_t k)
     qg_tapes_dismiss(tapes);
     qg_stream_done(&t->stream, k);
     return QG_OK;
+}
+
+/* Memory that lacks for no single node, such as the state of an optimizer, lacks for
+ * the block. */
+static qg_status tune_block(tuning *t, size_t k)
+{
+    return qg_node_memory(t->m->ctx, run_block(t, k), "learn",
+                          head_of(t, &t->block[k]));
 }
 
 /* A loss of the network, whose outputs no block computes that learns. */

@@ -4,7 +4,9 @@ has not seen, lsq and adaquant halve the noise; the float network stays what it 
 do not depend on a repetition or on threads; what a backend does not allow does not change."""
 import hashlib
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -14,7 +16,7 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
-from command import answer, qg
+from command import QG, answer, qg
 
 MODEL = "configs/models/digits.onnx"
 CALIB, TEST, LABELS = (f"configs/data/digits_{n}.npy" for n in ("calib", "test", "labels"))
@@ -300,6 +302,50 @@ def test_memory(root):
        fails="--max-mem")
 
 
+def peak(*words):
+    """Exit status, error, and the most memory in MB."""
+    with open(os.devnull, "w") as nowhere, tempfile.TemporaryFile("w+") as error:
+        process = subprocess.Popen([QG, *map(str, words)], stdout=nowhere, stderr=error)
+        _, status, use = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        error.seek(0)
+        return process.returncode, error.read(), use.ru_maxrss / 1000
+
+
+def test_limits(root, four):
+    """Two samples at a time, one where that is too much, or refused with node and size: the
+    same bytes for any limit.  A network of the zoo as a whole stays below its limit."""
+    words = ["tune", four, "-d", CALIB, "--samples", 16, "--loss", "kd", "--steps", 20, "-j2"]
+    qg(*words, "-o", root / "free")
+    seen = {}
+    for limit in range(1, 16):
+        out = root / f"limit{limit}"
+        seen[limit], error, _ = peak(*words, "--max-mem", f"{limit}M", "-o", out)
+        if seen[limit] == 0:
+            assert hashes(out) == hashes(root / "free"), limit
+        else:
+            assert "--max-mem" in error and not out.exists(), (limit, error)
+            assert limit < 3 or "learn: node '" in error, (limit, error)
+    assert seen[15] == 0 and seen[1] == 1 and list(seen.values()) == sorted(
+        seen.values(), reverse=True), seen
+    sys.path.insert(0, "tests/zoo")
+    import graph
+    import vision  # noqa: F401  registers its networks
+    net = graph.build("mobilenet_v2", wide=True)
+    onnx.save(net.proto(), root / "zoo.onnx")
+    np.savez(root / "zoo.npz", **{k: make(4) for k, make in net.feeds.items()})
+    qg("quantize", root / "zoo.onnx", "-b", "trt-int8", "-d", root / "zoo.npz", "-o",
+       root / "zoo")
+    words = ["tune", root / "zoo", "-d", root / "zoo.npz", "--steps", 1, "-j2"]
+    for more, limit in (([], 300), (["--loss", "kd"], 450)):
+        status, error, most = peak(*words, *more, "--max-mem", f"{limit}M", "-o", root / "z")
+        print(f"mobilenet_v2 {more}: {most:.0f} MB of {limit}")
+        assert status == 0 and most < limit + 60, (more, status, error, most)
+    status, error, most = peak(*words, "--loss", "kd", "--max-mem", "100M", "-o", root / "y")
+    assert status == 1 and most < 160 and "learn: node '" in error, (status, error, most)
+    print(error.strip())
+
+
 def test_tied(root):
     """A constant of two blocks stays; within one block it is learned."""
     h = onnx.helper
@@ -342,6 +388,7 @@ def main():
         test_losses(root, four)
         test_labels(root)
         test_memory(root)
+        test_limits(root, four)
         test_tied(root)
         test_mistakes(root, four)
 
