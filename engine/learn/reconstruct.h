@@ -59,7 +59,8 @@ typedef struct qg_reconstruction {
 } qg_reconstruction;
 
 /* Fails with QG_ENOMEM or as the operators do; the tape is then between two states and
- * must only be freed or reset.  Nothing to learn is no failure: after = before, kept = false. */
+ * must only be freed or reset.  Nothing to learn is no failure: after = before, kept =
+ * false. */
 QG_NODISCARD qg_status qg_reconstruct(qg_reconstruction *r);
 
 #endif

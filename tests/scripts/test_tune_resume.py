@@ -16,19 +16,23 @@ from command import QG, qg
 
 MODEL = "configs/models/digits.onnx"
 CALIB = "configs/data/digits_calib.npy"
-LABELS = "configs/data/digits_labels.npy"
+BITS = ["op=Conv slot=in1 bits=4 range=[-7,7]", "op=Gemm slot=in1 bits=4 range=[-7,7]",
+        "node=* slot=in0 bits=4 range=[-8,7]", "node=* slot=out* bits=4 range=[-8,7]"]
 STEPS, MOMENTS = 60, 10
 
 
 def words(root, out, *more):
-    return ["tune", root / "eight", "-d", CALIB, "--method", "adaround", "--steps", STEPS,
-            *more, "-o", out]
+    """adaround at 8 bits; with a method in `more` at 4 bits, with offsets."""
+    how = ["four"] if "--method" in more else ["eight", "--method", "adaround"]
+    return ["tune", root / how[0], *how[1:], "-d", CALIB, "--steps", STEPS, *more, "-o", out]
 
 
 # Options of which a checkpoint must know; the network as a whole learns in one block.
-OTHERS = {"qdrop": ["--qdrop"],
-          "offsets": ["--gradient", "lsq-plus", "--method", "lsq"], "kd": ["--loss", "kd", "--method", "lsq", "--qdrop"],
-          "labels": ["--loss", "labels", "--labels", LABELS, "--method", "lsq"]}
+LSQ = ["--method", "lsq"]
+OTHERS = {"qdrop": ["--qdrop", "--method", "adaround"],
+          "offsets": ["--gradient", "lsq-plus", "--qdrop", *LSQ],
+          "kd": ["--loss", "kd", "--qdrop", "--lr", 0.001, *LSQ],
+          "mse": ["--loss", "mse", "--gradient", "nncf-asymmetric", "--lr", 0.001, *LSQ]}
 
 
 def content(folder):
@@ -107,11 +111,15 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
         qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", root / "eight")
+        qg("quantize", MODEL, "-b", "tflite-int8", "-d", CALIB,
+           *(w for bits in BITS for w in ("--set", bits)), "-o", root / "four")
         want, seconds = undisturbed(root, root / "whole")
+        seen = [want]
         test_killed(root, want, seconds)
         for name, more in OTHERS.items():
             other, took = undisturbed(root, root / name, *more)
-            assert other != want, name
+            assert other not in seen, name
+            seen.append(other)
             test_killed(root, other, took, name, more)
         test_damaged(root, want)
         test_others(root, want)
