@@ -30,35 +30,15 @@
 #include "engine/accel/accel.h"
 #include "engine/ir/kernel.h"
 #include "engine/number/qdq.h"
-#include "ops/util_activation.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
+#include "ops/util_rnn.h"
 #include "ops/util_vector.h"
 
-enum { MAX_FUNCTIONS = 6 }; /* three of an LSTM, two directions */
-enum direction { FORWARD, REVERSE, BIDIRECTIONAL };
-enum { X, W, R, B, LENGTHS, H0, C0, P, PLAIN_INPUTS };
-enum { W_SCALE = PLAIN_INPUTS, W_ZERO, R_SCALE, R_ZERO };
+enum { W_SCALE = QG_RNN_INPUTS, W_ZERO, R_SCALE, R_ZERO };
 
-typedef struct cell cell;
-
-/* Differences between the three operators. */
-typedef struct kind {
-    int64_t gates;
-    size_t n_functions;
-    const char *const *preset;
-    void (*step)(const cell *c, int64_t b);
-} kind;
-
-typedef struct rnn_param {
-    const kind *kind;
-    int direction;
-    int64_t hidden; /* 0: not given */
-    bool batch_first, couple, linear_before_reset;
-    bool dynamic; /* X and h are rounded before products */
-    float clip;   /* 0: none */
-    qg_activation function[MAX_FUNCTIONS];
-} rnn_param;
+typedef qg_rnn_cell cell;
+typedef qg_rnn_extent extent;
 
 /* Constant weights of one direction as panels, for qg_vector_row.product.  Gates begin
  * at multiples of a panel. */
@@ -67,21 +47,23 @@ typedef struct directed {
 } directed;
 
 /* State of one running direction. */
-struct cell {
-    const rnn_param *p;
+struct qg_rnn_cell {
+    const qg_rnn_param *p;
     const qg_activation *function;
-    const directed *packed; /* NULL: products by reference, W and R as they are */
-    int64_t n, gap;         /* hidden size; elements from one gate to the next */
-    const float *r;         /* [gates n][n] */
-    const float *wb, *rb;   /* [gates n] */
-    const float *peephole;  /* [3 n], i o f */
-    const float *projected; /* [time batch][gates gap]: W x of all steps */
-    const float *input;     /* [gates gap]: W x of this step and batch entry */
-    float *recurrent;       /* [batch][gates gap]: R h of this step */
-    float *h, *c;           /* [batch][n] */
-    float *work;            /* [gap] */
-    float *rounded;         /* [batch][n]: h as the product reads it */
-    uint8_t *codes;         /* [batch][n] of it; NULL: it is h */
+    const directed *packed;  /* NULL: products by reference, W and R as they are */
+    int64_t n, gap;          /* hidden size; elements from one gate to the next */
+    const float *r;          /* [gates n][n] */
+    const float *wb, *rb;    /* [gates n] */
+    const float *peephole;   /* [3 n], i o f */
+    const float *projected;  /* [time batch][gates gap]: W x of all steps */
+    const float *input;      /* [gates gap]: W x of this step and batch entry */
+    float *recurrent;        /* [batch][gates gap]: R h of this step */
+    float *h, *c;            /* [batch][n] */
+    float *work;             /* [gap] */
+    float *rounded;          /* [batch][n]: h as the product reads it */
+    uint8_t *codes;          /* [batch][n] of it; NULL: it is h */
+    const qg_rnn_kept *kept; /* NULL: nothing is */
+    float *before;           /* like recurrent: inputs of this step's activations */
 };
 
 /* --- cells --------------------------------------------------------------------- */
@@ -99,6 +81,8 @@ static void apply(const qg_activation *f, float *x, int64_t n)
 static void activate(const cell *c, int f, float *x)
 {
     const float t = c->p->clip;
+    if (c->before)
+        memcpy(c->before + (x - c->recurrent), x, (size_t)c->n * sizeof *x);
     for (int64_t j = 0; t > 0 && j < c->n; j++)
         x[j] = x[j] < -t ? -t : x[j] > t ? t : x[j];
     apply(&c->function[f], x, c->n);
@@ -194,24 +178,20 @@ static void lstm_step(const cell *c, int64_t b)
 }
 
 static const char *const presets[] = { "Tanh", "Sigmoid", "Tanh", "Tanh" };
-static const kind rnn_kind = { 1, 1, presets, rnn_step };
-static const kind gru_kind = { 3, 2, presets + 1, gru_step };
-static const kind lstm_kind = { 4, 3, presets + 1, lstm_step };
+static const qg_rnn_kind rnn_kind = { 1, 1, presets, rnn_step };
+static const qg_rnn_kind gru_kind = { 3, 2, presets + 1, gru_step };
+static const qg_rnn_kind lstm_kind = { 4, 3, presets + 1, lstm_step };
 
 /* --- attributes and shapes ----------------------------------------------------- */
 
-static size_t directions(const rnn_param *p)
-{
-    return p->direction == BIDIRECTIONAL ? 2 : 1;
-}
-
 /* Functions are listed for both directions, forward ones first. */
-static qg_status prepare(qg_ctx *ctx, const qg_node *node, const kind *which,
-                         rnn_param *p)
+static qg_status prepare(qg_ctx *ctx, const qg_node *node, const qg_rnn_kind *which,
+                         qg_rnn_param *p)
 {
     static const char *const names[] = { "forward", "reverse", "bidirectional", NULL };
     p->kind = which;
-    QG_TRY(qg_attr_choice(ctx, node, "direction", names, FORWARD, &p->direction));
+    QG_TRY(
+        qg_attr_choice(ctx, node, "direction", names, QG_RNN_FORWARD, &p->direction));
     QG_TRY(qg_attr_int(ctx, node, "hidden_size", 0, &p->hidden));
     QG_TRY(qg_attr_flag(ctx, node, "layout", false, &p->batch_first));
     QG_TRY(qg_attr_flag(ctx, node, "input_forget", false, &p->couple));
@@ -220,7 +200,7 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, const kind *which,
     QG_TRY(qg_attr_float(ctx, node, "clip", 0, &p->clip));
 
     qg_activation_list list = { which->preset, which->n_functions,
-                                which->n_functions * directions(p) };
+                                which->n_functions * qg_rnn_directions(p) };
     return qg_activations_read(ctx, node, &list, p->function);
 }
 
@@ -242,8 +222,8 @@ static qg_status prepare_lstm(qg_ctx *ctx, const qg_node *node, void *param)
 /* With layout 1 the states have the batch first, the weights do not. */
 static qg_status check_inputs(const qg_call *k, int64_t batch, int64_t hidden)
 {
-    const rnn_param *p = k->param;
-    int64_t dirs = (int64_t)directions(p), in = qg_in_dim(k, X, 2);
+    const qg_rnn_param *p = k->param;
+    int64_t dirs = (int64_t)qg_rnn_directions(p), in = qg_in_dim(k, QG_RNN_X, 2);
     int64_t rows = hidden < 0 ? -1 : p->kind->gates * hidden;
     int64_t state[] = { dirs, batch, hidden };
     if (p->batch_first)
@@ -251,28 +231,30 @@ static qg_status check_inputs(const qg_call *k, int64_t batch, int64_t hidden)
     if (p->hidden && hidden >= 0 && p->hidden != hidden)
         return qg_infer_fail(k, QG_EMODEL, "hidden_size is %lld, expected %lld as in R",
                              (long long)p->hidden, (long long)hidden);
-    QG_TRY(qg_check_dims(k, W, 3, (int64_t[]){ dirs, rows, in }));
-    QG_TRY(qg_check_dims(k, R, 3, (int64_t[]){ dirs, rows, hidden }));
-    QG_TRY(qg_check_dims(k, B, 2, (int64_t[]){ dirs, rows < 0 ? -1 : 2 * rows }));
-    QG_TRY(qg_check_dims(k, LENGTHS, 1, (int64_t[]){ batch }));
-    QG_TRY(qg_check_dims(k, H0, 3, state));
-    QG_TRY(qg_check_dims(k, C0, 3, state));
-    return qg_check_dims(k, P, 2, (int64_t[]){ dirs, hidden < 0 ? -1 : 3 * hidden });
+    QG_TRY(qg_check_dims(k, QG_RNN_W, 3, (int64_t[]){ dirs, rows, in }));
+    QG_TRY(qg_check_dims(k, QG_RNN_R, 3, (int64_t[]){ dirs, rows, hidden }));
+    QG_TRY(
+        qg_check_dims(k, QG_RNN_B, 2, (int64_t[]){ dirs, rows < 0 ? -1 : 2 * rows }));
+    QG_TRY(qg_check_dims(k, QG_RNN_LENGTHS, 1, (int64_t[]){ batch }));
+    QG_TRY(qg_check_dims(k, QG_RNN_H0, 3, state));
+    QG_TRY(qg_check_dims(k, QG_RNN_C0, 3, state));
+    return qg_check_dims(k, QG_RNN_P, 2,
+                         (int64_t[]){ dirs, hidden < 0 ? -1 : 3 * hidden });
 }
 
 /* Unused outputs are skipped. */
 static qg_status infer(const qg_call *k)
 {
-    const rnn_param *p = k->param;
-    qg_dtype d = k->in[X]->dtype;
-    int64_t dirs = (int64_t)directions(p), hidden = qg_in_dim(k, R, 2);
+    const qg_rnn_param *p = k->param;
+    qg_dtype d = k->in[QG_RNN_X]->dtype;
+    int64_t dirs = (int64_t)qg_rnn_directions(p), hidden = qg_in_dim(k, QG_RNN_R, 2);
     for (size_t i = 0; i < k->n_in; i++)
-        QG_TRY(qg_check_type(k, i, i == LENGTHS ? QG_DT(I32) : QG_DT_FLOATS));
-    QG_TRY(qg_check_same_type(k, W, B));
-    QG_TRY(qg_check_same_type(k, H0, P));
-    QG_TRY(qg_check_rank(k, X, 3, 3));
-    int64_t time = qg_in_dim(k, X, p->batch_first),
-            batch = qg_in_dim(k, X, !p->batch_first);
+        QG_TRY(qg_check_type(k, i, i == QG_RNN_LENGTHS ? QG_DT(I32) : QG_DT_FLOATS));
+    QG_TRY(qg_check_same_type(k, QG_RNN_W, QG_RNN_B));
+    QG_TRY(qg_check_same_type(k, QG_RNN_H0, QG_RNN_P));
+    QG_TRY(qg_check_rank(k, QG_RNN_X, 3, 3));
+    int64_t time = qg_in_dim(k, QG_RNN_X, p->batch_first),
+            batch = qg_in_dim(k, QG_RNN_X, !p->batch_first);
     QG_TRY(check_inputs(k, batch, hidden));
     int64_t all[] = { time, dirs, batch, hidden }, last[] = { dirs, batch, hidden };
     int64_t all_first[] = { batch, time, dirs, hidden },
@@ -284,53 +266,6 @@ static qg_status infer(const qg_call *k)
 }
 
 /* --- running ------------------------------------------------------------------- */
-
-/* Memory layout: element [t][b] of X is row t * x_time + b * x_batch, and so on. */
-typedef struct extent {
-    int64_t time, batch, in, n, rows, dirs;
-    int64_t width;                  /* rows, or more where gates are packed */
-    int64_t x_time, x_batch;        /* rows of X */
-    int64_t y_time, y_batch, y_dir; /* rows of Y, n elements each */
-    int64_t s_batch, s_dir;         /* rows of Y_h and the initial states */
-} extent;
-
-/* Strides that make both layouts one loop. */
-static extent extent_of(const qg_call *k)
-{
-    const rnn_param *p = k->param;
-    bool first = p->batch_first;
-    const qg_tensor *x = k->in[X];
-    extent e = { .time = x->dim[first],
-                 .batch = x->dim[!first],
-                 .in = x->dim[2],
-                 .n = k->in[R]->dim[2],
-                 .dirs = (int64_t)directions(p) };
-    e.rows = e.width = p->kind->gates * e.n;
-    e.x_time = first ? 1 : e.batch;
-    e.x_batch = first ? e.time : 1;
-    e.y_time = first ? e.dirs : e.dirs * e.batch;
-    e.y_batch = first ? e.time * e.dirs : 1;
-    e.y_dir = first ? 1 : e.batch;
-    e.s_batch = first ? e.dirs : 1;
-    e.s_dir = first ? 1 : e.batch;
-    return e;
-}
-
-/* Lengths beyond time are clamped: data must not cause accesses outside. */
-static int64_t length_of(const qg_call *k, const extent *e, int64_t b)
-{
-    const qg_tensor *t = qg_in(k, LENGTHS);
-    int64_t n = t ? t->i32[b] : e->time;
-    return n < 0 ? 0 : n < e->time ? n : e->time;
-}
-
-/* NULL also when the size overflows. */
-static float *zeros(const qg_call *k, int64_t a, int64_t b)
-{
-    return (size_t)a > SIZE_MAX / sizeof(float) / (b ? (size_t)b : 1)
-               ? NULL
-               : QG_NEWN(k->scratch, (size_t)(a * b), float);
-}
 
 /* Copies states between [batch][n] and the operator's layout. */
 static void load_state(const extent *e, const qg_tensor *from, int64_t dir, float *to)
@@ -362,10 +297,10 @@ static qg_status project(const qg_call *k, const extent *e, const directed *pack
                          int64_t dir, float *out)
 {
     qg_gemm_problem g = qg_gemm_dense(e->time * e->batch, e->rows, e->in, true);
-    const float *x = k->in[X]->f32;
-    int64_t n = qg_tensor_count(k->in[X]);
-    if (((const rnn_param *)k->param)->dynamic) {
-        float *rounded = zeros(k, n, 1);
+    const float *x = k->in[QG_RNN_X]->f32;
+    int64_t n = qg_tensor_count(k->in[QG_RNN_X]);
+    if (((const qg_rnn_param *)k->param)->dynamic) {
+        float *rounded = qg_rnn_zeros(k, n, 1);
         uint8_t *codes = QG_NEWN(k->scratch, n, uint8_t);
         if (!rounded || !codes)
             return qg_nomem(k->ctx);
@@ -375,7 +310,7 @@ static qg_status project(const qg_call *k, const extent *e, const directed *pack
     if (packed)
         qg_vector_best()->product(&packed->w, g.m, x, out);
     else
-        qg_ref_gemm_f32(&g, x, k->in[W]->f32 + dir * e->rows * e->in, out);
+        qg_ref_gemm_f32(&g, x, k->in[QG_RNN_W]->f32 + dir * e->rows * e->in, out);
     return QG_OK;
 }
 
@@ -391,19 +326,37 @@ static void recur_product(const extent *e, const cell *c)
         qg_ref_gemm_f32(&g, c->rounded, c->r, c->recurrent);
 }
 
+/* One step of sequence b, whose row of X is given, with what gradients need of it. */
+static void keep_step(const cell *c, int64_t b, int64_t row)
+{
+    const qg_rnn_kept *kept = c->kept;
+    const int64_t n = c->n, rows = c->p->kind->gates * n;
+    const size_t state = (size_t)n * sizeof(float),
+                 gates = (size_t)rows * sizeof(float);
+    memcpy(kept->h + row * n, c->h + b * n, state);
+    memcpy(kept->c + row * n, c->c + b * n, state);
+    c->p->kind->step(c, b);
+    memcpy(kept->c_after + row * n, c->c + b * n, state);
+    memcpy(kept->before + row * rows, c->before + b * rows, gates);
+    memcpy(kept->gate + row * rows, c->recurrent + b * rows, gates);
+}
+
 /* Step s of every sequence that is long enough. */
 static void run_step(const qg_call *k, const extent *e, cell *c, int64_t dir, int64_t s)
 {
-    bool reverse = c->p->direction == REVERSE || dir == 1;
     qg_tensor *y = qg_out(k, 0);
     recur_product(e, c);
     for (int64_t b = 0; b < e->batch; b++) {
-        int64_t length = length_of(k, e, b);
+        int64_t length = qg_rnn_length(k, e, b);
         if (s >= length)
             continue;
-        int64_t t = reverse ? length - 1 - s : s;
-        c->input = c->projected + (t * e->x_time + b * e->x_batch) * e->width;
-        c->p->kind->step(c, b);
+        const int64_t t = qg_rnn_time(c->p, dir, length, s);
+        const int64_t row = t * e->x_time + b * e->x_batch;
+        c->input = c->projected + row * e->width;
+        if (c->kept)
+            keep_step(c, b, row);
+        else
+            c->p->kind->step(c, b);
         if (y)
             memcpy(y->f32 + (t * e->y_time + b * e->y_batch + dir * e->y_dir) * e->n,
                    c->h + b * e->n, (size_t)e->n * sizeof *c->h);
@@ -419,34 +372,37 @@ static void clear_output(const extent *e, int64_t dir, qg_tensor *y)
                    (size_t)e->n * sizeof *y->f32);
 }
 
-/* W x for all steps in one product, R h per step. */
+/* W x for all steps in one product, R h per step.  kept: NULL: nothing is. */
 static qg_status run_direction(const qg_call *k, const extent *e,
-                               const directed *packed, int64_t dir)
+                               const directed *packed, int64_t dir,
+                               const qg_rnn_kept *kept)
 {
-    const rnn_param *p = k->param;
-    const qg_tensor *bias = qg_in(k, B), *peephole = qg_in(k, P);
-    const float *none = zeros(k, e->rows, 2);
-    float *projected = zeros(k, e->time * e->batch, e->width);
+    const qg_rnn_param *p = k->param;
+    const qg_tensor *bias = qg_in(k, QG_RNN_B), *peephole = qg_in(k, QG_RNN_P);
+    const float *none = qg_rnn_zeros(k, e->rows, 2);
+    float *projected = qg_rnn_zeros(k, e->time * e->batch, e->width);
     cell c = { .p = p,
                .function = p->function + (size_t)dir * p->kind->n_functions,
                .packed = packed,
                .n = e->n,
                .gap = e->width / p->kind->gates,
-               .r = k->in[R]->f32 + dir * e->rows * e->n,
-               .recurrent = zeros(k, e->batch, e->width),
-               .h = zeros(k, e->batch, e->n),
-               .c = zeros(k, e->batch, e->n),
-               .work = zeros(k, 1, e->width) };
-    c.rounded = p->dynamic ? zeros(k, e->batch, e->n) : c.h;
+               .r = k->in[QG_RNN_R]->f32 + dir * e->rows * e->n,
+               .recurrent = qg_rnn_zeros(k, e->batch, e->width),
+               .h = qg_rnn_zeros(k, e->batch, e->n),
+               .c = qg_rnn_zeros(k, e->batch, e->n),
+               .work = qg_rnn_zeros(k, 1, e->width),
+               .kept = kept,
+               .before = kept ? qg_rnn_zeros(k, e->batch, e->width) : NULL };
+    c.rounded = p->dynamic ? qg_rnn_zeros(k, e->batch, e->n) : c.h;
     c.codes = p->dynamic ? QG_NEWN(k->scratch, e->batch * e->n, uint8_t) : NULL;
     if (!none || !projected || !c.recurrent || !c.h || !c.c || !c.work || !c.rounded ||
-        (p->dynamic && !c.codes))
+        (p->dynamic && !c.codes) || (kept && !c.before))
         return qg_nomem(k->ctx);
     c.wb = bias ? bias->f32 + dir * 2 * e->rows : none;
     c.rb = c.wb + e->rows;
     c.peephole = peephole ? peephole->f32 + dir * 3 * e->n : none;
-    load_state(e, qg_in(k, H0), dir, c.h);
-    load_state(e, qg_in(k, C0), dir, c.c);
+    load_state(e, qg_in(k, QG_RNN_H0), dir, c.h);
+    load_state(e, qg_in(k, QG_RNN_C0), dir, c.c);
     c.projected = projected;
     clear_output(e, dir, qg_out(k, 0));
     QG_TRY(project(k, e, packed, dir, projected));
@@ -461,18 +417,39 @@ static qg_status run_direction(const qg_call *k, const extent *e,
  * [directions]. */
 static qg_status recur(const qg_call *k)
 {
-    const extent e = extent_of(k);
+    const extent e = qg_rnn_extent_of(k);
     for (int64_t dir = 0; dir < e.dirs; dir++)
-        QG_TRY(run_direction(k, &e, NULL, dir));
+        QG_TRY(run_direction(k, &e, NULL, dir, NULL));
     return QG_OK;
 }
 static qg_status run(const qg_call *k) { return qg_run_f32(k, recur); }
+
+/* Runs again, without outputs, to keep what the gradients are made of. */
+static qg_status backward(const qg_backward *b)
+{
+    qg_call k = *b->call;
+    const extent e = qg_rnn_extent_of(&k);
+    const int64_t all = e.time * e.batch;
+    const qg_rnn_kept kept = { qg_rnn_zeros(&k, all, e.rows),
+                               qg_rnn_zeros(&k, all, e.rows),
+                               qg_rnn_zeros(&k, all, e.n), qg_rnn_zeros(&k, all, e.n),
+                               qg_rnn_zeros(&k, all, e.n) };
+    if (!kept.before || !kept.gate || !kept.h || !kept.c || !kept.c_after)
+        return qg_nomem(k.ctx);
+    k.n_out = 0;
+    qg_rnn_backward_begin(b);
+    for (int64_t dir = 0; dir < e.dirs; dir++) {
+        QG_TRY(run_direction(&k, &e, NULL, dir, &kept));
+        QG_TRY(qg_rnn_backward(b, dir, &kept));
+    }
+    return QG_OK;
+}
 
 /* --- DynamicQuantizeLSTM --------------------------------------------------------- */
 
 static qg_status prepare_dynamic(qg_ctx *ctx, const qg_node *node, void *param)
 {
-    ((rnn_param *)param)->dynamic = true;
+    ((qg_rnn_param *)param)->dynamic = true;
     return prepare_lstm(ctx, node, param);
 }
 
@@ -516,7 +493,7 @@ static qg_status load_weights(const qg_call *k, size_t slot, size_t scale_slot,
 /* The LSTM of floats that it is, apart from the rounding of X and h. */
 static qg_status as_lstm(const qg_call *k, qg_status (*act)(const qg_call *))
 {
-    const qg_tensor *in[PLAIN_INPUTS];
+    const qg_tensor *in[QG_RNN_INPUTS];
     qg_tensor w[2];
     qg_call call = *k;
     for (size_t i = W_SCALE; i <= R_ZERO; i++)
@@ -526,21 +503,21 @@ static qg_status as_lstm(const qg_call *k, qg_status (*act)(const qg_call *))
     memcpy(in, k->in, sizeof in);
     for (size_t i = 0; i < 2; i++) {
         size_t scale = i ? R_SCALE : W_SCALE;
-        QG_TRY(qg_check_type(k, W + i, QG_DT_BYTES));
-        QG_TRY(qg_check_rank(k, W + i, 3, 3));
+        QG_TRY(qg_check_type(k, QG_RNN_W + i, QG_DT_BYTES));
+        QG_TRY(qg_check_rank(k, QG_RNN_W + i, 3, 3));
         QG_TRY(qg_check_type(k, scale, QG_DT(F32)));
-        QG_TRY(qg_check_type(k, scale + 1, UINT64_C(1) << k->in[W + i]->dtype));
-        QG_TRY(load_weights(k, W + i, scale, &w[i]));
-        in[W + i] = &w[i];
+        QG_TRY(qg_check_type(k, scale + 1, UINT64_C(1) << k->in[QG_RNN_W + i]->dtype));
+        QG_TRY(load_weights(k, QG_RNN_W + i, scale, &w[i]));
+        in[QG_RNN_W + i] = &w[i];
     }
     call.in = in;
-    call.n_in = PLAIN_INPUTS;
+    call.n_in = QG_RNN_INPUTS;
     return act(&call);
 }
 
 static qg_status infer_dynamic(const qg_call *k)
 {
-    QG_TRY(qg_check_type(k, X, QG_DT(F32)));
+    QG_TRY(qg_check_type(k, QG_RNN_X, QG_DT(F32)));
     return as_lstm(k, infer);
 }
 
@@ -571,14 +548,14 @@ static qg_status pack(const qg_compile *c, const float *w, int64_t gates, int64_
 static qg_status packed_part(const qg_kernel *kernel, const qg_call *k, uint32_t i)
 {
     const directed *packed = (const directed *)kernel->state + i;
-    extent e = extent_of(k);
+    extent e = qg_rnn_extent_of(k);
     e.width = packed->w.n;
-    return run_direction(k, &e, packed, i);
+    return run_direction(k, &e, packed, i, NULL);
 }
 
 static qg_status run_packed(const qg_kernel *kernel, const qg_call *k)
 {
-    for (uint32_t i = 0; i < directions(k->param); i++)
+    for (uint32_t i = 0; i < qg_rnn_directions(k->param); i++)
         QG_TRY(packed_part(kernel, k, i));
     return QG_OK;
 }
@@ -587,19 +564,20 @@ static qg_status run_packed(const qg_kernel *kernel, const qg_call *k)
 static qg_status compile(qg_compile *c, qg_kernel **out)
 {
     const qg_call k = qg_compile_call(c);
-    const rnn_param *p = c->node->param;
-    const extent e = extent_of(&k);
+    const qg_rnn_param *p = c->node->param;
+    const extent e = qg_rnn_extent_of(&k);
     *out = NULL;
-    if (c->in[X]->dtype != QG_F32 || !c->in[W]->data || !c->in[R]->data ||
-        qg_tensor_count(c->in[X]) == 0 || qg_tensor_count(c->in[R]) == 0)
+    if (c->in[QG_RNN_X]->dtype != QG_F32 || !c->in[QG_RNN_W]->data ||
+        !c->in[QG_RNN_R]->data || qg_tensor_count(c->in[QG_RNN_X]) == 0 ||
+        qg_tensor_count(c->in[QG_RNN_R]) == 0)
         return QG_OK;
     directed *dirs = QG_NEWN(c->arena, (size_t)e.dirs, directed);
     qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
     if (!dirs || !kernel)
         return qg_nomem(c->ctx);
     for (int64_t d = 0; d < e.dirs; d++) {
-        const float *w = c->in[W]->f32 + d * e.rows * e.in;
-        const float *r = c->in[R]->f32 + d * e.rows * e.n;
+        const float *w = c->in[QG_RNN_W]->f32 + d * e.rows * e.in;
+        const float *r = c->in[QG_RNN_R]->f32 + d * e.rows * e.n;
         QG_TRY(pack(c, w, p->kind->gates, e.n, e.in, &dirs[d].w));
         QG_TRY(pack(c, r, p->kind->gates, e.n, e.n, &dirs[d].r));
         if (p->kind->gates == 3 && !p->linear_before_reset)
@@ -621,8 +599,9 @@ static qg_status compile(qg_compile *c, qg_kernel **out)
     {                                                                                  \
         .name = onnx, .since = (opset), .min_in = 3, .max_in = (inputs), .min_out = 0, \
         .max_out = (outputs), .in_roles = "dwwbsddf",                                  \
-        .traits = QG_OP_COMPUTE | QG_OP_PURE, .param_size = sizeof(rnn_param),         \
-        .prepare = prepare_##kind, .infer = infer, .run = run, .compile = compile      \
+        .traits = QG_OP_COMPUTE | QG_OP_PURE, .param_size = sizeof(qg_rnn_param),      \
+        .prepare = prepare_##kind, .infer = infer, .run = run, .compile = compile,     \
+        .backward = backward                                                           \
     }
 /* clang-format off */
 const qg_op qg_ops_rnn[] = {
@@ -642,7 +621,7 @@ const qg_op qg_ops_rnn[] = {
     { .name = "DynamicQuantizeLSTM", .domain = "com.microsoft", .since = 1,
       .min_in = 3, .max_in = 12, .min_out = 0, .max_out = 3,
       .in_roles = "dwwbsddffsfs", .traits = QG_OP_QUANTIZER | QG_OP_PURE,
-      .param_size = sizeof(rnn_param), .prepare = prepare_dynamic,
+      .param_size = sizeof(qg_rnn_param), .prepare = prepare_dynamic,
       .infer = infer_dynamic, .run = run_dynamic },
     { 0 },
 };

@@ -38,26 +38,54 @@ static float hard_sigmoid(float x, float a, float b)
     return y < 0 ? 0 : y > 1 ? 1 : y;
 }
 
+/* --- slopes ---------------------------------------------------------------------- */
+
+/* df/dx, in double; at a corner that of PyTorch's function. */
+#define SLOPE(id, expr)                                                                \
+    static double id##_slope(double x, double a, double b)                             \
+    {                                                                                  \
+        return UNUSED, (void)x, (expr);                                                \
+    }
+
+static double squared(double x) { return x * x; }
+static double logistic(double x) { return 1 / (1 + exp(-x)); }
+
+SLOPE(relu, x > 0 ? 1 : 0)
+SLOPE(tangent, 1 - squared(tanh(x)))
+SLOPE(sigmoid, logistic(x) * (1 - logistic(x)))
+SLOPE(softsign, 1 / squared(1 + fabs(x)))
+SLOPE(softplus, logistic(x))
+SLOPE(affine, a)
+SLOPE(leaky, x > 0 ? 1 : a)
+SLOPE(threshold, x > a ? 1 : 0)
+SLOPE(scaled_tangent, a *b *(1 - squared(tanh(b * x))))
+SLOPE(hard_sigmoid, a *x + b > 0 && a * x + b < 1 ? a : 0)
+SLOPE(elu, x > 0 ? 1 : a * exp(x))
+
+#define ROW(name, id, alpha, beta, a, b, map)                                          \
+    { name, id, id##_slope, alpha, beta, a, b, map },
 static const struct {
     const char *name;
     float (*f)(float, float, float);
+    double (*slope)(double, double, double);
     bool has_alpha, has_beta;
     float alpha, beta;
     int map; /* enum qg_map, -1: no loop has these bits */
 } table[] = {
-  /* clang-format off */
-    { "Relu",            relu,           false, false, 0,    0,    -1 },
-    { "Tanh",            tangent,        false, false, 0,    0,    QG_MAP_TANH },
-    { "Sigmoid",         sigmoid,        false, false, 0,    0,    QG_MAP_SIGMOID },
-    { "Softsign",        softsign,       false, false, 0,    0,    -1 },
-    { "Softplus",        softplus,       false, false, 0,    0,    -1 },
-    { "Affine",          affine,         true,  true,  1,    0,    -1 },
-    { "LeakyRelu",       leaky,          true,  false, 0.01f, 0,    -1 },
-    { "ThresholdedRelu", threshold,      true,  false, 1,    0,    -1 },
-    { "ScaledTanh",      scaled_tangent, true,  true,  1,    1,    -1 },
-    { "HardSigmoid",     hard_sigmoid,   true,  true, 0.2f, 0.5f, QG_MAP_HARD_SIGMOID },
-    { "Elu",             elu,            true,  false, 1,    0,    QG_MAP_ELU },
-  /* clang-format on */
+    /* clang-format off */
+    ROW("Relu",           relu,           false, false, 0,     0,    -1)
+    ROW("Tanh",           tangent,        false, false, 0,     0,    QG_MAP_TANH)
+    ROW("Sigmoid",        sigmoid,        false, false, 0,     0,    QG_MAP_SIGMOID)
+    ROW("Softsign",       softsign,       false, false, 0,     0,    -1)
+    ROW("Softplus",       softplus,       false, false, 0,     0,    -1)
+    ROW("Affine",         affine,         true,  true,  1,     0,    -1)
+    ROW("LeakyRelu",      leaky,          true,  false, 0.01f, 0,    -1)
+    ROW("ThresholdedRelu", threshold,     true,  false, 1,     0,    -1)
+    ROW("ScaledTanh",     scaled_tangent, true,  true,  1,     1,    -1)
+    ROW("HardSigmoid",    hard_sigmoid,   true,  true,  0.2f,  0.5f,
+        QG_MAP_HARD_SIGMOID)
+    ROW("Elu",            elu,            true,  false, 1,     0,    QG_MAP_ELU)
+    /* clang-format on */
 };
 
 /* ONNX spells the names exactly so. */
@@ -91,7 +119,7 @@ qg_status qg_activations_read(qg_ctx *ctx, const qg_node *n,
             return qg_node_fail(ctx, QG_EMODEL, "import", n,
                                 "activation '%s', expected one of ONNX's eleven", text);
         out[i] = (qg_activation){ table[at].f, table[at].alpha, table[at].beta,
-                                  table[at].map };
+                                  table[at].map, table[at].slope };
         if (table[at].has_alpha && n_alpha)
             out[i].alpha = *alpha++, n_alpha--;
         if (table[at].has_beta && n_beta)

@@ -16,6 +16,7 @@ typedef struct qg_activation {
     float (*f)(float x, float alpha, float beta);
     float alpha, beta; /* of f */
     int map;           /* the loop of util_vector.h with the bits of f; -1: none */
+    double (*slope)(double x, double alpha, double beta); /* df/dx */
 } qg_activation;
 
 /* Reads `activations`, `activation_alpha` and `activation_beta` into out[count]; absent
@@ -34,6 +35,11 @@ QG_NODISCARD qg_status qg_activations_read(qg_ctx *ctx, const qg_node *n,
 static inline float qg_activate(const qg_activation *a, float x)
 {
     return a->f(x, a->alpha, a->beta);
+}
+
+static inline double qg_activation_slope(const qg_activation *a, double x)
+{
+    return a->slope(x, (double)a->alpha, (double)a->beta);
 }
 
 #endif

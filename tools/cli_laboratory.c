@@ -153,6 +153,9 @@ static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
     o.block = a->block_name;
     o.gradient = a->gradient;
     o.optimizer = a->optimizer;
+    o.loss = a->loss;
+    o.labels = a->labels;
+    o.qdrop = a->qdrop;
     o.steps = a->steps;
     o.seed = a->seed;
     if (a->rate)

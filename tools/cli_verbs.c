@@ -504,12 +504,15 @@ const cli_verb cli_verbs[] = {
       .summary = "learn weights, biases and step sizes, block by block",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(METHOD), TAKES(STEPS), TAKES(RATE),
-               TAKES(GRADIENT), TAKES(OPTIMIZER), TAKES(BLOCK_NAME), TAKES(SEED),
-               NEEDS(SNAPSHOT) },
+               TAKES(GRADIENT), TAKES(OPTIMIZER), TAKES(LOSS), TAKES(LABELS),
+               TAKES(QDROP), TAKES(BLOCK_NAME), TAKES(SEED), NEEDS(SNAPSHOT) },
       .about = "Each block learns to give the outputs of the float network, from what\n"
                "the blocks before it give.  No labels are needed.  A quarter of the\n"
                "samples is held back to judge: a block that is not clearly better\n"
                "there stays as it was; if the network is not, nothing is written.\n"
+               "--loss mse|kd|labels: the network learns as a whole from its outputs:\n"
+               "like those of the float network, with the same softmax, or with the\n"
+               "classes of --labels.\n"
                "\n" DATA_FORMS,
       .example = "qg tune snapshot -d calib.npy --method lsq -o tuned",
       .run = cli_tune },

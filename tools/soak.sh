@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # soak.sh [PART...] [MINUTES=N] -- the long tests, by hand: each part runs all that it has, or
 # for MINUTES (60 by default) where there is no end.  Parts: faults, fuzz, mutants, peers,
-# python (its suites with the wheel, and with AddressSanitizer); all of them when none is
-# named.  Needs a build in build/ (QG_BUILD).
+# python (its suites with the wheel, and with AddressSanitizer), threads (ThreadSanitizer);
+# all of them when none is named.  Needs a build in build/ (QG_BUILD).
 set -eu
 cd "$(dirname "$0")/.."
 build=${QG_BUILD:-build}
 export QG=${QG:-$build/qg} QG_BUILD=$build
-minutes=60 parts=()
+minutes=60 parts=() all=(faults fuzz mutants peers python threads)
 for word in "$@"; do
     case $word in
     MINUTES=*) minutes=${word#MINUTES=} ;;
-    faults | fuzz | mutants | peers | python) parts+=("$word") ;;
+    faults | fuzz | mutants | peers | python | threads) parts+=("$word") ;;
     *)
-        echo "soak: '$word', expected faults, fuzz, mutants, peers, python or MINUTES=N" >&2
+        echo "soak: '$word', expected ${all[*]} or MINUTES=N" >&2
         exit 2
         ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(faults fuzz mutants peers python)
+[ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 failed=()
 
 try() { # NAME COMMAND...
@@ -58,6 +58,11 @@ for part in "${parts[@]}"; do
     python)
         try wheel bindings/python/check_wheel.sh
         try "wheel --asan" bindings/python/check_wheel.sh --asan
+        ;;
+    threads)
+        for script in test_threads races_of_verbs; do
+            try "$script" bash "tests/scripts/$script.sh"
+        done
         ;;
     peers)
         for script in tests/scripts/test_against_*.py tests/scripts/test_ppq_*.py \

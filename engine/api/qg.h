@@ -369,19 +369,24 @@ QG_NODISCARD QG_API qg_status qg_model_run(qg_model *m, const qg_run_options *o,
 /* For qg_model_tune. */
 typedef struct qg_tune_options {
     size_t size;
-    qg_workload work;   /* data: required; labels are not needed */
-    const char *method; /* lsq, adaquant, adaround, brecq, bias; NULL: lsq */
-    const char *block;  /* only the block of this name; NULL: all */
-    size_t steps;       /* of every block; 0: that of the method */
-    double rate;        /* learning rate; 0: that of method and optimizer */
-    uint64_t seed;      /* 0: 1 */
-    const char
-        *gradient; /* of step sizes: usual, ste, lsq, tqt, pact, nncf, nncf-exact;
-                           * NULL: usual */
+    qg_workload work;     /* data: required; labels are not needed */
+    const char *method;   /* lsq, adaquant, adaround, brecq, bias; NULL: lsq */
+    const char *block;    /* only the block of this name; NULL: all */
+    size_t steps;         /* of every block; 0: that of the method */
+    double rate;          /* learning rate; 0: that of method and optimizer */
+    uint64_t seed;        /* 0: 1 */
+    const char *gradient; /* of step sizes: usual, ste, lsq, lsq-plus, tqt, pact, nncf,
+                           * nncf-exact, nncf-asymmetric; NULL: usual */
     const char *checkpoint; /* a folder, made when it is missing: blocks that are done
                              * are written to it, and read when the same tuning begins
                              * again; NULL: none */
     const char *optimizer;  /* adam or sgd, which has momentum; NULL: adam */
+    const char *loss; /* blocks, mse, kd or labels; NULL: blocks.  With another one than
+                       * blocks the network is one block, or `block` the last one */
+    const char *labels; /* .npy of integers, the class of each sample; loss labels only,
+                         * else NULL */
+    bool qdrop;         /* while learning, each element of an activation is rounded with
+                 * probability 1/2 (QDrop) */
 } qg_tune_options;
 QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
 
@@ -389,10 +394,12 @@ QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
  * samples: weights, biases, step sizes, or how weights are rounded.  What may not
  * change does not: groups keep one scale, powers of two stay.  A quarter of the samples
  * judges; a block that is not clearly better there stays as it was, and the model as a
- * whole, too. Facts: method, gradient, optimizer, samples, judged_on, metric, before,
- * after, kept, changed, why; tables blocks: block, nodes, before, after, verdict;
- * curves: the mean loss in each tenth of the steps.  A function of model, samples,
- * options alone. */
+ * whole, too.
+ * With another loss than blocks the network learns as a whole; kd and labels judge,
+ * too.  Facts: method, gradient, optimizer, loss, qdrop, samples, judged_on, metric,
+ * before, after, kept, changed, why; tables blocks: block, nodes, before, after,
+ * verdict; curves: the mean loss in each tenth of the steps.  A function of model,
+ * samples, options alone. */
 QG_NODISCARD QG_API qg_status qg_model_tune(qg_model *m, const qg_tune_options *o,
                                             qg_report **report);
 /* Removes what qg_model_tune wrote to the folder, and the folder when it is empty then;

@@ -6,7 +6,7 @@
 
 #include "engine/core/file.h"
 
-static const char magic[] = "qgtune 2\n";
+static const char magic[] = "qgtune 3\n";
 
 /* --- the name -------------------------------------------------------------------- */
 
@@ -26,11 +26,10 @@ static void add_step(qg_hash *h, const qg_tape_step *s)
     const qg_scheme *of = &s->root->scheme;
     const int64_t field[] = { of->policy, of->rounding, of->qmin,     of->qmax,
                               of->axis,   s->learned,   (int64_t)s->n };
-    const int32_t *offset = qg_tqc_param(s->root).offset;
     qg_hash_add(h, field, sizeof field);
     qg_hash_add(h, s->start, s->n * sizeof *s->start);
-    if (offset)
-        qg_hash_add(h, offset, s->n * sizeof *offset);
+    if (s->offset_start)
+        qg_hash_add(h, s->offset_start, s->n * sizeof *s->offset_start);
 }
 
 static void add_samples(qg_hash *h, const qg_reconstruction *r)
@@ -38,8 +37,11 @@ static void add_samples(qg_hash *h, const qg_reconstruction *r)
     const qg_stream *s = r->stream;
     const qg_tape *t = r->tapes->tape[0];
     for (size_t i = 0; i < s->n; i++) {
-        for (size_t k = 0; k < t->n_in; k++)
+        for (size_t k = 0; k < t->n_in; k++) {
             add_tensor(h, qg_stream_value(s, t->in[k], QG_LANE_NOW, i));
+            if (r->drops)
+                add_tensor(h, qg_stream_value(s, t->in[k], QG_LANE_FLOAT, i));
+        }
         for (size_t k = 0; k < t->n_out; k++) {
             add_tensor(h, qg_stream_value(s, t->out[k], QG_LANE_FLOAT, i));
             add_tensor(h, qg_stream_value(s, t->out[k], QG_LANE_BEFORE, i));
@@ -51,14 +53,18 @@ static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
 {
     qg_hash h;
     const qg_tape *t = r->tapes->tape[0];
-    const uint64_t number[] = { r->steps, r->rng.state, (uint64_t)t->gradient,
-                                t->n_weight, t->n_step };
+    const uint64_t number[] = { r->steps,    r->rng.state, (uint64_t)t->gradient,
+                                t->n_weight, t->n_step,    r->drops };
     qg_hash_begin(&h);
     qg_hash_add(&h, magic, sizeof magic);
     qg_hash_add(&h, r->method->name, strlen(r->method->name) + 1);
     qg_hash_add(&h, number, sizeof number);
     qg_hash_add(&h, r->optimizer->name, strlen(r->optimizer->name) + 1);
     qg_hash_add(&h, &r->rate, sizeof r->rate);
+    const char *loss = qg_loss_name(r->loss.kind);
+    qg_hash_add(&h, loss, strlen(loss) + 1);
+    if (r->loss.label)
+        qg_hash_add(&h, r->loss.label, r->stream->n * sizeof *r->loss.label);
     for (size_t i = 0; i < t->n_weight; i++) {
         qg_hash_add(&h, &t->weight[i].role, 1);
         add_tensor(&h, &t->weight[i].start);
@@ -73,19 +79,21 @@ static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
 
 /* The arrays of the tape that a block has learned, one after the other. */
 typedef struct array {
-    float *at;
+    void *at; /* float32; offsets: int32 */
     size_t n;
 } array;
 
-static size_t n_arrays(const qg_tape *t) { return t->n_weight + t->n_step; }
+static size_t n_arrays(const qg_tape *t) { return t->n_weight + 2 * t->n_step; }
 
 static array array_of(const qg_tape *t, size_t i)
 {
     if (i < t->n_weight)
         return (array){ t->weight[i].now.f32,
                         (size_t)qg_tensor_count(&t->weight[i].now) };
-    const qg_tape_step *s = &t->step[i - t->n_weight];
-    return (array){ s->scale, s->n };
+    const qg_tape_step *s = &t->step[(i - t->n_weight) / 2];
+    const bool is_offset = (i - t->n_weight) % 2 != 0;
+    return is_offset ? (array){ s->offset, s->shifts ? s->n : 0 }
+                     : (array){ s->scale, s->n };
 }
 
 typedef struct head {
@@ -109,10 +117,12 @@ static bool is_whole(const qg_file *f)
     return memcmp(hash, f->bytes + end, QG_HASH_TEXT - 1) == 0;
 }
 
-static bool are_scales(const float *s, size_t n)
+static bool are_grids(const qg_tape_step *s)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!(s[i] > 0) || !isfinite(s[i]))
+    for (size_t i = 0; i < s->n; i++)
+        if (!(s->scale[i] > 0) || !isfinite(s->scale[i]) ||
+            (s->shifts && (s->offset[i] < s->root->scheme.qmin ||
+                           s->offset[i] > s->root->scheme.qmax)))
             return false;
     return true;
 }
@@ -131,11 +141,13 @@ static bool take(qg_reconstruction *r, const qg_file *f)
     const unsigned char *from = f->bytes + at + sizeof h;
     for (size_t i = 0; h.kept && i < n_arrays(t); i++) {
         const array a = array_of(t, i);
-        memcpy(a.at, from, a.n * sizeof *a.at);
-        from += a.n * sizeof *a.at;
-        if (i >= t->n_weight && !are_scales(a.at, a.n))
-            return false;
+        if (a.n)
+            memcpy(a.at, from, a.n * sizeof(float));
+        from += a.n * sizeof(float);
     }
+    for (size_t i = 0; h.kept && i < t->n_step; i++)
+        if (!are_grids(&t->step[i]))
+            return false;
     r->before = h.before;
     r->after = h.after;
     r->kept = h.kept != 0;
@@ -196,7 +208,8 @@ qg_status qg_checkpoint_save(const qg_reconstruction *r, const char *folder,
     add(w.stream, &h, &first, sizeof first);
     for (size_t i = 0; r->kept && i < n_arrays(t); i++) {
         const array at = array_of(t, i);
-        add(w.stream, &h, at.at, at.n * sizeof *at.at);
+        if (at.n)
+            add(w.stream, &h, at.at, at.n * sizeof(float));
     }
     qg_hash_end(&h, hash);
     (void)fwrite(hash, 1, sizeof hash - 1, w.stream);

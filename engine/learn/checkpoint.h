@@ -3,16 +3,18 @@
  *
  * A file is named by the SHA-256 of all that a block's result is a function of:
  *
- *     method, steps, optimizer, rate, state of the generator, version of this format
+ *     method, steps, optimizer, rate, drops, loss with labels, state of the generator,
+ *     version of this format
  *     weights and scales before learning; grids, and which of them are learned
- *     of every sample: inputs of the block in the lane NOW, outputs in FLOAT; of those
- *     held back, in BEFORE
+ *     of every sample: inputs of the block in the lane NOW, with drops also in FLOAT,
+ *     outputs in FLOAT; of those held back, in BEFORE
  *
  * Changed samples, options or models therefore find none of the old files; nothing else
  * identifies a run.
  *
- * File     "qgtune 2\n"; before, after, curve: float64; kept: uint64; when kept,
- *          weights and then scales of the tape: float32; SHA-256 of all that, as text.
+ * File     "qgtune 3\n"; before, after, curve: float64; kept: uint64; when kept,
+ *          weights of the tape, then scales and, where they are learned, zero points
+ *          of each of its steps: float32, int32; SHA-256 of all that, as text.
  *          Little-endian.  Written by rename (file.h).
  * Hostile  a file of another size, with another hash at its end, or with a scale that
  *          is not a finite number above 0 is as if it were not there

@@ -5,12 +5,13 @@
 
 /* --- what is learned ------------------------------------------------------------- */
 
-enum kind { WEIGHT, STEP, ROUNDING };
+enum kind { WEIGHT, STEP, BORDER, ROUNDING };
 
 struct qg_learned_array {
     enum kind kind;
     qg_tape_weight *weight; /* WEIGHT, ROUNDING */
-    qg_tape_step *step;     /* STEP; of the weight's grid for ROUNDING */
+    qg_tape_step *step;     /* STEP, BORDER; of the weight's grid for ROUNDING */
+    double anchor;          /* BORDER: c of step_gradient.h */
     qg_optimized state;
     double *grad;  /* [n] sum since the last step */
     double *mean;  /* [n] of p over the second half of the steps */
@@ -123,6 +124,34 @@ static qg_status add_step(qg_parameters *w, qg_tape_step *step)
     return QG_OK;
 }
 
+/* Half of the range at the start. */
+static double unit_of_border(const qg_tape_step *s, size_t i)
+{
+    const qg_scheme *of = &s->root->scheme;
+    return (double)s->start[i] * ((double)of->qmax - (double)of->qmin) / 2;
+}
+
+static qg_status add_border(qg_parameters *w, qg_tape_step *step)
+{
+    learned l = { .kind = BORDER, .step = step };
+    l.anchor = qg_step_gradient_anchor(w->tape->gradient, &step->root->scheme);
+    QG_TRY(add(w, l, step->n));
+    for (size_t i = 0; i < step->n; i++)
+        w->array.at[w->array.n - 1].state.p[i] = (double)step->start[i] *
+                                                 (l.anchor - (double)step->offset[i]) /
+                                                 unit_of_border(step, i);
+    return QG_OK;
+}
+
+/* The zero point of a border, with the step as it is now. */
+static int32_t zero_of(const learned *l, size_t i)
+{
+    const qg_scheme *of = &l->step->root->scheme;
+    const double border = l->state.p[i] * unit_of_border(l->step, i);
+    const double z = rint(l->anchor - border / (double)l->step->scale[i]);
+    return z < of->qmin ? of->qmin : z > of->qmax ? of->qmax : (int32_t)z;
+}
+
 static double ratio_of(const qg_tape_step *s, double p)
 {
     p = fmax(-3, fmin(3, p));
@@ -151,9 +180,14 @@ static qg_status choose(qg_parameters *w)
         else if (weight->role == 'b' ? m->biases : m->weights)
             QG_TRY(add_weight(w, weight));
     }
-    for (size_t i = 0; m->steps && i < t->n_step; i++)
-        if (t->step[i].learned && !is_grid_of_weights(t, &t->step[i]))
-            QG_TRY(add_step(w, &t->step[i]));
+    for (size_t i = 0; m->steps && i < t->n_step; i++) {
+        qg_tape_step *s = &t->step[i];
+        if (!s->learned || is_grid_of_weights(t, s))
+            continue;
+        QG_TRY(add_step(w, s));
+        if (s->shifts)
+            QG_TRY(add_border(w, s)); /* behind its step: store() reads it */
+    }
     return QG_OK;
 }
 
@@ -182,6 +216,8 @@ static void store(const learned *l, bool hard)
             l->weight->now.f32[i] = (float)(p * l->unit);
         else if (l->kind == STEP)
             l->step->scale[i] = l->step->start[i] * (float)ratio_of(l->step, p);
+        else if (l->kind == BORDER)
+            l->step->offset[i] = zero_of(l, i);
         else
             l->weight->now.f32[i] =
                 (float)(scale_of(l, &at, i) *
@@ -207,7 +243,10 @@ static void add_gradient(const learned *l, const qg_tape *lead, const qg_tape *t
     const float *w = l->weight ? t->weight[l->weight - lead->weight].grad.f32 : NULL;
     if (l->kind == ROUNDING)
         add_rounding_gradient(l, w);
-    for (size_t i = 0; l->kind != ROUNDING && i < l->state.n; i++)
+    for (size_t i = 0; l->kind == BORDER && i < l->state.n; i++)
+        l->grad[i] +=
+            t->step[l->step - lead->step].border_grad[i] * unit_of_border(l->step, i);
+    for (size_t i = 0; (scale || l->kind == WEIGHT) && i < l->state.n; i++)
         l->grad[i] +=
             scale ? scale[i] * (double)l->step->scale[i] : (double)w[i] * l->unit;
 }

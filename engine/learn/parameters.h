@@ -5,6 +5,7 @@
  *     WEIGHT     w / unit          w = p unit                dL/dw unit
  *     STEP       ln(s / start)     s = start e^p, or start   dL/ds s
  *                                  2^ceil(p / ln 2)
+ *     BORDER     B / unit          z = R(c - B / s), a code dL/dB unit
  *     ROUNDING   V                 w = s (floor + h(V))      dL/dw s h'(V) + penalty
  *
  * The logarithm keeps a scale positive, and makes a change relative.  Where a code is
@@ -20,7 +21,8 @@
  * 3 or 4.
  *
  * Units    of weights, their step; of biases, a quarter of their root mean square; of
- *          a step size, its logarithm, within a factor of e^3; of a rounding, V
+ *          a step size, its logarithm, within a factor of e^3; of a border
+ *          (step_gradient.h), half of the range as it was; of a rounding, V
  * Result   weights and steps: the mean over the second half of the steps, which has
  *          less of the noise of single samples (Polyak, Juditsky 1992); roundings: the
  *          last

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/learn/drop.h"
 #include "engine/learn/parameters.h"
 
 typedef struct work {
@@ -12,14 +13,16 @@ typedef struct work {
     qg_parameters p;
     const qg_tensor ***in, ***grad; /* [tapes][n_in], [tapes][n_out] */
     qg_tensor **grad_at;            /* [tapes][n_out] */
+    qg_tensor **mixed;              /* [tapes][n_in] inputs of lanes NOW and FLOAT */
     double *loss_of;                /* [tapes] of the last forward */
     size_t *pupil, n_pupil;         /* samples that teach */
     size_t *judge, n_judge;
-    size_t drawn;                /* of the present order of the pupils */
-    size_t batch[QG_TUNE_BATCH]; /* samples of the present step */
-    double *noise, *signal;      /* [n_judge * n_out] */
-    double loss;                 /* of the last step */
-    size_t in_tenth;             /* steps so far in the present tenth */
+    size_t drawn;                  /* of the present order of the pupils */
+    size_t batch[QG_TUNE_BATCH];   /* samples of the present step */
+    uint64_t draws[QG_TUNE_BATCH]; /* for drop.h */
+    double *noise, *signal;        /* [n_judge * n_out] */
+    double loss;                   /* of the last step */
+    size_t in_tenth;               /* steps so far in the present tenth */
 } work;
 
 /* --- loss ------------------------------------------------------------------------ */
@@ -47,7 +50,19 @@ static const qg_tensor *target(const work *w, size_t k, size_t sample)
     return qg_stream_value(w->r->stream, w->tape->out[k], QG_LANE_FLOAT, sample);
 }
 
-static bool counts(const qg_tensor *y) { return y->dtype == QG_F32; }
+static bool is_float(const qg_tensor *y) { return y->dtype == QG_F32; }
+
+/* Whether output k is part of the loss. */
+static bool counts(const work *w, size_t k, const qg_tensor *y)
+{
+    return is_float(y) &&
+           qg_loss_compares(&w->r->loss, w->r->stream->graph, w->tape->out[k]);
+}
+
+static bool is_of_classes(const work *w)
+{
+    return w->r->loss.kind == QG_LOSS_KD || w->r->loss.kind == QG_LOSS_LABELS;
+}
 
 static qg_status forward(work *w, qg_tape *t, size_t sample)
 {
@@ -70,7 +85,11 @@ static qg_status judge_done(void *ud, qg_tape *t, size_t i)
     for (size_t k = 0; k < t->n_out; k++) {
         const qg_tensor *y = qg_tape_output(t, k);
         double power[2] = { 0, 0 };
-        if (counts(y))
+        if (counts(w, k, y) && is_of_classes(w)) {
+            power[0] = qg_loss_of_classes(&w->r->loss, y, target(w, k, w->judge[i]),
+                                          w->judge[i], NULL);
+            power[1] = 1;
+        } else if (counts(w, k, y))
             powers(y, target(w, k, w->judge[i]), weight_of(w, k), power);
         w->noise[k * w->n_judge + i] = power[0];
         w->signal[k * w->n_judge + i] = power[1];
@@ -107,9 +126,14 @@ static void gradient_of_output(work *w, const qg_tape *t, size_t k, size_t sampl
     const double *weight = weight_of(w, k);
     double power[2];
     w->grad[t->place][k] = NULL;
-    if (!counts(y))
+    if (!counts(w, k, y))
         return;
-    qg_tensor *g = &w->grad_at[t->place][k];
+    qg_tensor *g = w->grad_at[t->place] + k;
+    w->grad[t->place][k] = g;
+    if (is_of_classes(w)) {
+        w->loss_of[t->place] += qg_loss_of_classes(&w->r->loss, y, f, sample, g);
+        return;
+    }
     powers(y, f, weight, power);
     w->loss_of[t->place] += power[1] > 0 ? power[0] / power[1] : 0;
     const int64_t n = qg_tensor_count(y);
@@ -120,28 +144,65 @@ static void gradient_of_output(work *w, const qg_tape *t, size_t k, size_t sampl
     for (int64_t i = 0; i < n; i++)
         g->f32[i] = (float)(2 * by * (weight ? weight[i] : 1) *
                             ((double)y->f32[i] - (double)f->f32[i]));
-    w->grad[t->place][k] = g;
 }
 
-/* Memory of gradients, which threads must not take from one arena. */
-static qg_status shape_gradients(work *w, size_t place, size_t sample)
+static qg_status shape_like(work *w, const qg_tensor *t, qg_tensor *out)
 {
-    for (size_t k = 0; k < w->tape->n_out; k++) {
-        const qg_tensor *f = target(w, k, sample);
-        qg_tensor *g = &w->grad_at[place][k];
-        if (!counts(f) || (g->data && qg_same_dims(g, f)))
-            continue;
-        qg_tensor_init(g, QG_F32, f->rank, f->dim);
-        QG_TRY(qg_tensor_alloc(w->r->ctx, w->arena, g));
-    }
+    if (!is_float(t) || (out->data && qg_same_dims(out, t)))
+        return QG_OK;
+    qg_tensor_init(out, QG_F32, t->rank, t->dim);
+    return qg_tensor_alloc(w->r->ctx, w->arena, out);
+}
+
+static const qg_tensor *input(const work *w, size_t k, enum qg_lane lane, size_t sample)
+{
+    return qg_stream_value(w->r->stream, w->tape->in[k], lane, sample);
+}
+
+/* Memory of gradients and inputs, which threads must not take from one arena. */
+static qg_status shape_tensors(work *w, size_t place, size_t sample)
+{
+    for (size_t k = 0; k < w->tape->n_out; k++)
+        QG_TRY(shape_like(w, target(w, k, sample), &w->grad_at[place][k]));
+    for (size_t k = 0; w->r->drops && k < w->tape->n_in; k++)
+        QG_TRY(shape_like(w, input(w, k, QG_LANE_NOW, sample), &w->mixed[place][k]));
     return QG_OK;
+}
+
+/* Elements of inputs come from the float network where they are drawn. */
+static void mix_inputs(work *w, size_t place, size_t sample, qg_rng *rng)
+{
+    for (size_t k = 0; k < w->tape->n_in; k++) {
+        const qg_tensor *now = input(w, k, QG_LANE_NOW, sample),
+                        *f = input(w, k, QG_LANE_FLOAT, sample);
+        qg_tensor *to = &w->mixed[place][k];
+        if (now == f || !is_float(now) || !qg_same_dims(now, f))
+            continue;
+        qg_tensor_copy(now, to);
+        qg_drop_mix(rng, (size_t)qg_tensor_count(now), f->f32, to->f32);
+        w->in[place][k] = to;
+    }
+}
+
+static qg_status forward_to_learn(work *w, qg_tape *t, size_t i)
+{
+    const size_t sample = w->batch[i];
+    qg_rng rng = { w->draws[i] };
+    if (!w->r->drops)
+        return forward(w, t, sample);
+    qg_stream_inputs(w->r->stream, t, QG_LANE_NOW, sample, w->in[t->place]);
+    mix_inputs(w, t->place, sample, &rng);
+    t->drop = qg_rng_next(&rng) | 1;
+    const qg_status s = qg_tape_forward(t, w->in[t->place]);
+    t->drop = 0;
+    return s;
 }
 
 static qg_status learn_sample(void *ud, qg_tape *t, size_t i)
 {
     work *w = ud;
     const size_t sample = w->batch[i], place = t->place;
-    QG_TRY(forward(w, t, sample));
+    QG_TRY(forward_to_learn(w, t, i));
     w->loss_of[place] = 0;
     for (size_t k = 0; k < t->n_out; k++)
         gradient_of_output(w, t, k, sample);
@@ -183,7 +244,8 @@ static qg_status step(work *w, size_t t)
     const qg_tapes_work all = { QG_TUNE_BATCH, learn_sample, add_sample, w };
     for (size_t i = 0; i < QG_TUNE_BATCH; i++) {
         w->batch[i] = draw(w);
-        QG_TRY(shape_gradients(w, i % w->r->tapes->n, w->batch[i]));
+        w->draws[i] = w->r->drops ? qg_rng_next(&w->r->rng) : 0;
+        QG_TRY(shape_tensors(w, i % w->r->tapes->n, w->batch[i]));
     }
     qg_parameters_store(&w->p);
     w->loss = 0;
@@ -201,14 +263,16 @@ static qg_status prepare_tapes(work *w)
     w->in = QG_NEWN(w->arena, n, const qg_tensor **);
     w->grad = QG_NEWN(w->arena, n, const qg_tensor **);
     w->grad_at = QG_NEWN(w->arena, n, qg_tensor *);
+    w->mixed = QG_NEWN(w->arena, n, qg_tensor *);
     w->loss_of = QG_NEWN(w->arena, n, double);
-    if (!w->in || !w->grad || !w->grad_at || !w->loss_of)
+    if (!w->mixed || !w->in || !w->grad || !w->grad_at || !w->loss_of)
         return qg_nomem(w->r->ctx);
     for (size_t k = 0; k < n; k++) {
         w->in[k] = QG_NEWN(w->arena, w->tape->n_in, const qg_tensor *);
         w->grad[k] = QG_NEWN(w->arena, w->tape->n_out, const qg_tensor *);
         w->grad_at[k] = QG_NEWN(w->arena, w->tape->n_out, qg_tensor);
-        if (!w->in[k] || !w->grad[k] || !w->grad_at[k])
+        w->mixed[k] = QG_NEWN(w->arena, w->tape->n_in, qg_tensor);
+        if (!w->in[k] || !w->grad[k] || !w->grad_at[k] || !w->mixed[k])
             return qg_nomem(w->r->ctx);
     }
     return QG_OK;
@@ -229,6 +293,10 @@ static qg_status prepare_samples(work *w)
         if (qg_is_held_back(i, n))
             w->judge[w->n_judge++] = i;
     }
+    for (size_t k = 0; k < w->tape->n_out; k++)
+        for (size_t i = 0; i < n; i++)
+            if (counts(w, k, target(w, k, i)))
+                QG_TRY(qg_loss_check(w->r->ctx, &w->r->loss, target(w, k, i), i));
     return QG_OK;
 }
 

@@ -11,6 +11,8 @@
  * Loss      methods without roundings: sum over outputs of |y - f|^2 / |f|^2; methods
  *           that learn roundings: sum over channels, mean over the rest, of (y - f)^2,
  *           and the penalty of parameters.h
+ *           With a loss of the network (loss.h) that of its outputs, others do not
+ *           count
  * Samples   those that are not held back, in a random order, each as often as others
  * Verdict   the first loss on the samples held back, every fourth, for all methods:
  *           the loss of a rounding contains a term that is no error of the network;
@@ -26,6 +28,7 @@
 #include "engine/core/progress.h"
 #include "engine/core/rng.h"
 #include "engine/learn/importance.h"
+#include "engine/learn/loss.h"
 #include "engine/learn/method.h"
 #include "engine/learn/optimizer.h"
 #include "engine/learn/stream.h"
@@ -40,6 +43,8 @@ typedef struct qg_reconstruction {
     const qg_stream *stream; /* lanes FLOAT and NOW are read; the inputs of the block
                               * must be there in both, its outputs in FLOAT */
     const qg_tapes *tapes;   /* of the block; its tapes keep what was learned */
+    qg_loss loss;
+    bool drops;                      /* activations by drop.h while learning */
     const qg_importance *importance; /* of elements of the outputs; NULL: all alike */
     size_t steps;
     const qg_optimizer *optimizer;
@@ -54,7 +59,8 @@ typedef struct qg_reconstruction {
 } qg_reconstruction;
 
 /* Fails with QG_ENOMEM or as the operators do; the tape is then between two states and
- * must only be freed.  Nothing to learn is no failure: after = before, kept = false. */
+ * must only be freed or reset.  Nothing to learn is no failure: after = before, kept =
+ * false. */
 QG_NODISCARD qg_status qg_reconstruct(qg_reconstruction *r);
 
 #endif

@@ -45,6 +45,25 @@ bool qg_step_gradient_fits(qg_step_gradient g, const qg_tqc *root)
     return g != QG_STEP_GRADIENT_TQT;
 }
 
+static bool has_border(qg_step_gradient g)
+{
+    return g == QG_STEP_GRADIENT_LSQ_PLUS || g == QG_STEP_GRADIENT_NNCF_ASYMMETRIC;
+}
+
+/* Zero among the codes, as both methods assume. */
+bool qg_step_gradient_shifts(qg_step_gradient g, const qg_tqc *root)
+{
+    const qg_scheme *s = &root->scheme;
+    return has_border(g) && qg_step_gradient_fits(g, root) &&
+           (s->policy & QG_ASYMMETRIC) && qg_tqc_param(root).offset && s->qmin <= 0 &&
+           s->qmax > 0;
+}
+
+double qg_step_gradient_anchor(qg_step_gradient g, const qg_scheme *scheme)
+{
+    return g == QG_STEP_GRADIENT_NNCF_ASYMMETRIC ? (double)scheme->qmin : 0;
+}
+
 /* What is computed for this endpoint. */
 static qg_step_gradient effective(const qg_step_rounding *r)
 {
@@ -52,16 +71,18 @@ static qg_step_gradient effective(const qg_step_rounding *r)
     const bool fits = qg_step_gradient_fits(r->gradient, root);
     if (!fits || r->gradient == QG_STEP_GRADIENT_USUAL)
         return fits && is_power(root) ? QG_STEP_GRADIENT_TQT : QG_STEP_GRADIENT_LSQ;
+    if (has_border(r->gradient) && !qg_step_gradient_shifts(r->gradient, root))
+        return r->gradient == QG_STEP_GRADIENT_LSQ_PLUS ? QG_STEP_GRADIENT_LSQ
+                                                        : QG_STEP_GRADIENT_NNCF;
     return r->gradient;
 }
 
 /* The codes of a channel, counted from its zero point. */
-static void limits(const qg_tqc *t, size_t c, double *low, double *high)
+static void limits(const qg_step_rounding *r, size_t c, double *low, double *high)
 {
-    const int32_t *offset = qg_tqc_param(t).offset;
-    const double zero = offset ? (double)offset[c] : 0;
-    *low = (double)t->scheme.qmin - zero;
-    *high = (double)t->scheme.qmax - zero;
+    const double zero = r->offset ? (double)r->offset[c] : 0;
+    *low = (double)r->tqc->scheme.qmin - zero;
+    *high = (double)r->tqc->scheme.qmax - zero;
     *high = *high > 0 ? *high : 1; /* all codes are negative */
 }
 
@@ -78,8 +99,19 @@ static double parameter_of(qg_step_gradient g, double s, double low, double high
                                         : s;
 }
 
+/* Codes as they are stored, with b = -s z. */
+static qg_learned_grid grid_with_offset(const qg_step_rounding *r, size_t c)
+{
+    const double s = (double)r->scale[c];
+    return (qg_learned_grid){ .method = QG_LEARNED_LSQ_PLUS,
+                              .qmin = r->tqc->scheme.qmin,
+                              .qmax = r->tqc->scheme.qmax,
+                              .parameter = s,
+                              .offset = -s * (double)r->offset[c] };
+}
+
 static qg_status learned(const qg_step_rounding *r, qg_step_gradient how, float *g,
-                         double *by_scale)
+                         double *by_scale, double *by_border)
 {
     char text[QG_ENDPOINT_TEXT];
     const size_t n = r->layer.channels, each = r->layer.outer * r->layer.inner;
@@ -90,7 +122,7 @@ static qg_status learned(const qg_step_rounding *r, qg_step_gradient how, float 
         return qg_nomem(r->ctx);
     for (size_t c = 0; c < n; c++) {
         double low, high;
-        limits(r->tqc, c, &low, &high);
+        limits(r, c, &low, &high);
         grid[c] = (qg_learned_grid){
             .method = how == QG_STEP_GRADIENT_TQT    ? QG_LEARNED_TQT
                       : how == QG_STEP_GRADIENT_PACT ? QG_LEARNED_PACT
@@ -99,11 +131,15 @@ static qg_status learned(const qg_step_rounding *r, qg_step_gradient how, float 
             .qmax = high,
             .parameter = parameter_of(how, (double)r->scale[c], low, high, &by[c])
         };
+        if (how == QG_STEP_GRADIENT_LSQ_PLUS)
+            grid[c] = grid_with_offset(r, c);
     }
     l.grid = grid;
-    const double factor =
-        how == QG_STEP_GRADIENT_LSQ ? qg_lsq_factor(each ? each : 1, grid[0].qmax) : 1;
-    const qg_learned_gradients out = { factor, g, by_scale, NULL };
+    const bool shifts = how == QG_STEP_GRADIENT_LSQ_PLUS;
+    const double factor = how == QG_STEP_GRADIENT_LSQ || shifts
+                              ? qg_lsq_factor(each ? each : 1, grid[0].qmax)
+                              : 1;
+    const qg_learned_gradients out = { factor, g, by_scale, shifts ? by_border : NULL };
     QG_TRY(qg_learned_backward(r->ctx, qg_tqc_text(r->tqc, text), &l, r->x, g, &out));
     for (size_t c = 0; c < n; c++)
         by_scale[c] *= by[c];
@@ -111,18 +147,25 @@ static qg_status learned(const qg_step_rounding *r, qg_step_gradient how, float 
 }
 
 /* One channel after the other, since each may have levels of its own. */
-static qg_status nncf(const qg_step_rounding *r, bool exact, float *g, double *by_scale)
+static qg_status nncf(const qg_step_rounding *r, qg_step_gradient how, float *g,
+                      double *by_scale, double *by_border)
 {
+    const bool shifts = how == QG_STEP_GRADIENT_NNCF_ASYMMETRIC;
     char text[QG_ENDPOINT_TEXT];
     const qg_learned_layer *l = &r->layer;
     for (size_t c = 0; c < l->channels; c++) {
-        double low, high, sum = 0;
-        limits(r->tqc, c, &low, &high);
+        double low, high, sum = 0, moved = 0;
+        limits(r, c, &low, &high);
+        if (shifts) /* also where all codes are negative */
+            high = low + (double)r->tqc->scheme.qmax - (double)r->tqc->scheme.qmin;
         const double s = (double)r->scale[c];
         const qg_nncf_range range = { (float)(s * low), (float)(s * (high - low)) };
+        const int32_t most = (int32_t)(high - low);
         const qg_nncf q = {
-            .levels = {(int32_t)low, (int32_t)high, (int32_t)(high - low) + 1},
-            .grad = exact ? QG_NNCF_GRAD_EXACT : QG_NNCF_GRAD_PUBLISHED,
+            .levels = {shifts ? 0 : (int32_t)low, shifts ? most : (int32_t)high,
+                       most + 1},
+            .grad = how == QG_STEP_GRADIENT_NNCF_EXACT ? QG_NNCF_GRAD_EXACT
+                                                       : QG_NNCF_GRAD_PUBLISHED,
             .outer = 1,
             .channels = 1,
             .inner = l->inner,
@@ -130,21 +173,28 @@ static qg_status nncf(const qg_step_rounding *r, bool exact, float *g, double *b
         };
         for (size_t o = 0; o < l->outer; o++) {
             const size_t at = (o * l->channels + c) * l->inner;
-            double part = 0;
-            const qg_nncf_gradients out = { .x = g + at, .range = &part };
+            double part = 0, border = 0;
+            const qg_nncf_gradients out = { .x = g + at,
+                                            .range = &part,
+                                            .low = shifts ? &border : NULL };
             QG_TRY(qg_nncf_backward(r->ctx, qg_tqc_text(r->tqc, text), &q, r->x + at,
                                     g + at, &out));
             sum += part;
+            moved += border;
         }
-        by_scale[c] = sum * high;
+        by_scale[c] = sum * (shifts ? (double)most : high);
+        if (shifts)
+            by_border[c] = moved;
     }
     return QG_OK;
 }
 
-qg_status qg_step_backward(const qg_step_rounding *r, float *g, double *by_scale)
+qg_status qg_step_backward(const qg_step_rounding *r, float *g, double *by_scale,
+                           double *by_border)
 {
     const qg_step_gradient how = effective(r);
-    if (how == QG_STEP_GRADIENT_NNCF || how == QG_STEP_GRADIENT_NNCF_EXACT)
-        return nncf(r, how == QG_STEP_GRADIENT_NNCF_EXACT, g, by_scale);
-    return learned(r, how, g, by_scale);
+    if (how == QG_STEP_GRADIENT_NNCF || how == QG_STEP_GRADIENT_NNCF_EXACT ||
+        how == QG_STEP_GRADIENT_NNCF_ASYMMETRIC)
+        return nncf(r, how, g, by_scale, by_border);
+    return learned(r, how, g, by_scale, by_border);
 }

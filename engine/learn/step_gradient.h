@@ -6,10 +6,25 @@
  *     name         inside, dy/ds   below, above   parameter p          dL/ds from dL/dp
  *     ste          0               0              none
  *     lsq          R(v) - v        n, m           s, with its factor   dL/dp
+ *     lsq-plus     R(u) - u        n', m'         s, with its factor   dL/dp
  *     tqt          R(v) - v        n, m           log2 of s 2^k        dL/dp / (s ln 2)
  *     pact         0               -m, m          s m                  dL/dp m
  *     nncf         (R(v)-v)/(1-a)  n, m           s m; a = n / m       dL/dp m
  *     nncf-exact   R(v) - v        n, m           s m                  dL/dp m
+ *     nncf-        (R(v) - v)      0, L           range = s L          dL/dp L
+ *      asymmetric
+ *
+ * lsq-plus and nncf-asymmetric also learn where a grid with an offset lies, by one of
+ * its borders B, the value of code c; the zero point is then the nearest integer to
+ * c - B / s, so that zero stays exact:
+ *
+ *     name               B                    inside, dy/dB   below, above
+ *     lsq-plus           b, c = 0             0               1
+ *     nncf-asymmetric    input_low, c = n'    0               1
+ *
+ *     u = (x - b) / s, n' and m' the lowest and highest code as they are stored,
+ *     L = m' - n', level_high of NNCF's asymmetric quantizers; its level_low is 0.
+ *     Each dy/ds is with B fixed.  Symmetric grids have lsq and nncf in their place
  *
  * Fits     tqt: steps restricted to powers of two, symmetric; all others: linear steps
  *          without that restriction.  A step that its gradient does not fit stays, and
@@ -35,6 +50,12 @@ int qg_step_gradient_named(const char *text); /* -1 when unknown */
  * with tqt. */
 bool qg_step_gradient_fits(qg_step_gradient g, const qg_tqc *root);
 
+/* Whether the border of the root learns, too; of a root that it fits. */
+bool qg_step_gradient_shifts(qg_step_gradient g, const qg_tqc *root);
+
+/* c of the border B, a code as it is stored. */
+double qg_step_gradient_anchor(qg_step_gradient g, const qg_scheme *scheme);
+
 /* One rounding of a forward; all borrowed. */
 typedef struct qg_step_rounding {
     qg_ctx *ctx;
@@ -43,11 +64,13 @@ typedef struct qg_step_rounding {
     const qg_tqc *tqc;      /* the endpoint that rounds */
     qg_learned_layer layer; /* of x, without grids */
     const float *scale;     /* [layer.channels] */
+    const int32_t *offset;  /* [layer.channels] zero points; NULL: 0 */
     const float *x;         /* before rounding */
 } qg_step_rounding;
 
-/* g: dL/dy, becomes dL/dx; by_scale [channels]: dL/ds. */
+/* g: dL/dy, becomes dL/dx; by_scale [channels]: dL/ds; by_border [channels]: dL/dB
+ * where the root's border learns, else untouched. */
 QG_NODISCARD qg_status qg_step_backward(const qg_step_rounding *r, float *g,
-                                        double *by_scale);
+                                        double *by_scale, double *by_border);
 
 #endif

@@ -17,8 +17,11 @@ static qg_status fetch_all(qg_stream *s, const qg_feed *feed)
         qg_arena_reset(sample);
         status = feed->fetch(feed->ud, s->ctx, sample, i, in);
         for (size_t k = 0; status == QG_OK && k < g->input.n; k++) {
+            const qg_value *v = g->input.at[k];
             qg_tensor *copy;
             status = qg_tensor_clone(s->ctx, s->held[0], in[k], &copy);
+            if (v->use.n)
+                status = qg_node_memory(s->ctx, status, "learn", v->use.at[0].node);
             for (int lane = 0; status == QG_OK && lane < QG_NLANE; lane++)
                 s->at[lane][g->input.at[k]->id * s->n + i] = copy;
         }
@@ -113,8 +116,9 @@ static qg_status keep_outputs(void *ud, qg_tape *t, size_t i)
     const lane_run *r = ud;
     for (size_t o = 0; is_of_lane(r, i) && o < t->n_out; o++) {
         qg_tensor *copy;
-        QG_TRY(qg_tensor_clone(r->s->ctx, r->s->held[r->block + 1],
-                               qg_tape_output(t, o), &copy));
+        const qg_status s = qg_tensor_clone(r->s->ctx, r->s->held[r->block + 1],
+                                            qg_tape_output(t, o), &copy);
+        QG_TRY(qg_node_memory(r->s->ctx, s, "learn", t->out[o]->def));
         r->s->at[r->lane][t->out[o]->id * r->s->n + i] = copy;
     }
     return QG_OK;

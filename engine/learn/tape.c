@@ -18,12 +18,15 @@
 
 #include "engine/core/vec.h"
 #include "engine/ir/infer.h"
+#include "engine/learn/drop.h"
+#include "engine/quant/endpoint.h"
 
 /* An endpoint that rounds. */
 typedef struct rounding {
-    const qg_tqc *tqc;  /* NULL: does not round */
-    uint32_t step;      /* in tape->step */
-    const qg_tensor *x; /* before rounding, of the last forward */
+    const qg_tqc *tqc;     /* NULL: does not round */
+    uint32_t step;         /* in tape->step */
+    const qg_tensor *x;    /* before rounding, of the last forward */
+    const uint64_t *drawn; /* elements that were not rounded (drop.h); NULL: none */
 } rounding;
 
 /* A value of the graph, as far as the tape knows it. */
@@ -47,7 +50,8 @@ struct qg_tape_state {
     qg_arena *arena; /* as long as the tape */
     qg_arena *pass;  /* of one forward and backward */
     qg_arena *scratch;
-    slot *value; /* [values] */
+    qg_rng draws; /* of the present forward */
+    slot *value;  /* [values] */
     QG_VEC(entry) node;
 };
 
@@ -113,11 +117,18 @@ static qg_status add_step(builder *b, const qg_tqc *t, uint32_t *index)
                        .scale = QG_NEWN(a, p.n, float),
                        .start = QG_NEWN(a, p.n, float),
                        .grad = QG_NEWN(a, p.n, double),
+                       .offset = p.offset ? QG_NEWN(a, p.n, int32_t) : NULL,
+                       .offset_start = p.offset ? QG_NEWN(a, p.n, int32_t) : NULL,
+                       .border_grad = QG_NEWN(a, p.n, double),
                        .learned = p.n > 0 && may_learn(b, root) };
-    if (!s.scale || !s.start || !s.grad)
+    if (!s.scale || !s.start || !s.grad || !s.border_grad ||
+        (p.offset && (!s.offset || !s.offset_start)))
         return qg_nomem(b->t->ctx);
+    s.shifts = s.learned && qg_step_gradient_shifts(b->t->gradient, root);
     for (size_t i = 0; i < p.n; i++)
         s.scale[i] = s.start[i] = p.scale[i];
+    for (size_t i = 0; p.offset && i < p.n; i++)
+        s.offset[i] = s.offset_start[i] = p.offset[i];
     *index = b->step_of[root->id] = (uint32_t)b->step.n;
     return qg_vec_push(b->t->ctx, a, &b->step, s);
 }
@@ -254,7 +265,8 @@ static qg_status build(builder *b, qg_graph *g)
         b->step_of[i] = QG_NONE;
     for (size_t i = 0; i < g->node.n; i++)
         if (b->part[i] && computes(b, g->node.at[i]))
-            QG_TRY(add_node(b, g->node.at[i]));
+            QG_TRY(qg_node_memory(t->ctx, add_node(b, g->node.at[i]), "learn",
+                                  g->node.at[i]));
     t->weight = b->weight.at;
     t->n_weight = b->weight.n;
     t->step = b->step.at;
@@ -312,8 +324,12 @@ void qg_tape_reset(qg_tape *t)
         t->weight[i].on_grid = false;
         qg_tensor_copy(&t->weight[i].start, &t->weight[i].now);
     }
-    for (size_t i = 0; i < t->n_step; i++)
-        memcpy(t->step[i].scale, t->step[i].start, t->step[i].n * sizeof(float));
+    for (size_t i = 0; i < t->n_step; i++) {
+        qg_tape_step *s = &t->step[i];
+        memcpy(s->scale, s->start, s->n * sizeof *s->scale);
+        if (s->offset)
+            memcpy(s->offset, s->offset_start, s->n * sizeof *s->offset);
+    }
 }
 
 /* A new arena, since a reset keeps the memory; without memory for one the old stays. */
@@ -336,8 +352,10 @@ void qg_tape_follow(qg_tape *t, const qg_tape *leader)
     for (size_t i = 0; i < t->n_weight; i++)
         t->weight[i].now.data = leader->weight[i].now.data;
     for (size_t i = 0; i < t->n_step; i++)
-        if (!t->step[i].root->derive)
+        if (!t->step[i].root->derive) {
             t->step[i].scale = leader->step[i].scale;
+            t->step[i].offset = leader->step[i].offset;
+        }
 }
 
 static const qg_tape *lead_of(const qg_tape *t) { return t->leader ? t->leader : t; }
@@ -371,21 +389,42 @@ static qg_tensor *new_like(qg_tape *t, const qg_tensor *x)
     return qg_tensor_alloc(t->ctx, t->state->pass, y) == QG_OK ? y : NULL;
 }
 
+/* Elements of an activation, in part as they were before rounding. */
+static qg_status drop_rounding(qg_tape *t, rounding *r, qg_tensor *y)
+{
+    const size_t n = (size_t)qg_tensor_count(y);
+    const uint64_t *drawn = qg_drop_draw(t->state->pass, &t->state->draws, n);
+    if (!drawn)
+        return qg_nomem(t->ctx);
+    r->drawn = drawn;
+    qg_drop_put(drawn, n, r->x->f32, y->f32);
+    return QG_OK;
+}
+
+static bool is_activation(const qg_tqc *t)
+{
+    const qg_value *v = qg_tqc_value(t);
+    return v && !v->constant;
+}
+
 /* *x becomes its rounded copy. */
 static qg_status forward_rounding(qg_tape *t, rounding *r, const qg_tensor **x)
 {
     char text[QG_ENDPOINT_TEXT];
     r->x = NULL;
+    r->drawn = NULL;
     if (!r->tqc || !lead_of(t)->rounds || (*x)->dtype != QG_F32)
         return QG_OK;
     const qg_tape_step *s = &t->step[r->step];
-    const qg_qparam p = { s->n, s->scale, qg_tqc_param(r->tqc).offset };
+    const qg_qparam p = { s->n, s->scale, s->offset };
     qg_tensor *y = new_like(t, *x);
     if (!y)
         return qg_nomem(t->ctx);
     r->x = *x;
     QG_TRY(qg_fake_quantize(t->ctx, qg_tqc_text(r->tqc, text), &r->tqc->scheme, &p, *x,
                             y));
+    if (t->drop && is_activation(r->tqc))
+        QG_TRY(drop_rounding(t, r, y));
     *x = y;
     return QG_OK;
 }
@@ -434,11 +473,13 @@ qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in)
 {
     struct qg_tape_state *s = t->state;
     qg_arena_reset(s->pass);
+    s->draws = (qg_rng){ t->drop };
     for (size_t i = 0; i < t->n_in; i++)
         s->value[t->in[i]->id].now = in[i];
     derive(t);
     for (size_t i = 0; i < s->node.n; i++)
-        QG_TRY(forward_node(t, &s->node.at[i]));
+        QG_TRY(qg_node_memory(t->ctx, forward_node(t, &s->node.at[i]), "learn",
+                              s->node.at[i].node));
     return QG_OK;
 }
 
@@ -467,6 +508,21 @@ bool qg_tape_has_grid(const qg_tape_step *s)
     return !(s->root->scheme.policy & other) && !s->root->quantizer;
 }
 
+/* Elements that were not rounded keep their gradient, and give none to the step. */
+static qg_status backward_drawn(const qg_step_rounding *one, const uint64_t *drawn,
+                                qg_tensor *g, double *by_scale, double *by_border)
+{
+    const size_t n = (size_t)qg_tensor_count(g);
+    float *passed = QG_NEWN(one->scratch, n, float);
+    if (!passed)
+        return qg_nomem(one->ctx);
+    memcpy(passed, g->f32, n * sizeof *passed);
+    qg_drop_put(drawn, n, NULL, g->f32);
+    QG_TRY(qg_step_backward(one, g->f32, by_scale, by_border));
+    qg_drop_put(drawn, n, passed, g->f32);
+    return QG_OK;
+}
+
 /* g, of the rounded value, becomes that of the value; the step gets its share.  Grids
  * without a linear scale pass g on. */
 static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
@@ -475,7 +531,8 @@ static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
         return QG_OK;
     qg_tape_step *s = &t->step[r->step];
     double *by_scale = QG_NEWN(t->state->scratch, s->n, double);
-    if (!by_scale)
+    double *by_border = QG_NEWN(t->state->scratch, s->n, double);
+    if (!by_scale || !by_border)
         return qg_nomem(t->ctx);
     const qg_step_rounding one = { .ctx = t->ctx,
                                    .scratch = t->state->scratch,
@@ -483,10 +540,14 @@ static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
                                    .tqc = r->tqc,
                                    .layer = qg_tape_layer(s, r->x),
                                    .scale = s->scale,
+                                   .offset = s->offset,
                                    .x = r->x->f32 };
-    QG_TRY(qg_step_backward(&one, g->f32, by_scale));
-    for (size_t c = 0; s->learned && c < s->n; c++)
+    QG_TRY(r->drawn ? backward_drawn(&one, r->drawn, g, by_scale, by_border)
+                    : qg_step_backward(&one, g->f32, by_scale, by_border));
+    for (size_t c = 0; s->learned && c < s->n; c++) {
         s->grad[c] += by_scale[c];
+        s->border_grad[c] += by_border[c];
+    }
     return QG_OK;
 }
 
@@ -564,8 +625,10 @@ static qg_status start_backward(qg_tape *t, const qg_tensor *const *grad)
     struct qg_tape_state *s = t->state;
     for (size_t i = 0; i < t->graph->value.n; i++)
         s->value[i].grad = NULL;
-    for (size_t i = 0; i < t->n_step; i++)
+    for (size_t i = 0; i < t->n_step; i++) {
         memset(t->step[i].grad, 0, t->step[i].n * sizeof *t->step[i].grad);
+        memset(t->step[i].border_grad, 0, t->step[i].n * sizeof *t->step[i].grad);
+    }
     for (size_t k = 0; k < t->n_out; k++) {
         if (!grad[k])
             continue;
@@ -583,7 +646,8 @@ qg_status qg_tape_backward(qg_tape *t, const qg_tensor *const *grad)
     struct qg_tape_state *s = t->state;
     QG_TRY(start_backward(t, grad));
     for (size_t i = s->node.n; i-- > 0;) {
-        QG_TRY(backward_node(t, &s->node.at[i]));
+        QG_TRY(qg_node_memory(t->ctx, backward_node(t, &s->node.at[i]), "learn",
+                              s->node.at[i].node));
         qg_arena_reset(s->scratch);
     }
     for (size_t i = 0; i < t->n_weight; i++) {

@@ -60,12 +60,16 @@ typedef struct qg_tape_weight {
 /* The parameters of one root. */
 typedef struct qg_tape_step {
     const qg_tqc *root;
-    bool learned;  /* else fixed, and grad stays 0 */
-    size_t n;      /* number of scales */
-    float *scale;  /* [n] to be changed between steps; > 0 */
-    float *start;  /* [n] as in the records */
-    double *grad;  /* [n] of the last backward, with the factor of LSQ */
-    size_t rounds; /* elements rounded by each scale in one forward */
+    bool learned;    /* else fixed, and grad stays 0 */
+    size_t n;        /* number of scales */
+    float *scale;    /* [n] to be changed between steps; > 0 */
+    float *start;    /* [n] as in the records */
+    double *grad;    /* [n] of the last backward, with the factor of LSQ */
+    bool shifts;     /* the border is learned, too (step_gradient.h); only if learned */
+    int32_t *offset; /* [n] zero points, to be changed if it shifts; NULL: 0 */
+    int32_t *offset_start; /* [n] as in the records; NULL: 0 */
+    double *border_grad;   /* [n] of the last backward */
+    size_t rounds;         /* elements rounded by each scale in one forward */
 } qg_tape_step;
 
 typedef struct qg_tape qg_tape;
@@ -79,6 +83,8 @@ struct qg_tape {
     qg_tape_step *step;     /* [n_step] by TQC id */
     qg_step_gradient gradient;
     bool rounds;           /* false: forward and backward in float; set by the caller */
+    uint64_t drop;         /* not 0: the next forward rounds activations with drop.h,
+                            * drawn from this number; set by the caller */
     size_t place;          /* among the copies that work together (tapes.h) */
     const qg_tape *leader; /* whose parameters and `rounds` count; NULL: its own */
     struct qg_tape_state *state;

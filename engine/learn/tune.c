@@ -26,6 +26,7 @@ typedef struct tuning {
     const qg_tune_method *method;
     qg_step_gradient gradient;
     const qg_optimizer *optimizer;
+    qg_loss loss;
     qg_arena *arena;
     qg_block *block;
     size_t n_block;
@@ -39,19 +40,36 @@ typedef struct tuning {
 
 /* --- blocks ---------------------------------------------------------------------- */
 
-/* The name of a block: that of its first node that accumulates products. */
-static const char *name_of(const tuning *t, const qg_block *b)
+/* What names a block: its first node that accumulates products. */
+static const qg_node *head_of(const tuning *t, const qg_block *b)
 {
     const qg_graph *g = t->m->graph;
     for (size_t i = b->first; i < b->end; i++)
         if (g->node.at[i]->op->traits & QG_OP_COMPUTE)
-            return g->node.at[i]->name;
-    return g->node.at[b->first]->name;
+            return g->node.at[i];
+    return g->node.at[b->first];
+}
+
+static const char *name_of(const tuning *t, const qg_block *b)
+{
+    return head_of(t, b)->name;
+}
+
+/* Whether the loss compares a result of the block. */
+static bool is_compared(const tuning *t, const qg_block *b)
+{
+    const qg_graph *g = t->m->graph;
+    for (size_t i = b->first; i < b->end; i++)
+        for (uint32_t k = 0; k < g->node.at[i]->n_out; k++)
+            if (g->node.at[i]->out[k] &&
+                qg_loss_compares(&t->loss, g, g->node.at[i]->out[k]))
+                return true;
+    return false;
 }
 
 static bool is_chosen(const tuning *t, const qg_block *b)
 {
-    return !b->stop && b->compute > 0 &&
+    return !b->stop && b->compute > 0 && is_compared(t, b) &&
            (!t->o->block || strcmp(t->o->block, name_of(t, b)) == 0);
 }
 
@@ -104,27 +122,48 @@ static qg_status weigh(tuning *t)
     return s;
 }
 
+static bool weighs(const tuning *t)
+{
+    return t->method->weighs && t->loss.kind == QG_LOSS_BLOCKS;
+}
+
 static double rate_of(const tuning *t)
 {
     return t->o->rate > 0 ? t->o->rate : t->method->rate * t->optimizer->rate_factor;
 }
 
+/* With less memory than samples at the same time need, one after the other: the same
+ * bits. */
+static qg_status reconstruct(tuning *t, qg_reconstruction *r, size_t k)
+{
+    const qg_reconstruction start = *r;
+    qg_tapes *tapes = &t->tapes[k];
+    qg_status s = qg_reconstruct(r);
+    if (s != QG_EMEMORY || tapes->n == 1)
+        return s;
+    qg_tapes_dismiss(tapes);
+    qg_tape_reset(tapes->tape[0]);
+    *r = start;
+    return qg_reconstruct(r);
+}
+
 static qg_status learn_block(tuning *t, size_t k)
 {
     const size_t steps = t->o->steps ? t->o->steps : t->method->iterations;
-    t->result[k] =
-        (qg_reconstruction){ .ctx = t->m->ctx,
-                             .method = t->method,
-                             .stream = &t->stream,
-                             .tapes = &t->tapes[k],
-                             .importance = t->method->weighs ? &t->importance : NULL,
-                             .steps = steps,
-                             .optimizer = t->optimizer,
-                             .rate = rate_of(t),
-                             .progress = &t->o->work.progress,
-                             .done = steps * t->done++,
-                             .total = steps * t->chosen,
-                             .rng = { seed_of(t) + k } };
+    t->result[k] = (qg_reconstruction){ .ctx = t->m->ctx,
+                                        .method = t->method,
+                                        .stream = &t->stream,
+                                        .tapes = &t->tapes[k],
+                                        .loss = t->loss,
+                                        .drops = t->o->qdrop,
+                                        .importance = weighs(t) ? &t->importance : NULL,
+                                        .steps = steps,
+                                        .optimizer = t->optimizer,
+                                        .rate = rate_of(t),
+                                        .progress = &t->o->work.progress,
+                                        .done = steps * t->done++,
+                                        .total = steps * t->chosen,
+                                        .rng = { seed_of(t) + k } };
     qg_reconstruction *r = &t->result[k];
     const char *folder = t->o->checkpoint;
     char name[QG_HASH_TEXT];
@@ -133,11 +172,11 @@ static qg_status learn_block(tuning *t, size_t k)
         QG_TRY(qg_checkpoint_load(r, folder, name, &found));
     if (found)
         return qg_ctx_step(r->ctx, r->progress, "tune", r->done + steps, r->total);
-    QG_TRY(qg_reconstruct(r));
+    QG_TRY(reconstruct(t, r, k));
     return folder ? qg_checkpoint_save(r, folder, name) : QG_OK;
 }
 
-static qg_status tune_block(tuning *t, size_t k)
+static qg_status run_block(tuning *t, size_t k)
 {
     qg_ctx *ctx = t->m->ctx;
     const qg_block *b = &t->block[k];
@@ -158,11 +197,36 @@ static qg_status tune_block(tuning *t, size_t k)
     return QG_OK;
 }
 
+/* Memory that lacks for no single node, such as the state of an optimizer, lacks for
+ * the block. */
+static qg_status tune_block(tuning *t, size_t k)
+{
+    return qg_node_memory(t->m->ctx, run_block(t, k), "learn",
+                          head_of(t, &t->block[k]));
+}
+
+/* A loss of the network, whose outputs no block computes that learns. */
+static qg_status nothing_learns(const tuning *t)
+{
+    const qg_node *stop = NULL;
+    for (size_t k = 0; k < t->n_block; k++)
+        stop = t->block[k].stop ? t->block[k].stop : stop;
+    if (stop)
+        return qg_node_fail(t->m->ctx, QG_EUNSUPPORTED, "tune", stop,
+                            "has no gradient, expected one for --loss %s",
+                            qg_loss_name(t->loss.kind));
+    return qg_fail(t->m->ctx, QG_EUNSUPPORTED,
+                   "tune: loss %s: no output is computed by a node with weights, "
+                   "expected one",
+                   qg_loss_name(t->loss.kind));
+}
+
 static qg_status tune_all(tuning *t)
 {
     qg_ctx *ctx = t->m->ctx;
-    QG_TRY(qg_blocks_of(ctx, t->m->graph, t->method->depth, t->arena, &t->block,
-                        &t->n_block));
+    const bool whole = t->loss.kind != QG_LOSS_BLOCKS && !t->o->block;
+    QG_TRY(qg_blocks_of(ctx, t->m->graph, whole ? SIZE_MAX : t->method->depth, t->arena,
+                        &t->block, &t->n_block));
     t->tapes = QG_NEWN(t->arena, t->n_block, qg_tapes);
     t->result = QG_NEWN(t->arena, t->n_block, qg_reconstruction);
     if (!t->tapes || !t->result)
@@ -172,9 +236,13 @@ static qg_status tune_all(tuning *t)
     if (t->o->block && !t->chosen)
         return qg_fail(
             ctx, QG_ECONFIG,
-            "tune: block '%s': there is none, expected the name of the first "
+            "tune: block '%s': there is none%s, expected the name of the first "
             "compute node of a block",
-            t->o->block);
+            t->o->block,
+            t->loss.kind == QG_LOSS_BLOCKS ? ""
+                                           : " that computes what --loss compares");
+    if (whole && !t->chosen)
+        return nothing_learns(t);
     t->stream.block = t->block;
     t->stream.n_block = t->n_block;
     return t->o->checkpoint ? qg_directory_make(ctx, t->o->checkpoint) : QG_OK;
@@ -231,6 +299,20 @@ static qg_status errors_of_output(const tuning *t, const qg_value *v, output_err
     return QG_OK;
 }
 
+static size_t n_kept(const tuning *t)
+{
+    size_t kept = 0;
+    for (size_t k = 0; k < t->n_block; k++)
+        kept += t->result[k].kept;
+    return kept;
+}
+
+/* A loss that is no noise of outputs has judged them, on the same samples. */
+static bool has_own_verdict(const tuning *t)
+{
+    return t->loss.kind == QG_LOSS_KD || t->loss.kind == QG_LOSS_LABELS;
+}
+
 /* The worst output before and after; better: all of them together, and none of them
  * clearly worse. */
 static qg_status judge_network(const tuning *t, double worst[2], bool *better)
@@ -255,6 +337,8 @@ static qg_status judge_network(const tuning *t, double worst[2], bool *better)
         worst[1] = fmax(worst[1], mean_of(e.after, e.n));
     }
     *better = n && !worse && qg_is_better(sum[0], sum[1], n);
+    if (has_own_verdict(t))
+        *better = n_kept(t) > 0;
     return QG_OK;
 }
 
@@ -282,11 +366,15 @@ static qg_status write_step(tuning *t, const qg_tape_step *s)
     qg_quant *q = t->m->quant;
     qg_tqc *root = q->tqc.at[s->root->id];
     const bool baked = root->state == QG_TQC_BAKED;
-    if (!s->learned || memcmp(s->scale, s->start, s->n * sizeof *s->scale) == 0)
+    const bool same = memcmp(s->scale, s->start, s->n * sizeof *s->scale) == 0;
+    const bool moved =
+        s->shifts && memcmp(s->offset, s->offset_start, s->n * sizeof *s->offset) != 0;
+    if (!s->learned || (same && !moved))
         return QG_OK;
     if (baked)
         QG_TRY(qg_tqc_set_state(q, root, QG_TQC_ACTIVATED));
-    QG_TRY(qg_tqc_set_param(q, root, s->n, s->scale, root->offset));
+    QG_TRY(qg_tqc_set_param(q, root, s->n, s->scale,
+                            s->shifts ? s->offset : root->offset));
     return baked ? qg_tqc_set_state(q, root, QG_TQC_BAKED) : QG_OK;
 }
 
@@ -331,6 +419,12 @@ static qg_status write_all(tuning *t)
 
 /* --- report ---------------------------------------------------------------------- */
 
+/* Divergence and cross entropy are numbers, noise a percentage. */
+static qg_cell loss_cell(const tuning *t, const qg_metric *noise, double loss)
+{
+    return has_own_verdict(t) ? qg_cell_number(loss) : qg_measure_cell(noise, loss);
+}
+
 static qg_status report_blocks(const tuning *t, qg_report *r)
 {
     const qg_metric *metric;
@@ -349,8 +443,8 @@ static qg_status report_blocks(const tuning *t, qg_report *r)
             QG_TRY(qg_table_addf(r, table, "no gradient of %s", b->stop->op->name));
             continue;
         }
-        QG_TRY(qg_table_cells(r, table, qg_measure_cell(metric, a->before),
-                              qg_measure_cell(metric, a->after),
+        QG_TRY(qg_table_cells(r, table, loss_cell(t, metric, a->before),
+                              loss_cell(t, metric, a->after),
                               qg_cell_text(a->kept ? "kept" : "left as it was")));
     }
     return QG_OK;
@@ -369,8 +463,8 @@ static qg_status report_curves(const tuning *t, qg_report *r)
             continue;
         QG_TRY(qg_table_cells(r, table, qg_cell_text(name_of(t, &t->block[k]))));
         for (size_t i = 0; i < QG_LOSS_CURVE; i++)
-            QG_TRY(qg_table_cells(r, table,
-                                  qg_measure_cell(metric, t->result[k].curve[i])));
+            QG_TRY(
+                qg_table_cells(r, table, loss_cell(t, metric, t->result[k].curve[i])));
     }
     return QG_OK;
 }
@@ -379,21 +473,20 @@ static qg_status report(const tuning *t, const double worst[2], bool better,
                         qg_report *r)
 {
     const qg_metric *metric;
-    size_t kept = 0;
-    for (size_t k = 0; k < t->n_block; k++)
-        kept += t->result[k].kept;
     QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
     QG_TRY(qg_report_add(r, "method", qg_cell_text(t->method->name)));
     QG_TRY(
         qg_report_add(r, "gradient", qg_cell_text(qg_step_gradient_name(t->gradient))));
     QG_TRY(qg_report_add(r, "optimizer", qg_cell_text(t->optimizer->name)));
+    QG_TRY(qg_report_add(r, "loss", qg_cell_text(qg_loss_name(t->loss.kind))));
+    QG_TRY(qg_report_add(r, "qdrop", qg_cell_bool(t->o->qdrop)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(t->stream.n)));
     QG_TRY(qg_report_addf(r, "judged_on", "%zu samples held back",
                           t->stream.n < 4 ? t->stream.n : t->stream.n / 4));
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(metric->name)));
     QG_TRY(qg_report_add(r, "before", qg_measure_cell(metric, worst[0])));
     QG_TRY(qg_report_add(r, "after", qg_measure_cell(metric, worst[1])));
-    QG_TRY(qg_report_addf(r, "kept", "%zu of %zu blocks", kept, t->chosen));
+    QG_TRY(qg_report_addf(r, "kept", "%zu of %zu blocks", n_kept(t), t->chosen));
     QG_TRY(qg_report_add(r, "changed", qg_cell_bool(better)));
     if (!better)
         QG_TRY(
@@ -415,9 +508,12 @@ static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
     t->stream = (qg_stream){
         .ctx = t->m->ctx, .graph = t->m->graph, .n = feed->n, .n_in = t->n_tape
     };
+    if (t->o->labels)
+        QG_TRY(
+            qg_labels_load(t->m->ctx, t->o->labels, t->arena, feed->n, &t->loss.label));
     QG_TRY(tune_all(t));
     QG_TRY(qg_stream_open(&t->stream, feed));
-    if (t->method->weighs)
+    if (weighs(t))
         QG_TRY(weigh(t));
     for (size_t k = 0; k < t->n_block; k++)
         QG_TRY(tune_block(t, k));
@@ -465,6 +561,25 @@ static qg_status choose_gradient(tuning *t)
     return QG_OK;
 }
 
+static const char *loss_name(size_t i)
+{
+    return i < QG_NLOSS ? qg_loss_name((qg_loss_kind)i) : NULL;
+}
+
+static qg_status choose_loss(tuning *t)
+{
+    const char *name = t->o->loss ? t->o->loss : loss_name(0);
+    const int k = qg_loss_named(name);
+    if (k < 0)
+        return unknown(t, "loss", name, loss_name);
+    t->loss.kind = (qg_loss_kind)k;
+    if ((k == QG_LOSS_LABELS) == (t->o->labels != NULL))
+        return QG_OK;
+    return qg_fail(t->m->ctx, QG_ECONFIG,
+                   "tune: loss %s: %s labels, expected both or neither", name,
+                   t->o->labels ? "with" : "without");
+}
+
 static const char *optimizer_name(size_t i) { return qg_optimizers[i].name; }
 
 static qg_status choose_optimizer(tuning *t)
@@ -489,6 +604,7 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     QG_TRY(choose_method(&t));
     QG_TRY(choose_gradient(&t));
     QG_TRY(choose_optimizer(&t));
+    QG_TRY(choose_loss(&t));
     t.arena = qg_arena_new(m->ctx->alloc);
     qg_status s = t.arena ? qg_feed_open(m, &o.work, &feed) : qg_nomem(m->ctx);
     if (s == QG_OK)

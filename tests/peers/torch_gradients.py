@@ -184,6 +184,48 @@ def layer_norm(t, x, scale, b=None, axis=-1, epsilon=1e-5, **_):
     return t.nn.functional.layer_norm(x, x.shape[axis % x.dim():], scale, b, epsilon)
 
 
+# Gates in the order of PyTorch, and those of its linear_before_reset.
+GATES = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2)}
+
+
+def recurrent(t, kind, x, w, r, b, lengths=None, *states, hidden_size, direction="forward",
+              linear_before_reset=0, **_):
+    """By torch.nn.LSTM and GRU, which have no peepholes."""
+    assert linear_before_reset or kind == "LSTM"
+
+    def ordered(a):
+        parts = a.chunk(len(GATES[kind]))
+        return t.cat([parts[g] for g in GATES[kind]])
+
+    both, steps = direction == "bidirectional", x.shape[0]
+    lengths = t.full((x.shape[1],), steps) if lengths is None else lengths.long()
+    if direction == "reverse":
+        x = reversed_steps(t, x, lengths)
+    states = [s for s in states if s is not None] or \
+        [t.zeros(w.shape[0], x.shape[1], hidden_size, dtype=x.dtype)] * (1 + (kind == "LSTM"))
+    weights = [ordered(a) for d in range(w.shape[0])
+               for a in (w[d], r[d], *b[d].chunk(2))]
+    packed = t.nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+    at = packed.sorted_indices
+    states = [s[:, at] for s in states]
+    run = t._VF.lstm if kind == "LSTM" else t._VF.gru
+    y, *last = run(packed.data, packed.batch_sizes, states if kind == "LSTM" else states[0],
+                   weights, True, 1, 0.0, False, both)
+    y = t.nn.utils.rnn.PackedSequence(y, packed.batch_sizes, at, packed.unsorted_indices)
+    y = t.nn.utils.rnn.pad_packed_sequence(y, total_length=steps)[0]
+    if direction == "reverse":
+        y = reversed_steps(t, y, lengths)
+    y = y.reshape(steps, -1, w.shape[0], hidden_size).transpose(1, 2)
+    return (y, *(s[:, packed.unsorted_indices] for s in last))
+
+
+def reversed_steps(t, x, lengths):
+    """The first lengths[b] steps of sequence b backwards."""
+    at = t.arange(x.shape[0])[:, None].expand(-1, x.shape[1])
+    at = t.where(at < lengths, lengths - 1 - at, at)
+    return x.gather(0, at[:, :, None].expand_as(x))
+
+
 def cast(t, x, to):
     types = {1: t.float64, 6: t.int32, 7: t.int64, 9: t.bool, 11: t.float64}
     return x.to(types[to])
@@ -216,7 +258,10 @@ OPERATORS = {
     "Flatten": lambda t, x, axis=1: x.reshape(int(np.prod(x.shape[:axis])), -1),
     "Gather": gather,
     "Gemm": gemm,
+    "GRU": lambda t, *xs, **a: recurrent(t, "GRU", *xs, **a),
+    "LSTM": lambda t, *xs, **a: recurrent(t, "LSTM", *xs, **a),
     "LayerNormalization": layer_norm,
+    "LogSoftmax": lambda t, x, axis: t.log_softmax(x, axis),
     "MatMul": lambda t, a, b: t.matmul(a, b),
     "MaxPool": max_pool,
     "Mul": lambda t, a, b: a * b,
@@ -255,7 +300,8 @@ def evaluate(folder):
                 for k, v in attributes.items()}
         run = OPERATORS.get(op) or (lambda t, x, **a: softmax(t, x, opset=about["opset"], **a))
         assert op in OPERATORS or op == "Softmax", f"{op} is not in OPERATORS"
-        values[outputs[0]] = run(torch, *[values[i] for i in inputs], **more)
+        result = run(torch, *[values[i] for i in inputs], **more)
+        values.update(zip(outputs, result if isinstance(result, tuple) else [result]))
     found = {f"output:{k}": values[k] for k in about["outputs"]}
     grads = networks.gradients_of_outputs({k: list(values[k].shape) for k in about["outputs"]})
     sum((values[k] * torch.from_numpy(grads[f"grad:{k}"].astype("f8"))).sum()

@@ -9,6 +9,7 @@
 #include "engine/core/rng.h"
 #include "ops/families.h"
 #include "tests/support/case_runner.h"
+#include "tests/support/recurrent.h"
 #include "tests/support/test.h"
 
 enum { MOST_OPS = 256, MOST_ELEMENTS = 40, TURNS = 4 };
@@ -188,6 +189,8 @@ static double loss(const op_case *c, qg_ctx *ctx, qg_arena *scratch,
             sum += (double)g[0]->f32[i] * defined(c, i);
         return sum;
     }
+    if (is_recurrent(c->name))
+        return recurrent_loss(c, g);
     const bool ran = attempt_case(c, ctx, scratch, &a) == QG_OK;
     for (size_t o = 0; ran && o < a.call.n_out; o++)
         for (int64_t i = 0; g[o] && a.out[o] && i < qg_tensor_count(g[o]); i++)

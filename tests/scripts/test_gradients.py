@@ -58,7 +58,7 @@ def test_differences_are_seen():
 def main():
     test_differences_are_seen()
     names = [n for n in networks.NAMES if networks.is_here(n)]
-    assert set(networks.ZOO) <= set(names) <= set(VECTORS)
+    assert {*networks.ZOO, *networks.OWN} <= set(names) <= set(VECTORS)
     with tempfile.TemporaryDirectory() as place:
         for name in names:
             test_network(pathlib.Path(place), name)

@@ -4,7 +4,9 @@ has not seen, lsq and adaquant halve the noise; the float network stays what it 
 do not depend on a repetition or on threads; what a backend does not allow does not change."""
 import hashlib
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -14,7 +16,7 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
-from command import answer, qg
+from command import QG, answer, qg
 
 MODEL = "configs/models/digits.onnx"
 CALIB, TEST, LABELS = (f"configs/data/digits_{n}.npy" for n in ("calib", "test", "labels"))
@@ -167,6 +169,116 @@ def test_optimizers(root, four):
        fails="optimizer 'magic': expected one of adam, sgd")
 
 
+def offsets(folder):
+    """The zero points of all records, in order."""
+    found = []
+
+    def walk(part):
+        if isinstance(part, dict):
+            found.extend(np.atleast_1d(part["offset"]) if "offset" in part else [])
+            part = part.values()
+        for value in part if not isinstance(part, (str, int, float, type(None))) else ():
+            walk(value)
+
+    walk(records(folder))
+    return [int(z) for z in found]
+
+
+def test_offsets(root):
+    """Zero points of activations move with the two methods that learn them, stay codes, and
+    do not move with others."""
+    start = root / "asymmetric"
+    grids = [word for slot in ("in0", "out*")
+             for word in ("--set", f"node=* slot={slot} bits=4 range=[-8,7]")]
+    qg("quantize", MODEL, "-b", "tflite-int8", "-d", CALIB, *grids, *BITS, "-o", start)
+    before = offsets(start)
+    assert any(before)
+    for gradient, moves in (("lsq", False), ("lsq-plus", True), ("nncf-asymmetric", True)):
+        out = root / f"a-{gradient}"
+        report = answer("tune", start, "-d", CALIB, "--gradient", gradient, "-o", out)
+        after, share = offsets(out), noise(out) / noise(start)
+        print(f"{gradient}: {sum(a != b for a, b in zip(after, before))} zero points moved, "
+              f"{share:.2f} of the noise")
+        assert report["gradient"] == gradient and share < 0.7, (gradient, share)
+        assert (after != before) == moves, gradient
+        assert all(-128 <= z <= 127 for z in after), after
+    words = ["tune", start, "-d", CALIB, "--gradient", "lsq-plus", "--steps", 40]
+    qg(*words, "-j1", "-o", root / "a1")
+    qg(*words, "-j2", "-o", root / "a2")
+    assert hashes(root / "a1") == hashes(root / "a2")
+
+
+def test_qdrop(root, four):
+    """Other draws than without, the same in any number of threads and with a seed of its own
+    others; helps on samples not seen."""
+    before = noise(four)
+    for method in ("lsq", "brecq"):
+        report = answer("tune", four, "-d", CALIB, "--method", method, "--qdrop", "-o",
+                        root / f"drop-{method}")
+        share = noise(root / f"drop-{method}") / before
+        print(f"qdrop, {method}: {share:.2f} of the noise")
+        assert report["qdrop"] is True and share <= MOST[method], (method, share)
+        assert hashes(root / f"drop-{method}") != hashes(root / method)
+    words = ["tune", four, "-d", CALIB, "--steps", 40, "--qdrop"]
+    for name, more in {"q1": ["-j1"], "q2": ["-j2"], "q3": ["--seed", 3]}.items():
+        qg(*words, *more, "-o", root / name)
+    assert hashes(root / "q1") == hashes(root / "q2") != hashes(root / "q3")
+
+
+def test_losses(root, four):
+    """The network as one block, or the last one: less divergence on samples held back, no
+    lower accuracy on others; labels reach the accuracy of the float network on their own."""
+    start = answer("evaluate", four, "-d", TEST, "--labels", LABELS)
+    for name, more in (("mse", []), ("kd", []), ("kd", ["--block", "gemm1"]),
+                       ("kd", ["--qdrop"]), ("kd", ["--method", "bias"])):
+        out = root / "-".join(["loss", name, *(m.strip("-") for m in more)])
+        report = answer("tune", four, "-d", CALIB, "--loss", name, *more, "-o", out)
+        (block,), got = report["blocks"], answer("evaluate", out, "-d", TEST, "--labels", LABELS)
+        print(f"loss {name} {more}: {block['before']:.3g} to {block['after']:.3g}, "
+              f"top1 {got['simulated_top1']:.4f}")
+        assert report["loss"] == name and block["after"] < block["before"], report
+        assert report["kept"] == "1 of 1 blocks" and report["changed"] is True, report
+        assert got["simulated_top1"] >= start["simulated_top1"] - 0.002, (name, more, got)
+        assert got["float_top1"] == start["float_top1"]
+    assert noise(root / "loss-mse") < 0.4 * noise(four)
+    words = ["tune", four, "-d", CALIB, "--steps", 60, "--loss", "kd"]
+    qg(*words, "-j1", "-o", root / "kd1")
+    qg(*words, "-j2", "-o", root / "kd2")
+    assert hashes(root / "kd1") == hashes(root / "kd2")
+
+
+def test_labels(root):
+    """Weights of 3 bits, cross entropy on samples with classes: more of the others are
+    right."""
+    images, classes = np.load(TEST), np.load(LABELS)
+    for name, part in (("learn", slice(0, 200)), ("judge", slice(200, None))):
+        np.save(root / f"{name}.npy", images[part])
+        np.save(root / f"{name}-labels.npy", classes[part])
+    three = root / "three"
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", root / "learn.npy",
+       *(w.replace("bits=4 range=[-7,7]", "bits=3 range=[-3,3]") for w in BITS), "-o", three)
+    words = ["tune", three, "-d", root / "learn.npy", "--loss", "labels"]
+    qg(*words, "--labels", root / "learn-labels.npy", "-o", root / "labelled")
+    before, after = (answer("evaluate", s, "-d", root / "judge.npy", "--labels",
+                            root / "judge-labels.npy")["simulated_top1"]
+                     for s in (three, root / "labelled"))
+    print(f"labels, 3 bits: top1 {before:.4f} to {after:.4f}")
+    assert after > before
+    qg(*words, "-o", root / "m", fails="loss labels: without labels")
+    qg("tune", three, "-d", CALIB, "--labels", LABELS, "-o", root / "m",
+       fails="loss blocks: with labels")
+    np.save(root / "wrong.npy", np.full(200, 10))
+    qg(*words, "--labels", root / "wrong.npy", "-o", root / "m",
+       fails="labels: sample 0: is 10, expected one of the 10 classes")
+    np.save(root / "short.npy", np.zeros(199, int))
+    qg(*words, "--labels", root / "short.npy", "-o", root / "m", fails="for each of 200 samples")
+    qg("tune", three, "-d", CALIB, "--loss", "kd", "--block", "conv0", "-o", root / "m",
+       fails="block 'conv0': there is none that computes what --loss compares")
+    qg("tune", three, "-d", CALIB, "--loss", "magic", "-o", root / "m",
+       fails="loss 'magic': expected one of blocks, mse, kd, labels")
+    assert not (root / "m").exists()
+
+
 def test_memory(root):
     """The memory of a block is given back when it is done: three blocks and twelve need
     the same."""
@@ -188,6 +300,50 @@ def test_memory(root):
            "--max-mem", "24M", "-o", root / f"chain{count}-tuned")
     qg("tune", start, "-d", root / "m.npy", "-j1", "--max-mem", "8M", "-o", root / "little",
        fails="--max-mem")
+
+
+def peak(*words):
+    """Exit status, error, and the most memory in MB."""
+    with open(os.devnull, "w") as nowhere, tempfile.TemporaryFile("w+") as error:
+        process = subprocess.Popen([QG, *map(str, words)], stdout=nowhere, stderr=error)
+        _, status, use = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        error.seek(0)
+        return process.returncode, error.read(), use.ru_maxrss / 1000
+
+
+def test_limits(root, four):
+    """Two samples at a time, one where that is too much, or refused with node and size: the
+    same bytes for any limit.  A network of the zoo as a whole stays below its limit."""
+    words = ["tune", four, "-d", CALIB, "--samples", 16, "--loss", "kd", "--steps", 20, "-j2"]
+    qg(*words, "-o", root / "free")
+    seen = {}
+    for limit in range(1, 16):
+        out = root / f"limit{limit}"
+        seen[limit], error, _ = peak(*words, "--max-mem", f"{limit}M", "-o", out)
+        if seen[limit] == 0:
+            assert hashes(out) == hashes(root / "free"), limit
+        else:
+            assert "--max-mem" in error and not out.exists(), (limit, error)
+            assert limit < 3 or "learn: node '" in error, (limit, error)
+    assert seen[15] == 0 and seen[1] == 1 and list(seen.values()) == sorted(
+        seen.values(), reverse=True), seen
+    sys.path.insert(0, "tests/zoo")
+    import graph
+    import vision  # noqa: F401  registers its networks
+    net = graph.build("mobilenet_v2", wide=True)
+    onnx.save(net.proto(), root / "zoo.onnx")
+    np.savez(root / "zoo.npz", **{k: make(4) for k, make in net.feeds.items()})
+    qg("quantize", root / "zoo.onnx", "-b", "trt-int8", "-d", root / "zoo.npz", "-o",
+       root / "zoo")
+    words = ["tune", root / "zoo", "-d", root / "zoo.npz", "--steps", 1, "-j2"]
+    for more, limit in (([], 300), (["--loss", "kd"], 450)):
+        status, error, most = peak(*words, *more, "--max-mem", f"{limit}M", "-o", root / "z")
+        print(f"mobilenet_v2 {more}: {most:.0f} MB of {limit}")
+        assert status == 0 and most < limit + 60, (more, status, error, most)
+    status, error, most = peak(*words, "--loss", "kd", "--max-mem", "100M", "-o", root / "y")
+    assert status == 1 and most < 160 and "learn: node '" in error, (status, error, most)
+    print(error.strip())
 
 
 def test_tied(root):
@@ -227,7 +383,12 @@ def main():
         test_eight_bits(root)
         test_gradients(root, four)
         test_optimizers(root, four)
+        test_offsets(root)
+        test_qdrop(root, four)
+        test_losses(root, four)
+        test_labels(root)
         test_memory(root)
+        test_limits(root, four)
         test_tied(root)
         test_mistakes(root, four)
 

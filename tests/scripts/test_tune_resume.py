@@ -16,12 +16,23 @@ from command import QG, qg
 
 MODEL = "configs/models/digits.onnx"
 CALIB = "configs/data/digits_calib.npy"
+BITS = ["op=Conv slot=in1 bits=4 range=[-7,7]", "op=Gemm slot=in1 bits=4 range=[-7,7]",
+        "node=* slot=in0 bits=4 range=[-8,7]", "node=* slot=out* bits=4 range=[-8,7]"]
 STEPS, MOMENTS = 60, 10
 
 
 def words(root, out, *more):
-    return ["tune", root / "eight", "-d", CALIB, "--method", "adaround", "--steps", STEPS,
-            *more, "-o", out]
+    """adaround at 8 bits; with a method in `more` at 4 bits, with offsets."""
+    how = ["four"] if "--method" in more else ["eight", "--method", "adaround"]
+    return ["tune", root / how[0], *how[1:], "-d", CALIB, "--steps", STEPS, *more, "-o", out]
+
+
+# Options of which a checkpoint must know; the network as a whole learns in one block.
+LSQ = ["--method", "lsq"]
+OTHERS = {"qdrop": ["--qdrop", "--method", "adaround"],
+          "offsets": ["--gradient", "lsq-plus", "--qdrop", *LSQ],
+          "kd": ["--loss", "kd", "--qdrop", "--lr", 0.001, *LSQ],
+          "mse": ["--loss", "mse", "--gradient", "nncf-asymmetric", "--lr", 0.001, *LSQ]}
 
 
 def content(folder):
@@ -40,18 +51,18 @@ def killed(command, after):
     return process.returncode == -signal.SIGKILL
 
 
-def test_killed(root, want, seconds):
+def test_killed(root, want, seconds, name="k", more=()):
     draw, hits = random.Random(20), 0
     for at in range(MOMENTS):
-        out, part = root / f"k{at}", root / f"k{at}.part"
-        hits += killed(words(root, out), draw.uniform(0.1, 0.9) * seconds)
+        out, part = root / f"{name}{at}", root / f"{name}{at}.part"
+        hits += killed(words(root, out, *more), draw.uniform(0.1, 0.9) * seconds)
         if not out.exists() and part.exists():
             names = {p.name for p in part.iterdir() if not p.name.startswith(".")}
             assert all(len(n) == 64 for n in names), names
-        qg(*words(root, out, "-j", 1 + at % 2))
-        assert content(out) == want, f"killed at moment {at}: other bytes"
+        qg(*words(root, out, *more, "-j", 1 + at % 2))
+        assert content(out) == want, f"{name}: killed at moment {at}: other bytes"
         assert not part.exists(), "the checkpoints stay behind"
-    print(f"{hits} of {MOMENTS} killed, all resumed with the same bytes")
+    print(f"{name}: {hits} of {MOMENTS} killed, all resumed with the same bytes")
     assert hits >= MOMENTS // 2, hits
 
 
@@ -90,15 +101,26 @@ def test_others(root, want):
     assert not (root / "none").exists() and not (root / "none.part").exists()
 
 
+def undisturbed(root, out, *more):
+    begin = time.monotonic()
+    qg(*words(root, out, *more))
+    return content(out), time.monotonic() - begin
+
+
 def main():
     with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
         qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", root / "eight")
-        begin = time.monotonic()
-        qg(*words(root, root / "whole"))
-        seconds = time.monotonic() - begin
-        want = content(root / "whole")
+        qg("quantize", MODEL, "-b", "tflite-int8", "-d", CALIB,
+           *(w for bits in BITS for w in ("--set", bits)), "-o", root / "four")
+        want, seconds = undisturbed(root, root / "whole")
+        seen = [want]
         test_killed(root, want, seconds)
+        for name, more in OTHERS.items():
+            other, took = undisturbed(root, root / name, *more)
+            assert other not in seen, name
+            seen.append(other)
+            test_killed(root, other, took, name, more)
         test_damaged(root, want)
         test_others(root, want)
 

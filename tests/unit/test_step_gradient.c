@@ -62,7 +62,7 @@ static void check(qg_ctx *ctx, const qg_tqc *t, qg_step_gradient how, double fac
         .scale = scale,
         .x = x
     };
-    assert_ok(ctx, qg_step_backward(&r, g, got));
+    assert_ok(ctx, qg_step_backward(&r, g, got, NULL));
     for (int c = 0; c < CHANNELS; c++)
         if (!(fabs(got[c] - want[c]) <= 2e-3 * (fabs(want[c]) + 1)))
             fail_msg("%s, channel %d: %g, expected %g", qg_step_gradient_name(how), c,
@@ -73,24 +73,123 @@ static void check(qg_ctx *ctx, const qg_tqc *t, qg_step_gradient how, double fac
     }
 }
 
+/* y of a learned grid with a border B, rounding taken as the identity plus a constant:
+ * u and B enter as they are. */
+typedef struct border {
+    double s, b, low, high, anchor; /* b: B, the value of code `anchor` */
+} border;
+
+static double moved(const border *p, const border *at, double x)
+{
+    const double v = (x - p->b) / p->s + p->anchor;
+    const double now = (x - at->b) / at->s + at->anchor;
+    const double error = rint(now) - now;
+    const double code = now < p->low ? p->low : now > p->high ? p->high : v + error;
+    return (code - p->anchor) * p->s + p->b;
+}
+
+/* sum of g y by central differences of the straight-through definition. */
+static void check_border(qg_ctx *ctx, const qg_tqc *t, qg_step_gradient how,
+                         int32_t zero, double factor)
+{
+    qg_rng rng = { 13 };
+    float x[EACH], g[EACH], start[EACH], scale = 0.05f;
+    double got[2], want[2] = { 0, 0 };
+    const double c = how == QG_STEP_GRADIENT_NNCF_ASYMMETRIC ? t->scheme.qmin : 0;
+    const border at = { (double)scale, (double)scale * (c - zero), t->scheme.qmin,
+                        t->scheme.qmax, c };
+    const double e = 1e-5;
+    for (int i = 0; i < EACH; i++) {
+        /* Away from ties, which float32 may round otherwise. */
+        const double code =
+            rint(at.low - 60 +
+                 (double)qg_rng_range(&rng, 0, 1) * (at.high - at.low + 120)) +
+            (double)qg_rng_range(&rng, -0.45f, 0.45f);
+        x[i] = (float)((code - zero) * at.s);
+        start[i] = g[i] = qg_rng_range(&rng, -1, 1);
+        border more[4] = { at, at, at, at };
+        more[0].s += e, more[1].s -= e, more[2].b += e, more[3].b -= e;
+        for (int k = 0; k < 2; k++)
+            want[k] += (double)g[i] * factor *
+                       (moved(&more[2 * k], &at, (double)x[i]) -
+                        moved(&more[2 * k + 1], &at, (double)x[i])) /
+                       (2 * e);
+    }
+    const qg_step_rounding r = {
+        .ctx = ctx,
+        .scratch = ctx->arena,
+        .gradient = how,
+        .tqc = t,
+        .layer = {1, 1, EACH, NULL},
+        .scale = &scale,
+        .offset = &zero,
+        .x = x
+    };
+    assert_ok(ctx, qg_step_backward(&r, g, &got[0], &got[1]));
+    for (int k = 0; k < 2; k++)
+        if (!(fabs(got[k] - want[k]) <= 2e-3 * (fabs(want[k]) + factor)))
+            fail_msg("%s, zero %d, %s: %g, expected %g", qg_step_gradient_name(how),
+                     zero, k ? "border" : "step", got[k], want[k]);
+    for (int i = 0; i < EACH; i++) {
+        const double code = (double)x[i] / at.s + zero;
+        if (fabs(code - at.low) > 0.01 && fabs(code - at.high) > 0.01)
+            assert_cmp_f64(g[i], ==, code > at.low && code < at.high ? start[i] : 0);
+    }
+}
+
+static void quantize(const char *backend, qg_ctx **ctx, qg_model **m)
+{
+    qg_quantize_options o;
+    qg_quantize_options_init(&o, sizeof o);
+    o.backend = backend;
+    o.work.data = "configs/data/digits_calib.npy";
+    o.work.samples = 2;
+    assert_int_equal(qg_open(NULL, ctx), QG_OK);
+    assert_ok(*ctx, qg_model_open(*ctx, "configs/models/digits.onnx", NULL, m));
+    assert_ok(*ctx, qg_model_quantize(*m, &o, NULL));
+}
+
+static void borders_are_those_of_the_definition(void **state)
+{
+    static const qg_step_gradient both[] = { QG_STEP_GRADIENT_LSQ_PLUS,
+                                             QG_STEP_GRADIENT_NNCF_ASYMMETRIC };
+    qg_ctx *ctx;
+    qg_model *m;
+    size_t shifts = 0, fixed = 0;
+    (void)state;
+    quantize("tflite-int8", &ctx, &m);
+    for (size_t i = 0; i < m->quant->tqc.n; i++) {
+        const qg_tqc *t = m->quant->tqc.at[i];
+        if (qg_tqc_root(t) != t || qg_tqc_param(t).n != 1)
+            continue;
+        const bool asymmetric = (t->scheme.policy & QG_ASYMMETRIC) != 0;
+        assert_cmp_int(qg_step_gradient_shifts(QG_STEP_GRADIENT_LSQ, t), ==, false);
+        for (int k = 0; k < 2; k++)
+            assert_cmp_int(qg_step_gradient_shifts(both[k], t), ==, asymmetric);
+        shifts += asymmetric;
+        fixed += !asymmetric;
+        for (int32_t z = -128; asymmetric && z < 128; z += 51) {
+            check_border(ctx, t, both[0], z, qg_lsq_factor(EACH, t->scheme.qmax));
+            check_border(ctx, t, both[1], z, 1);
+        }
+    }
+    assert_cmp_int(shifts, >, 3);
+    qg_model_close(m);
+    qg_close(ctx);
+}
+
 static void gradients_are_those_of_the_table(void **state)
 {
     (void)state;
     qg_ctx *ctx;
     qg_model *m;
-    qg_quantize_options o;
-    qg_quantize_options_init(&o, sizeof o);
-    o.backend = "trt-int8";
-    o.work.data = "configs/data/digits_calib.npy";
-    o.work.samples = 2;
-    assert_int_equal(qg_open(NULL, &ctx), QG_OK);
-    assert_ok(ctx, qg_model_open(ctx, "configs/models/digits.onnx", NULL, &m));
-    assert_ok(ctx, qg_model_quantize(m, &o, NULL));
+    quantize("trt-int8", &ctx, &m);
     const qg_tqc *t = weights_of(m);
     check(ctx, t, QG_STEP_GRADIENT_LSQ, qg_lsq_factor(EACH, t->scheme.qmax));
     check(ctx, t, QG_STEP_GRADIENT_PACT, 1);
     check(ctx, t, QG_STEP_GRADIENT_NNCF, 1);
     check(ctx, t, QG_STEP_GRADIENT_NNCF_EXACT, 1);
+    check(ctx, t, QG_STEP_GRADIENT_LSQ_PLUS, qg_lsq_factor(EACH, t->scheme.qmax));
     qg_model_close(m);
     qg_close(ctx);
 }
@@ -105,4 +204,5 @@ static void names_are_found(void **state)
 }
 
 QG_TEST_MAIN(cmocka_unit_test(gradients_are_those_of_the_table),
+             cmocka_unit_test(borders_are_those_of_the_definition),
              cmocka_unit_test(names_are_found))

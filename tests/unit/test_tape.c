@@ -20,7 +20,8 @@ typedef struct fixture {
 static const char *const BACKENDS[] = { "trt-int8", "ort-int8", "tflite-int8" };
 static fixture f;
 
-static void open_one(const char *backend)
+/* nodes: how many are in the part; SIZE_MAX: all. */
+static void open_part(const char *backend, size_t nodes)
 {
     qg_quantize_options o;
     qg_quantize_options_init(&o, sizeof o);
@@ -31,12 +32,13 @@ static void open_one(const char *backend)
     assert_ok(f.ctx, qg_model_open(f.ctx, "configs/models/digits.onnx", NULL, &f.m));
     assert_ok(f.ctx, qg_model_quantize(f.m, &o, NULL));
     uint8_t *part = QG_NEWN(f.ctx->arena, f.m->graph->node.n, uint8_t);
-    memset(part, 1, f.m->graph->node.n);
+    for (size_t i = 0; i < f.m->graph->node.n; i++)
+        part[i] = i < nodes;
     assert_ok(f.ctx,
               qg_tape_new(f.ctx, f.m->graph, f.m->quant,
                           &(qg_tape_options){ .part = part, .learns = true }, &f.t));
     assert_cmp_int(f.t->n_in, ==, 1);
-    assert_cmp_int(f.t->n_out, ==, 1);
+    assert_cmp_int(f.t->n_out, >=, 1);
     qg_rng r = { 7 };
     qg_tensor_init(&f.x, QG_F32, f.t->in[0]->type.rank, f.t->in[0]->type.dim);
     f.x.f32 = f.image;
@@ -45,6 +47,8 @@ static void open_one(const char *backend)
     for (int64_t i = 0; i < n; i++)
         f.image[i] = (float)qg_rng_below(&r, 1000) / 1000;
 }
+
+static void open_one(const char *backend) { open_part(backend, SIZE_MAX); }
 
 static void close_one(void)
 {
@@ -167,6 +171,92 @@ static void test_steps_are_learned(void **state)
     close_one();
 }
 
-QG_TEST_MAIN(cmocka_unit_test(test_forward_is_mode_simulate),
+/* The step that rounds output 0. */
+static qg_tape_step *step_of_output(void)
+{
+    const qg_tqc *t = qg_producer_tqc(f.t->out[0]);
+    for (size_t i = 0; t && i < f.t->n_step; i++)
+        if (f.t->step[i].root == qg_tqc_root(t))
+            return &f.t->step[i];
+    return NULL;
+}
+
+/* Which elements of output 0 are no multiples of the step. */
+static size_t off_grid(const qg_tape_step *s, bool *off)
+{
+    const qg_tensor *y = qg_tape_output(f.t, 0);
+    size_t n = 0;
+    for (int64_t i = 0; i < qg_tensor_count(y); i++) {
+        const double v = (double)y->f32[i] / (double)s->scale[0];
+        off[i] = fabs(v - rint(v)) > 1e-4;
+        n += off[i];
+    }
+    return n;
+}
+
+/* The first part whose output rounds and has enough elements. */
+static qg_tape_step *open_rounding_part(void)
+{
+    for (size_t nodes = 1; nodes < 12; nodes++) {
+        open_part("trt-int8", nodes);
+        forward();
+        qg_tape_step *s = f.t->n_out == 1 ? step_of_output() : NULL;
+        if (s && s->learned && s->n == 1 &&
+            qg_tensor_count(qg_tape_output(f.t, 0)) > 500)
+            return s;
+        close_one();
+    }
+    fail_msg("no such part");
+    return NULL;
+}
+
+/* About half of the elements are not rounded (0 is on the grid in any case); these give
+ * nothing to the step; the same number draws the same elements. */
+static void test_dropped_roundings(void **state)
+{
+    enum { MOST = 16 * 28 * 28 };
+    static bool off[MOST], again[MOST];
+    static float values[MOST];
+    const qg_tensor *grad[1];
+    qg_tensor g;
+    qg_rng r = { 11 };
+    (void)state;
+    const qg_tape_step *s = open_rounding_part();
+    const qg_tensor *y = qg_tape_output(f.t, 0);
+    const size_t n = (size_t)qg_tensor_count(y);
+    assert_cmp_int(n, <=, MOST);
+    assert_cmp_int(off_grid(s, off), ==, 0);
+    f.t->drop = 5;
+    forward();
+    const size_t dropped = off_grid(s, off);
+    assert_cmp_int(dropped, >, n / 10);
+    assert_cmp_int(dropped, <, n * 6 / 10);
+    qg_tensor_init(&g, QG_F32, y->rank, y->dim);
+    g.f32 = values;
+    grad[0] = &g;
+    for (size_t i = 0; i < n; i++)
+        values[i] = qg_rng_range(&r, -1, 1);
+    assert_ok(f.ctx, qg_tape_backward(f.t, grad));
+    const double want = s->grad[0];
+    forward();
+    assert_cmp_int(off_grid(s, again), ==, dropped);
+    assert_memory_equal(off, again, n);
+    for (size_t i = 0; i < n; i++)
+        values[i] = off[i] ? 0 : values[i];
+    assert_ok(f.ctx, qg_tape_backward(f.t, grad));
+    assert_cmp_f64(want, !=, 0);
+    assert_cmp_f64(s->grad[0], ==, want);
+    f.t->drop = 6;
+    forward();
+    (void)off_grid(s, again);
+    assert_memory_not_equal(off, again, n);
+    f.t->drop = 0;
+    forward();
+    assert_cmp_int(off_grid(s, off), ==, 0);
+    close_one();
+}
+
+QG_TEST_MAIN(cmocka_unit_test(test_dropped_roundings),
+             cmocka_unit_test(test_forward_is_mode_simulate),
              cmocka_unit_test(test_slopes_of_weights),
              cmocka_unit_test(test_steps_are_learned))

@@ -1,0 +1,55 @@
+/* loss.h -- what learning makes smaller: the errors of single blocks, or a loss of the
+ * outputs of the network, with which the whole network is one block.
+ *
+ *     name      of output y, f that of the float network     dL/dz
+ *     blocks    |y - f|^2 / |f|^2, of outputs of blocks      (reconstruct.h)
+ *     mse       the same, of outputs of the network
+ *     kd        mean over rows of sum p ln(p / q)            (q - p) / rows
+ *               p = softmax(f), q = softmax(z), z = y
+ *     labels    -ln q[label] of the first output, one row    q - 1[label]
+ *
+ * Rows      of kd: along the last axis; along axis 1 of outputs with 4 axes and more
+ *           (maps of classes).  Outputs whose rows have one element do not count
+ * Softmax   where rows of f are probabilities (>= 0, with a sum within 0.001 of 1) the
+ *           network ends with a Softmax, and z = ln(y + 1e-4), negative y as 0; so is
+ *           f.  A LogSoftmax needs nothing: softmax(ln p) = p
+ * Several   outputs are added up
+ * Bits      arithmetic in double, in index order; exp and log of the C library
+ * Source    Hinton et al. 2015, section 2, with temperature 1
+ *
+ * Example   f = (0, ln 3), y = (0, 0): p = (1/4, 3/4), q = (1/2, 1/2),
+ *           loss 1/4 ln 1/2 + 3/4 ln 3/2 = 0.1308, dL/dz = (1/4, -1/4) */
+#ifndef QG_ENGINE_LEARN_LOSS_H
+#define QG_ENGINE_LEARN_LOSS_H
+
+#include "engine/core/ctx.h"
+#include "engine/ir/graph.h"
+
+typedef enum qg_loss_kind {
+#define LOSS(id, name, summary) QG_LOSS_##id,
+#include "engine/learn/loss.def"
+#undef LOSS
+    QG_NLOSS
+} qg_loss_kind;
+
+/* A loss; borrowed. */
+typedef struct qg_loss {
+    qg_loss_kind kind;
+    const int64_t *label; /* [samples] LABELS: the class of each */
+} qg_loss;
+
+const char *qg_loss_name(qg_loss_kind k);
+int qg_loss_named(const char *text); /* -1 when unknown */
+
+/* Whether it compares this value of the graph, in float32. */
+bool qg_loss_compares(const qg_loss *l, const qg_graph *g, const qg_value *v);
+
+/* QG_EDATA when the label of the sample is no element of its output f. */
+QG_NODISCARD qg_status qg_loss_check(qg_ctx *ctx, const qg_loss *l, const qg_tensor *f,
+                                     size_t sample);
+
+/* Loss of one output, KD or LABELS, and g = dL/dy; g NULL: not wanted. */
+double qg_loss_of_classes(const qg_loss *l, const qg_tensor *y, const qg_tensor *f,
+                          size_t sample, qg_tensor *g);
+
+#endif

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# races_of_verbs.sh -- tune, search and sensitivity with two threads under ThreadSanitizer,
+# which must report nothing: by hand, and by tools/soak.sh threads.  Uses the build of
+# test_threads.sh, which is without oneDNN and OpenMP (they are not instrumented).
+set -u
+build=${QG_BUILD:-build}
+tsan=$build/tsan
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+calib=configs/data/digits_calib.npy labels=configs/data/digits_labels.npy
+count=0
+
+complain() {
+    echo "FAILED: $1"
+    head -60 "$work/log"
+    exit 1
+}
+
+echo 'int main(void) { return 0; }' >"$work/try.c"
+if ! ${CC:-cc} -fsanitize=thread "$work/try.c" -o "$work/try" 2>/dev/null || ! "$work/try"; then
+    echo "skipped: no ThreadSanitizer here"
+    exit 77
+fi
+cmake -S . -B "$tsan" -DCMAKE_BUILD_TYPE=None "-DCMAKE_C_FLAGS=-O1 -DNDEBUG" -DQG_TSAN=ON \
+    -DQG_DNNL=OFF -DQG_MPI=OFF -DQG_TESTS=OFF >"$work/log" 2>&1 || complain "cmake"
+cmake --build "$tsan" -j "$(nproc)" --target qg >"$work/log" 2>&1 || complain "build"
+export TSAN_OPTIONS=exitcode=66
+
+# quiet VERB...: fails on a warning of the sanitizer, and on any other failure
+quiet() {
+    "$tsan/qg" "$@" -j2 >"$work/log" 2>&1 || complain "$*: exit status $?"
+    grep -q ThreadSanitizer "$work/log" && complain "$*"
+    count=$((count + 1))
+}
+
+quiet quantize configs/models/digits.onnx -b tflite-int8 -d $calib --samples 12 -o "$work/s"
+tune=(tune "$work/s" -d "$calib" --samples 12 --steps 6 -o "$work/t")
+for method in lsq adaquant adaround brecq bias; do
+    quiet "${tune[@]}" --method $method
+    quiet "${tune[@]}" --method $method --qdrop
+done
+for gradient in lsq-plus tqt pact nncf nncf-asymmetric; do
+    quiet "${tune[@]}" --gradient $gradient
+done
+for loss in mse kd "labels --labels $labels"; do
+    # Splitting is wanted: several words.
+    # shellcheck disable=SC2086
+    quiet "${tune[@]}" --loss $loss
+done
+for by in node endpoint group; do
+    quiet sensitivity "$work/s" -d $calib --samples 8 --by $by
+done
+quiet sensitivity "$work/s" -d $calib --samples 8 --by group --propose 0.5% -o "$work/p.yaml"
+for estimate in measured gradient; do
+    quiet search "$work/s" -d $calib --samples 8 --budget bits=6 --choices 4,8 \
+        --estimate $estimate -o "$work/p.yaml"
+done
+quiet search configs/models/digits.onnx -d $calib --samples 4 --over rules -b trt-int8
+echo "$count commands without a race"
