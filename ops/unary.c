@@ -489,31 +489,51 @@ SLOPE(neg,          -1)
 SLOPE(shrink,       x < -a || x > a)
 /* clang-format on */
 
+/* The gradient of x; sums of what the limits get, LANES partial ones each. */
+enum { LANES = 8 };
+typedef struct clip_sums {
+    double below[LANES], above[LANES];
+} clip_sums;
+
+static void clip_some(const float *x, const float *g, size_t n, float low, float high,
+                      float *to, clip_sums *s)
+{
+    for (size_t i = 0; i < n; i++) {
+        const bool under = x[i] < low, over = (under ? low : x[i]) > high;
+        s->above[i] += over ? (double)g[i] : 0;
+        s->below[i] += under && !over ? (double)g[i] : 0;
+        to[i] = over || under ? 0 : g[i];
+    }
+}
+
+static double sum_of_lanes(const double *lane)
+{
+    double sum = 0;
+    for (int i = 0; i < LANES; i++)
+        sum += lane[i];
+    return sum;
+}
+
 /* A limit gets the gradients of what it replaces; where both limits cross, high
  * does. */
 static qg_status clip_backward(const qg_backward *b)
 {
     const clip_param *p = b->call->param;
     const qg_tensor *lo = qg_in(b->call, 1), *hi = qg_in(b->call, 2);
-    const double low = p->from_attributes ? (double)p->low
-                       : lo               ? (double)lo->f32[0]
-                                          : -INFINITY;
-    const double high = p->from_attributes ? (double)p->high
-                        : hi               ? (double)hi->f32[0]
-                                           : INFINITY;
-    double below = 0, above = 0;
-    for (size_t i = 0, n = qg_elements(b->out[0]); i < n; i++) {
-        const double x = (double)b->call->in[0]->f32[i], g = (double)b->out[0]->f32[i];
-        const bool over = (x < low ? low : x) > high, under = !over && x < low;
-        above += over ? g : 0;
-        below += under ? g : 0;
-        if (b->in[0])
-            b->in[0]->f32[i] = over || under ? 0 : (float)g;
-    }
+    const float low = p->from_attributes ? p->low : lo ? lo->f32[0] : -INFINITY;
+    const float high = p->from_attributes ? p->high : hi ? hi->f32[0] : INFINITY;
+    const float *x = b->call->in[0]->f32, *g = b->out[0]->f32;
+    const size_t n = qg_elements(b->out[0]);
+    clip_sums s = { 0 };
+    float rest[LANES];
+    float *to = b->in[0] ? b->in[0]->f32 : NULL;
+    for (size_t i = 0; i < n; i += LANES)
+        clip_some(x + i, g + i, n - i < LANES ? n - i : LANES, low, high,
+                  to ? to + i : rest, &s);
     if (lo && b->in[1])
-        b->in[1]->f32[0] = (float)below;
+        b->in[1]->f32[0] = (float)sum_of_lanes(s.below);
     if (hi && b->in[2])
-        b->in[2]->f32[0] = (float)above;
+        b->in[2]->f32[0] = (float)sum_of_lanes(s.above);
     return QG_OK;
 }
 

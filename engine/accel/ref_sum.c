@@ -62,20 +62,34 @@ FUSED_ROW(fused_row)
 __attribute__((target("avx2,fma"))) FUSED_ROW(fused_row_avx2)
 #endif
 
-    static void plain_row(float *restrict sum, const float *restrict x, int64_t step,
-                          float w, int64_t n)
-{
-    if (step == 1)
-        for (int64_t i = 0; i < n; i++)
-            sum[i] += x[i] * w;
-    else
-        for (int64_t i = 0; i < n; i++)
-            sum[i] += x[i * step] * w;
-}
+/* Products and sums rounded apart. */
+#define PLAIN_ROW(name)                                                                \
+    static void name(float *restrict sum, const float *restrict x, int64_t step,       \
+                     float w, int64_t n)                                               \
+    {                                                                                  \
+        if (step == 1)                                                                 \
+            for (int64_t i = 0; i < n; i++)                                            \
+                sum[i] += x[i] * w;                                                    \
+        else                                                                           \
+            for (int64_t i = 0; i < n; i++)                                            \
+                sum[i] += x[i * step] * w;                                             \
+    }
+
+PLAIN_ROW(plain_row)
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) PLAIN_ROW(plain_row_avx2)
+#endif
 
 void qg_ref_add_row(bool fused, float *sum, const float *x, int64_t step, float w,
                     int64_t n)
 {
+#if defined(__x86_64__)
+    if (!fused && __builtin_cpu_supports("avx2")) {
+        plain_row_avx2(sum, x, step, w, n);
+        return;
+    }
+#endif
     if (!fused) {
         plain_row(sum, x, step, w, n);
         return;

@@ -136,12 +136,15 @@ qg_status qg_learned_forward(qg_ctx *ctx, const char *what, const qg_learned_lay
     return QG_OK;
 }
 
+/* Partial sums: element i of a row belongs to number i % LANES. */
+enum { LANES = 8, BLOCK = 64 };
+
 /* Consecutive elements of one channel.  g and dx may be the same array. */
 typedef struct row {
     size_t n;
     const float *x, *g;
-    float *dx;                /* NULL: not asked for */
-    double parameter, offset; /* sums so far */
+    float *dx;                              /* NULL: not asked for */
+    double parameter[LANES], offset[LANES]; /* sums so far */
 } row;
 
 static void row_backward(const qg_learned_grid *grid, row *r)
@@ -149,8 +152,8 @@ static void row_backward(const qg_learned_grid *grid, row *r)
     for (size_t i = 0; i < r->n; i++) {
         double g = (double)r->g[i];
         qg_learned_one e = qg_learned_at(grid, (double)r->x[i]);
-        r->parameter += g * e.dparameter;
-        r->offset += g * e.doffset;
+        r->parameter[i % LANES] += g * e.dparameter;
+        r->offset[i % LANES] += g * e.doffset;
         if (r->dx)
             r->dx[i] = (float)(g * e.dx);
     }
@@ -159,28 +162,42 @@ static void row_backward(const qg_learned_grid *grid, row *r)
 /* The bits of row_backward for LSQ: with |v| <= 2^51, (v + 1.5 * 2^52) - 1.5 * 2^52 is
  * v rounded half-even.  Arrays of a block, since dx may be g, which compilers do not
  * vectorize. */
-enum { BLOCK = 64 };
-
-static void lsq_row_backward(const qg_learned_grid *grid, row *r)
+static void lsq_block_backward(const qg_learned_grid *grid, row *r, size_t first,
+                               size_t n)
 {
     const double s = grid->parameter, low = grid->qmin, high = grid->qmax;
     double g[BLOCK], ds[BLOCK];
-    for (size_t first = 0, n; first < r->n; first += n) {
-        n = r->n - first < BLOCK ? r->n - first : BLOCK;
-        for (size_t i = 0; i < n; i++)
-            g[i] = (double)r->g[first + i];
-        for (size_t i = 0; i < n; i++) {
-            const double v = (double)r->x[first + i] / s;
-            const double inside = v >= low && v <= high ? 1 : 0;
-            const double rounded = (clip(v, low, high) + 0x1.8p52) - 0x1.8p52;
-            ds[i] = g[i] * (inside != 0 ? rounded - v : rounded);
-            g[i] *= inside;
-        }
-        for (size_t i = 0; i < n; i++)
-            r->parameter += ds[i];
-        for (size_t i = 0; r->dx && i < n; i++)
-            r->dx[first + i] = (float)g[i];
+    for (size_t i = 0; i < n; i++)
+        g[i] = (double)r->g[first + i];
+    for (size_t i = 0; i < n; i++) {
+        const double v = (double)r->x[first + i] / s;
+        const double inside = v >= low && v <= high ? 1 : 0;
+        const double rounded = (clip(v, low, high) + 0x1.8p52) - 0x1.8p52;
+        ds[i] = g[i] * (inside != 0 ? rounded - v : rounded);
+        g[i] *= inside;
     }
+    for (size_t i = n; i < BLOCK; i++)
+        ds[i] = 0;
+    for (size_t i = 0; i < BLOCK && i < n; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            r->parameter[j] += ds[i + j];
+    for (size_t i = 0; r->dx && i < n; i++)
+        r->dx[first + i] = (float)g[i];
+}
+
+static void lsq_row_backward(const qg_learned_grid *grid, row *r)
+{
+    size_t first = 0;
+    for (; first + BLOCK <= r->n; first += BLOCK)
+        lsq_block_backward(grid, r, first, BLOCK);
+    if (first < r->n)
+        lsq_block_backward(grid, r, first, r->n - first);
+}
+
+static double folded(const double lane[LANES])
+{
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) +
+           ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
 /* data holds x and g, which the caller checked to be of the layer's size. */
@@ -199,9 +216,9 @@ static void channel_backward(const qg_learned_layer *l, size_t c, const float *d
         (fast ? lsq_row_backward : row_backward)(grid, &r);
     }
     if (out->parameter)
-        out->parameter[c] = r.parameter * out->factor;
+        out->parameter[c] = folded(r.parameter) * out->factor;
     if (out->offset)
-        out->offset[c] = r.offset * out->factor;
+        out->offset[c] = folded(r.offset) * out->factor;
 }
 
 qg_status qg_learned_backward(qg_ctx *ctx, const char *what, const qg_learned_layer *l,
