@@ -66,7 +66,9 @@ void qg_phases_load(const qg_phases *p, const float *image, float *to)
             if (row < 0)
                 continue;
             const float *from = image + row * p->image[1] + at;
-            for (int64_t j = begin; j < end; j++, from += step)
+            if (step == 1 && begin < end)
+                memcpy(to + begin, from, (size_t)(end - begin) * sizeof *to);
+            for (int64_t j = begin; step != 1 && j < end; j++, from += step)
                 to[j] = *from;
         }
     }
@@ -83,7 +85,9 @@ void qg_phases_add(const qg_phases *p, const float *from, float *image)
             if (row < 0)
                 continue;
             float *to = image + row * p->image[1] + at;
-            for (int64_t j = begin; j < end; j++, to += step)
+            for (int64_t j = begin; step == 1 && j < end; j++)
+                to[j - begin] += from[j];
+            for (int64_t j = begin; step != 1 && j < end; j++, to += step)
                 *to += from[j];
         }
     }

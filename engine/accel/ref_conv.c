@@ -327,6 +327,8 @@ static void sum_group(term_walk t, const float *w, int64_t rows, float *y)
 static float dot(term_walk t, const float *w, int64_t row, int64_t rows)
 {
     float lane[QG_REF_LANES] = { 0 }, read;
+    if (volume(t.p->in) == 1 && volume(t.p->kernel) == 1)
+        return qg_ref_dot(t.x, w, t.count, row, rows);
     for (; t.at < t.count; next_term(&t)) {
         gather(&t, &read);
         qg_ref_add_row(false, &lane[t.at % QG_REF_LANES], &read, 1, w[t.at], 1);

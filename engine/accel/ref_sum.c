@@ -42,6 +42,18 @@ float qg_ref_fold(const float lane[QG_REF_LANES], int64_t row, int64_t rows)
     return row < rows / 2 * 2 ? of_two_rows(lane) : of_one_row(lane);
 }
 
+float qg_ref_dot(const float *a, const float *b, int64_t k, int64_t row, int64_t rows)
+{
+    float lane[QG_REF_LANES] = { 0 };
+    int64_t i = 0;
+    for (; i + QG_REF_LANES <= k; i += QG_REF_LANES)
+        for (int j = 0; j < QG_REF_LANES; j++)
+            lane[j] += a[i + j] * b[i + j];
+    for (int j = 0; i < k; i++, j++)
+        lane[j] += a[i] * b[i];
+    return qg_ref_fold(lane, row, rows);
+}
+
 /* The text of both ways to have fmaf: as an instruction, in vectors, and by the C
  * library. */
 #define FUSED_ROW(name)                                                                \

@@ -137,7 +137,7 @@ qg_status qg_learned_forward(qg_ctx *ctx, const char *what, const qg_learned_lay
 }
 
 /* Partial sums: element i of a row belongs to number i % LANES. */
-enum { LANES = 8, BLOCK = 64 };
+enum { LANES = 8, BLOCK = 16 };
 
 /* Consecutive elements of one channel.  g and dx may be the same array. */
 typedef struct row {
@@ -160,38 +160,63 @@ static void row_backward(const qg_learned_grid *grid, row *r)
 }
 
 /* The bits of row_backward for LSQ: with |v| <= 2^51, (v + 1.5 * 2^52) - 1.5 * 2^52 is
- * v rounded half-even.  Arrays of a block, since dx may be g, which compilers do not
- * vectorize. */
-static void lsq_block_backward(const qg_learned_grid *grid, row *r, size_t first,
-                               size_t n)
+ * v rounded half-even.  x and g of a block; g becomes dx. */
+static inline __attribute__((always_inline)) void
+lsq_block_backward(const qg_learned_grid *grid, const float *x, float *g, double *sum)
 {
     const double s = grid->parameter, low = grid->qmin, high = grid->qmax;
-    double g[BLOCK], ds[BLOCK];
-    for (size_t i = 0; i < n; i++)
-        g[i] = (double)r->g[first + i];
-    for (size_t i = 0; i < n; i++) {
-        const double v = (double)r->x[first + i] / s;
-        const double inside = v >= low && v <= high ? 1 : 0;
+    double ds[BLOCK];
+    for (size_t i = 0; i < BLOCK; i++) {
+        const double v = (double)x[i] / s, one = (double)g[i];
         const double rounded = (clip(v, low, high) + 0x1.8p52) - 0x1.8p52;
-        ds[i] = g[i] * (inside != 0 ? rounded - v : rounded);
-        g[i] *= inside;
+        const double inside = v >= low ? 1 : 0, in = v <= high ? inside : 0;
+        ds[i] = one * (rounded - (in != 0 ? v : 0));
+        g[i] = (float)(one * in);
     }
-    for (size_t i = n; i < BLOCK; i++)
-        ds[i] = 0;
-    for (size_t i = 0; i < BLOCK && i < n; i += LANES)
+    for (size_t i = 0; i < BLOCK; i += LANES)
         for (size_t j = 0; j < LANES; j++)
-            r->parameter[j] += ds[i + j];
-    for (size_t i = 0; r->dx && i < n; i++)
-        r->dx[first + i] = (float)g[i];
+            sum[j] += ds[i + j];
 }
 
+/* Blocks are copies, since dx may be g; the last one is filled up with zeros. */
+#define LSQ_ROW_BACKWARD(name)                                                         \
+    static void name(const qg_learned_grid *grid, row *r)                              \
+    {                                                                                  \
+        const size_t whole = r->n / BLOCK * BLOCK, rest = r->n - whole;                \
+        float x[BLOCK] = { 0 }, g[BLOCK];                                              \
+        for (size_t at = 0; at < whole; at += BLOCK) {                                 \
+            memcpy(g, r->g + at, sizeof g);                                            \
+            lsq_block_backward(grid, r->x + at, g, r->parameter);                      \
+            if (r->dx)                                                                 \
+                memcpy(r->dx + at, g, sizeof g);                                       \
+        }                                                                              \
+        if (!rest)                                                                     \
+            return;                                                                    \
+        memset(g, 0, sizeof g);                                                        \
+        for (size_t i = 0; i < rest; i++) {                                            \
+            x[i] = r->x[whole + i];                                                    \
+            g[i] = r->g[whole + i];                                                    \
+        }                                                                              \
+        lsq_block_backward(grid, x, g, r->parameter);                                  \
+        for (size_t i = 0; r->dx && i < rest; i++)                                     \
+            r->dx[whole + i] = g[i];                                                   \
+    }
+
+LSQ_ROW_BACKWARD(lsq_row_plain)
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) LSQ_ROW_BACKWARD(lsq_row_avx2)
+#endif
+
+/* The same bits with and without wide vectors. */
 static void lsq_row_backward(const qg_learned_grid *grid, row *r)
 {
-    size_t first = 0;
-    for (; first + BLOCK <= r->n; first += BLOCK)
-        lsq_block_backward(grid, r, first, BLOCK);
-    if (first < r->n)
-        lsq_block_backward(grid, r, first, r->n - first);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        lsq_row_avx2(grid, r);
+        return;
+    }
+#endif
+    lsq_row_plain(grid, r);
 }
 
 static double folded(const double lane[LANES])
