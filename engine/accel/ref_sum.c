@@ -192,9 +192,10 @@ static AVX2 void last_columns(const qg_ref_slab *s, const float *a, const float 
         _mm256_maskstore_ps(sum + VECTOR, in1, high0);
 }
 
-static void sum_slab_avx2(const qg_ref_slab *s, float *sum)
+/* Columns from `begin` on. */
+static void sum_slab_avx2(const qg_ref_slab *s, int64_t begin, float *sum)
 {
-    for (int64_t j = 0, n; j < s->columns; j += n) {
+    for (int64_t j = begin, n; j < s->columns; j += n) {
         n = s->columns - j < 2 * VECTOR ? s->columns - j : 2 * VECTOR;
         const bool whole = n == 2 * VECTOR;
         for (int64_t i = 0, rows; i < s->rows; i += rows) {
@@ -210,13 +211,47 @@ static void sum_slab_avx2(const qg_ref_slab *s, float *sum)
         }
     }
 }
+
+enum { WIDE_ROWS = 8, WIDE = 16 };
+
+/* As many rows as a call has at most, of two vectors. */
+static __attribute__((target("avx512f"))) void
+tile_of_eight(const qg_ref_slab *s, const float *a, const float *b, float *sum)
+{
+    __m512 low[WIDE_ROWS], high[WIDE_ROWS];
+    for (int i = 0; i < WIDE_ROWS; i++)
+        low[i] = high[i] = _mm512_setzero_ps();
+    for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
+        const __m512 x0 = _mm512_loadu_ps(b), x1 = _mm512_loadu_ps(b + WIDE);
+        for (int i = 0; i < WIDE_ROWS; i++) {
+            const __m512 w = _mm512_set1_ps(a[i * s->a_row]);
+            low[i] = _mm512_fmadd_ps(x0, w, low[i]);
+            high[i] = _mm512_fmadd_ps(x1, w, high[i]);
+        }
+    }
+    for (int i = 0; i < WIDE_ROWS; i++) {
+        _mm512_storeu_ps(sum + i * s->columns, low[i]);
+        _mm512_storeu_ps(sum + i * s->columns + WIDE, high[i]);
+    }
+}
+
+/* Whole tiles; the columns after them are left. */
+static int64_t sum_tiles_avx512(const qg_ref_slab *s, float *sum)
+{
+    int64_t j = 0;
+    if (s->rows != WIDE_ROWS || !__builtin_cpu_supports("avx512f"))
+        return 0;
+    for (; j + 2 * WIDE <= s->columns; j += 2 * WIDE)
+        tile_of_eight(s, s->a, s->b + j, sum + j);
+    return j;
+}
 #endif
 
 void qg_ref_sum_slab(const qg_ref_slab *s, float *sum)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        sum_slab_avx2(s, sum);
+        sum_slab_avx2(s, sum_tiles_avx512(s, sum), sum);
         return;
     }
 #endif

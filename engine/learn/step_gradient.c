@@ -105,7 +105,7 @@ static qg_status learned(const qg_step_rounding *r, qg_step_gradient how, float 
         how == QG_STEP_GRADIENT_LSQ ? qg_lsq_factor(each ? each : 1, grid[0].qmax) : 1;
     const qg_learned_gradients out = { factor, g, by_scale, NULL };
     QG_TRY(qg_learned_backward(r->ctx, qg_tqc_text(r->tqc, text), &l, r->x, g, &out));
-    for (size_t c = 0; c < n; c++)
+    for (size_t c = 0; by_scale && c < n; c++)
         by_scale[c] *= by[c];
     return QG_OK;
 }
@@ -136,7 +136,8 @@ static qg_status nncf(const qg_step_rounding *r, bool exact, float *g, double *b
                                     g + at, &out));
             sum += part;
         }
-        by_scale[c] = sum * high;
+        if (by_scale)
+            by_scale[c] = sum * high;
     }
     return QG_OK;
 }

@@ -362,13 +362,17 @@ static void derive(qg_tape *t)
 
 /* --- forward --------------------------------------------------------------------- */
 
+/* Of float32, plain; the caller writes every element. */
 static qg_tensor *new_like(qg_tape *t, const qg_tensor *x)
 {
     qg_tensor *y = QG_NEW(t->state->pass, qg_tensor);
     if (!y)
         return NULL;
-    qg_tensor_init(y, x->dtype, x->rank, x->dim);
-    return qg_tensor_alloc(t->ctx, t->state->pass, y) == QG_OK ? y : NULL;
+    qg_tensor_init(y, QG_F32, x->rank, x->dim);
+    qg_tensor_set_plain(y);
+    y->data =
+        qg_arena_raw(t->state->pass, (size_t)qg_tensor_count(x), sizeof *y->f32);
+    return y->data ? y : NULL;
 }
 
 /* *x becomes its rounded copy. */
@@ -474,8 +478,8 @@ static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
     if (!r->x || !qg_tape_has_grid(&t->step[r->step]))
         return QG_OK;
     qg_tape_step *s = &t->step[r->step];
-    double *by_scale = QG_NEWN(t->state->scratch, s->n, double);
-    if (!by_scale)
+    double *by_scale = s->learned ? QG_NEWN(t->state->scratch, s->n, double) : NULL;
+    if (s->learned && !by_scale)
         return qg_nomem(t->ctx);
     const qg_step_rounding one = { .ctx = t->ctx,
                                    .scratch = t->state->scratch,
