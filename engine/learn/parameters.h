@@ -56,6 +56,10 @@ typedef struct qg_parameters {
     size_t n_sample; /* added since the last step */
 } qg_parameters;
 
+/* Scales of the weights that the method learns, on the tape, become those that leave the
+ * least squared error of the weights (weight_grid.h).  False: no scale changed. */
+bool qg_parameters_fit(const qg_tune_method *m, qg_tape *t);
+
 /* Those of the tape; array.n 0: nothing to learn.  Rounded weights are marked as lying
  * on their grid until qg_parameters_finish. */
 QG_NODISCARD qg_status qg_parameters_of(qg_parameters *p, qg_tape *t);

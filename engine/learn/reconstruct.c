@@ -243,6 +243,23 @@ static qg_status learn(work *w)
     return QG_OK;
 }
 
+/* What was learned is no gain: the scales where learning began may be one. */
+static qg_status keep_start(work *w, const double *before, double *after)
+{
+    qg_reconstruction *r = w->r;
+    const double learned = r->after;
+    qg_tape_reset(w->tape);
+    if (qg_parameters_fit(r->method, w->tape)) {
+        QG_TRY(judge(w, after, &r->after));
+        r->kept = qg_is_better(before, after, w->n_judge);
+    }
+    if (r->kept)
+        return QG_OK;
+    r->after = learned;
+    qg_tape_reset(w->tape);
+    return QG_OK;
+}
+
 static qg_status run(work *w)
 {
     qg_reconstruction *r = w->r;
@@ -263,9 +280,7 @@ static qg_status run(work *w)
     QG_TRY(learn(w));
     QG_TRY(judge(w, after, &r->after));
     r->kept = qg_is_better(before, after, w->n_judge);
-    if (!r->kept)
-        qg_tape_reset(w->tape);
-    return QG_OK;
+    return r->kept ? QG_OK : keep_start(w, before, after);
 }
 
 qg_status qg_reconstruct(qg_reconstruction *r)

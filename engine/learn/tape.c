@@ -362,17 +362,24 @@ static void derive(qg_tape *t)
 
 /* --- forward --------------------------------------------------------------------- */
 
-/* Of float32, plain; the caller writes every element. */
+/* Memory of this pass, not cleared: whoever computes the tensor writes all of it. */
+static qg_status take_memory(qg_tape *t, qg_tensor *x)
+{
+    size_t bytes;
+    QG_TRY(qg_tensor_bytes(t->ctx, "learn", x, &bytes));
+    qg_tensor_set_plain(x);
+    x->data = qg_arena_raw(t->state->pass, bytes, 1);
+    return x->data ? QG_OK : qg_nomem(t->ctx);
+}
+
+/* Of float32 and the dims of x. */
 static qg_tensor *new_like(qg_tape *t, const qg_tensor *x)
 {
     qg_tensor *y = QG_NEW(t->state->pass, qg_tensor);
     if (!y)
         return NULL;
     qg_tensor_init(y, QG_F32, x->rank, x->dim);
-    qg_tensor_set_plain(y);
-    y->data =
-        qg_arena_raw(t->state->pass, (size_t)qg_tensor_count(x), sizeof *y->f32);
-    return y->data ? y : NULL;
+    return take_memory(t, y) == QG_OK ? y : NULL;
 }
 
 /* *x becomes its rounded copy. */
@@ -421,7 +428,7 @@ static qg_status forward_node(qg_tape *t, entry *e)
     QG_TRY(n->op->infer(&k));
     for (uint32_t i = 0; i < n->n_out; i++)
         if (e->result_at[i])
-            QG_TRY(qg_tensor_alloc(t->ctx, s->pass, &e->result[i]));
+            QG_TRY(take_memory(t, &e->result[i]));
     QG_TRY(n->op->run(&k));
     qg_arena_reset(s->scratch);
     for (uint32_t i = 0; i < n->n_out; i++) {

@@ -225,6 +225,27 @@ static double folded(const double lane[LANES])
            ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
+/* Without the step's gradient no quotient is needed: where the step is a float32 number
+ * and codes have at most 16 bits, the borders are exact in double, and x / s >= low
+ * after rounding where x >= low s: the difference of the two sides is at least a last
+ * place of s, far more than the quotient's rounding. */
+static bool has_exact_borders(const qg_learned_grid *g)
+{
+    return g->method == QG_LEARNED_LSQ && (double)(float)g->parameter == g->parameter &&
+           g->qmin >= -0x1p16 && g->qmax <= 0x1p16;
+}
+
+static void lsq_row_mask(const qg_learned_grid *grid, row *r)
+{
+    const double low = grid->qmin * grid->parameter;
+    const double high = grid->qmax * grid->parameter;
+    for (size_t i = 0; i < r->n; i++) {
+        const double x = (double)r->x[i];
+        const float kept = x >= low ? r->g[i] : 0 * r->g[i];
+        r->dx[i] = x <= high ? kept : 0 * r->g[i];
+    }
+}
+
 /* data holds x and g, which the caller checked to be of the layer's size. */
 static void channel_backward(const qg_learned_layer *l, size_t c, const float *data[2],
                              const qg_learned_gradients *out)
@@ -232,13 +253,17 @@ static void channel_backward(const qg_learned_layer *l, size_t c, const float *d
     const qg_learned_grid *grid = &l->grid[c];
     const bool fast = grid->method == QG_LEARNED_LSQ && grid->qmin >= -0x1p51 &&
                       grid->qmax <= 0x1p51 && !out->offset;
+    const bool mask =
+        out->x && !out->parameter && !out->offset && has_exact_borders(grid);
     row r = { .n = l->inner };
     for (size_t o = 0; o < l->outer; o++) {
         const size_t at = (o * l->channels + c) * l->inner;
         r.x = data[0] + at;
         r.g = data[1] + at;
         r.dx = out->x ? out->x + at : NULL;
-        (fast ? lsq_row_backward : row_backward)(grid, &r);
+        (mask   ? lsq_row_mask
+         : fast ? lsq_row_backward
+                : row_backward)(grid, &r);
     }
     if (out->parameter)
         out->parameter[c] = folded(r.parameter) * out->factor;
