@@ -489,21 +489,21 @@ SLOPE(neg,          -1)
 SLOPE(shrink,       x < -a || x > a)
 /* clang-format on */
 
-/* The gradient of x; sums of what the limits get, LANES partial ones each. */
+/* Sums of what the limits get, LANES partial ones each. */
 enum { LANES = 64 };
-typedef struct clip_sums {
+typedef struct clipping {
+    float low, high;
     double below[LANES], above[LANES];
-} clip_sums;
+} clipping;
 
-/* Without branches: n is a constant where it is LANES. */
+/* to: the gradient of x.  Without branches: n is a constant where it is LANES. */
 static inline __attribute__((always_inline)) void
-clip_some(const float *x, const float *g, size_t n, float low, float high, float *to,
-          clip_sums *s)
+clip_some(clipping *s, const float *x, const float *g, size_t n, float *to)
 {
     for (size_t i = 0; i < n; i++) {
-        const float v = x[i] < low ? low : x[i];
-        const float kept = v > high ? 0 : g[i];      /* or the lower limit's */
-        const float inside = x[i] < low ? 0 : kept;
+        const float v = x[i] < s->low ? s->low : x[i];
+        const float kept = v > s->high ? 0 : g[i]; /* or the lower limit's */
+        const float inside = x[i] < s->low ? 0 : kept;
         s->above[i] += (double)(g[i] - kept);
         s->below[i] += (double)(kept - inside);
         to[i] = inside;
@@ -524,17 +524,18 @@ static qg_status clip_backward(const qg_backward *b)
 {
     const clip_param *p = b->call->param;
     const qg_tensor *lo = qg_in(b->call, 1), *hi = qg_in(b->call, 2);
-    const float low = p->from_attributes ? p->low : lo ? lo->f32[0] : -INFINITY;
-    const float high = p->from_attributes ? p->high : hi ? hi->f32[0] : INFINITY;
     const float *x = b->call->in[0]->f32, *g = b->out[0]->f32;
     const size_t n = qg_elements(b->out[0]);
-    clip_sums s = { 0 };
-    float rest[LANES];
-    float *to = b->in[0] ? b->in[0]->f32 : NULL;
+    float rest[LANES], *to = b->in[0] ? b->in[0]->f32 : NULL;
+    clipping s = { .low = -INFINITY, .high = INFINITY };
+    if (p->from_attributes || lo)
+        s.low = p->from_attributes ? p->low : lo->f32[0];
+    if (p->from_attributes || hi)
+        s.high = p->from_attributes ? p->high : hi->f32[0];
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        clip_some(x + i, g + i, LANES, low, high, to ? to + i : rest, &s);
-    clip_some(x + i, g + i, n - i, low, high, to ? to + i : rest, &s);
+        clip_some(&s, x + i, g + i, LANES, to ? to + i : rest);
+    clip_some(&s, x + i, g + i, n - i, to ? to + i : rest);
     if (lo && b->in[1])
         b->in[1]->f32[0] = (float)sum_of_lanes(s.below);
     if (hi && b->in[2])

@@ -76,8 +76,8 @@ static void move_row(const columns *c, const int64_t tap[QG_SPACE], bool back,
         s[a] = span_of(p, a, tap[a]);
     for (int64_t d = 0; d < p->out[0]; d++)
         for (int64_t h = 0; h < p->out[1]; h++, row += p->out[2]) {
-            const bool in = d >= s[0].begin && d < s[0].end && h >= s[1].begin &&
-                            h < s[1].end;
+            const bool in =
+                d >= s[0].begin && d < s[0].end && h >= s[1].begin && h < s[1].end;
             const int64_t z = d * p->stride[0] + s[0].shift;
             const int64_t y = h * p->stride[1] + s[1].shift;
             move_line(c, &s[2], back, in ? image + (z * p->in[1] + y) * p->in[2] : NULL,

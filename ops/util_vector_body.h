@@ -409,8 +409,8 @@ TARGET static float dot(const float *x, const float *y, int64_t n)
     int64_t i = 0;
     for (; i + PARTS * WIDE <= n; i += PARTS * WIDE)
         for (int p = 0; p < PARTS; p++)
-            sum[p] += *(const wide *)(x + i + p * WIDE) *
-                      *(const wide *)(y + i + p * WIDE);
+            sum[p] +=
+                *(const wide *)(x + i + p * WIDE) * *(const wide *)(y + i + p * WIDE);
     for (; i + WIDE <= n; i += WIDE)
         sum[0] += *(const wide *)(x + i) * *(const wide *)(y + i);
     *(wide *)lane = (sum[0] + sum[1]) + (sum[2] + sum[3]);

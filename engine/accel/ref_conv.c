@@ -248,37 +248,41 @@ static void sum_one_row(term_walk t, const float *w, float *y)
     }
 }
 
-/* Elements of a band's planes, and of its windows. */
+/* Rows of windows that are summed together, as sum_one_row does it. */
 enum { BAND = 4096, BAND_RUN = 2048 };
+typedef struct band {
+    const qg_phases *f;
+    int64_t loaded; /* the channel that planes are of; -1: none */
+    float planes[BAND], part[BAND_RUN], sum[BAND_RUN];
+} band;
 
-/* The next `terms` terms, added to part[run]; planes: of channel *loaded. */
-static void add_phase_terms(term_walk *t, const qg_phases *f, int64_t terms,
-                            const float *w, float *planes, int64_t *loaded, float *part)
+/* The next `terms` terms, added to the part. */
+static void add_phase_terms(band *b, term_walk *t, int64_t terms, const float *w)
 {
+    const qg_phases *f = b->f;
     for (int64_t i = 0; i < terms; i++, next_term(t)) {
-        if (*loaded != t->c)
-            qg_phases_load(f, t->x + t->c * f->image[0] * f->image[1], planes);
-        *loaded = t->c;
-        qg_ref_add_row(false, part, planes + qg_phases_tap(f, t->k[1], t->k[2]), 1,
-                       w[t->at], f->run);
+        if (b->loaded != t->c)
+            qg_phases_load(f, t->x + t->c * f->image[0] * f->image[1], b->planes);
+        b->loaded = t->c;
+        qg_ref_add_row(false, b->part, b->planes + qg_phases_tap(f, t->k[1], t->k[2]),
+                       1, w[t->at], f->run);
     }
 }
 
-/* As sum_one_row, for whole rows of windows; y: of the first of them. */
-static void sum_band(term_walk t, const qg_phases *f, const float *w, float *y)
+/* y: of the first row of windows. */
+static void sum_band(band *b, term_walk t, const float *w, float *y)
 {
-    float planes[BAND], part[BAND_RUN], sum[BAND_RUN];
-    int64_t loaded = -1;
+    const qg_phases *f = b->f;
     for (int64_t begin = 0, terms; begin < t.count; begin += terms) {
         terms = qg_ref_row_slice(t.count, begin);
         for (int64_t i = 0; i < f->run; i++)
-            part[i] = 0;
-        add_phase_terms(&t, f, terms, w, planes, &loaded, part);
+            b->part[i] = 0;
+        add_phase_terms(b, &t, terms, w);
         for (int64_t i = 0; i < f->run; i++)
-            sum[i] = begin ? sum[i] + part[i] : part[i];
+            b->sum[i] = begin ? b->sum[i] + b->part[i] : b->part[i];
     }
     for (int64_t r = 0; r < f->windows[0]; r++, y += f->windows[1])
-        memcpy(y, sum + r * f->pitch, (size_t)f->windows[1] * sizeof *y);
+        memcpy(y, b->sum + r * f->pitch, (size_t)f->windows[1] * sizeof *y);
 }
 
 /* The most rows of windows whose band has room; 0: not one. */
@@ -296,10 +300,13 @@ static int64_t band_rows(const qg_conv_problem *p)
 static void sum_bands(term_walk t, int64_t rows, const float *w, float *y)
 {
     const qg_conv_problem *p = t.p;
+    band b;
     for (int64_t first = 0; first < p->out[1]; first += rows) {
         const int64_t left = p->out[1] - first;
         const qg_phases f = qg_phases_of(p, first, left < rows ? left : rows);
-        sum_band(t, &f, w, y + first * p->out[2]);
+        b.f = &f;
+        b.loaded = -1;
+        sum_band(&b, t, w, y + first * p->out[2]);
     }
 }
 
@@ -309,9 +316,9 @@ static void sum_group(term_walk t, const float *w, int64_t rows, float *y)
     const int64_t size = volume(t.p->out), slice = qg_ref_slice(size, t.count);
     const int64_t room = rows > 1 ? QG_REF_GATHERED / slice : QG_REF_CHUNK;
     const int64_t most = room < QG_REF_CHUNK ? room : QG_REF_CHUNK;
-    const int64_t band = rows == 1 ? band_rows(t.p) : 0;
-    if (band) {
-        sum_bands(t, band, w, y);
+    const int64_t together = rows == 1 ? band_rows(t.p) : 0;
+    if (together) {
+        sum_bands(t, together, w, y);
         return;
     }
     for (t.first = 0; t.first < size; t.first += t.n) {

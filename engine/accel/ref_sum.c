@@ -87,14 +87,14 @@ __attribute__((target("avx2,fma"))) FUSED_ROW(fused_row_avx2)
                 sum[i] += x[i * step] * w;                                             \
     }
 
-PLAIN_ROW(plain_row)
+    PLAIN_ROW(plain_row)
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) PLAIN_ROW(plain_row_avx2)
+        __attribute__((target("avx2"))) PLAIN_ROW(plain_row_avx2)
 #endif
 
-void qg_ref_add_row(bool fused, float *sum, const float *x, int64_t step, float w,
-                    int64_t n)
+            void qg_ref_add_row(bool fused, float *sum, const float *x, int64_t step,
+                                float w, int64_t n)
 {
 #if defined(__x86_64__)
     if (!fused && __builtin_cpu_supports("avx2")) {

@@ -141,11 +141,25 @@ static bool is_grid_of_weights(const qg_tape *t, const qg_tape_step *s)
     return false;
 }
 
+/* Scales of weights start at the least squared error. */
+static void fit_grids(qg_tape *t)
+{
+    for (size_t i = 0; i < t->n_weight; i++) {
+        const qg_tape_weight *w = &t->weight[i];
+        if (w->role != 'w' || !qg_weight_grid_is_own(t, w))
+            continue;
+        qg_tape_step *s = &t->step[w->step];
+        for (size_t c = 0; c < s->n; c++)
+            s->scale[c] = qg_weight_grid_scale(t, w, c);
+    }
+}
+
 static qg_status choose(qg_parameters *w)
 {
     const qg_tune_method *m = w->method;
     qg_tape *t = w->tape;
-    (void)qg_parameters_fit(m, t);
+    if (m->rounding || m->weights)
+        fit_grids(t);
     for (size_t i = 0; i < t->n_weight; i++) {
         qg_tape_weight *weight = &t->weight[i];
         const bool has_grid =
@@ -235,23 +249,6 @@ static void penalize(const learned *l, double part)
 }
 
 /* --- the interface --------------------------------------------------------------- */
-
-bool qg_parameters_fit(const qg_tune_method *m, qg_tape *t)
-{
-    bool changed = false;
-    for (size_t i = 0; (m->rounding || m->weights) && i < t->n_weight; i++) {
-        const qg_tape_weight *w = &t->weight[i];
-        if (w->role != 'w' || !qg_weight_grid_is_own(t, w))
-            continue;
-        qg_tape_step *s = &t->step[w->step];
-        for (size_t c = 0; c < s->n; c++) {
-            const float fitted = qg_weight_grid_scale(t, w, c);
-            changed = changed || fitted != s->scale[c];
-            s->scale[c] = fitted;
-        }
-    }
-    return changed;
-}
 
 qg_status qg_parameters_of(qg_parameters *p, qg_tape *t)
 {

@@ -7,6 +7,9 @@
  *                                  2^ceil(p / ln 2)
  *     ROUNDING   V                 w = s (floor + h(V))      dL/dw s h'(V) + penalty
  *
+ * Scales of weights start where the squared error of the rounded weights is least
+ * (weight_grid.h), also those that roundings refer to.
+ *
  * The logarithm keeps a scale positive, and makes a change relative.  Where a code is
  * limited by the range of the scheme, dL/dw of a rounding is 0.
  *
@@ -55,10 +58,6 @@ typedef struct qg_parameters {
     qg_tape *tape;
     size_t n_sample; /* added since the last step */
 } qg_parameters;
-
-/* Scales of the weights that the method learns, on the tape, become those that leave the
- * least squared error of the weights (weight_grid.h).  False: no scale changed. */
-bool qg_parameters_fit(const qg_tune_method *m, qg_tape *t);
 
 /* Those of the tape; array.n 0: nothing to learn.  Rounded weights are marked as lying
  * on their grid until qg_parameters_finish. */

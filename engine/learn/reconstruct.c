@@ -232,55 +232,60 @@ static qg_status prepare_samples(work *w)
     return QG_OK;
 }
 
-static qg_status learn(work *w)
+/* again: the progress of the block is complete. */
+static qg_status learn(work *w, bool again)
 {
     qg_reconstruction *r = w->r;
     for (size_t t = 1; t <= r->steps; t++) {
+        const size_t done = r->done + (again ? r->steps : t);
         QG_TRY(step(w, t));
-        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune", r->done + t, r->total));
+        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune", done, r->total));
     }
     qg_parameters_finish(&w->p);
     return QG_OK;
 }
 
-/* What was learned is no gain: the scales where learning began may be one. */
-static qg_status keep_start(work *w, const double *before, double *after)
+/* before: [n_judge]; what does not help is undone. */
+static qg_status attempt(work *w, double rate, bool again, const double *before)
 {
     qg_reconstruction *r = w->r;
-    const double learned = r->after;
-    qg_tape_reset(w->tape);
-    if (qg_parameters_fit(r->method, w->tape)) {
-        QG_TRY(judge(w, after, &r->after));
-        r->kept = qg_is_better(before, after, w->n_judge);
-    }
-    if (r->kept)
+    double *after = QG_NEWN(w->arena, w->n_judge, double);
+    if (!after)
+        return qg_nomem(r->ctx);
+    for (size_t i = 0; i < QG_LOSS_CURVE; i++)
+        r->curve[i] = NAN;
+    w->p = (qg_parameters){ .ctx = r->ctx,
+                            .arena = w->arena,
+                            .method = r->method,
+                            .optimizer = r->optimizer,
+                            .rate = rate };
+    QG_TRY(qg_parameters_of(&w->p, w->tape));
+    if (!w->p.array.n)
         return QG_OK;
-    r->after = learned;
-    qg_tape_reset(w->tape);
+    QG_TRY(learn(w, again));
+    QG_TRY(judge(w, after, &r->after));
+    r->kept = qg_is_better(before, after, w->n_judge);
+    if (!r->kept)
+        qg_tape_reset(w->tape);
     return QG_OK;
 }
 
+/* Where the full rate gains nothing a smaller one may: fewer roundings change. */
 static qg_status run(work *w)
 {
+    static const double part[] = { 1, 0.25 };
     qg_reconstruction *r = w->r;
     QG_TRY(prepare_tapes(w));
     QG_TRY(prepare_samples(w));
     double *before = QG_NEWN(w->arena, w->n_judge, double);
-    double *after = QG_NEWN(w->arena, w->n_judge, double);
-    if (!before || !after)
+    if (!before)
         return qg_nomem(r->ctx);
     QG_TRY(judge(w, before, &r->before));
     r->after = r->before;
     r->kept = false;
-    for (size_t i = 0; i < QG_LOSS_CURVE; i++)
-        r->curve[i] = NAN;
-    QG_TRY(qg_parameters_of(&w->p, w->tape));
-    if (!w->p.array.n)
-        return QG_OK;
-    QG_TRY(learn(w));
-    QG_TRY(judge(w, after, &r->after));
-    r->kept = qg_is_better(before, after, w->n_judge);
-    return r->kept ? QG_OK : keep_start(w, before, after);
+    for (size_t i = 0; i < sizeof part / sizeof *part && !r->kept; i++)
+        QG_TRY(attempt(w, part[i] * r->rate, i > 0, before));
+    return QG_OK;
 }
 
 qg_status qg_reconstruct(qg_reconstruction *r)
@@ -288,11 +293,6 @@ qg_status qg_reconstruct(qg_reconstruction *r)
     work w = { .r = r,
                .tape = r->tapes->tape[0],
                .arena = qg_arena_new(r->ctx->alloc) };
-    w.p = (qg_parameters){ .ctx = r->ctx,
-                           .arena = w.arena,
-                           .method = r->method,
-                           .optimizer = r->optimizer,
-                           .rate = r->rate };
     qg_status s = w.arena ? run(&w) : qg_nomem(r->ctx);
     qg_arena_free(w.arena);
     return s;

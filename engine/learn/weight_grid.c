@@ -53,6 +53,10 @@ static void refine(const channel *k, fit *best)
     }
 }
 
+/* Of the error with the calibrated scale: what a gain is, which a scale near the
+ * calibrated one does not have. */
+static const double CLEAR = 0.75;
+
 static const qg_tape_step *step_of(const qg_tape *t, const qg_tape_weight *w)
 {
     return w->step == QG_NONE ? NULL : &t->step[w->step];
@@ -79,7 +83,8 @@ float qg_weight_grid_scale(const qg_tape *t, const qg_tape_weight *w, size_t c)
                         (double)s->root->scheme.qmax - zero };
     const double start = (double)s->scale[c];
     fit best = fit_of(&k, start);
-    if (!(best.error > 0))
+    const double calibrated = best.error;
+    if (!(calibrated > 0))
         return s->scale[c];
     if (s->root->scheme.policy & QG_POWER_OF_2) {
         try_scale(&k, start / 2, &best);
@@ -89,5 +94,5 @@ float qg_weight_grid_scale(const qg_tape *t, const qg_tape_weight *w, size_t c)
     for (int i = 98; i >= 30; i -= 2)
         try_scale(&k, start * i / 100, &best);
     refine(&k, &best);
-    return (float)best.scale;
+    return best.error < CLEAR * calibrated ? (float)best.scale : s->scale[c];
 }

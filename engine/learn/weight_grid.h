@@ -12,6 +12,8 @@
  *          alternately codes, and the scale sum(w q) / sum(q^2) that fits the codes
  *          best, until it does not get better.  Powers of two: the scale times 1, 1/2,
  *          1/4.
+ * Gain     the error must fall by a quarter, else the calibrated scale stays: with many
+ *          bits there is little to gain
  * Per      channel of the grid; a channel of zeros keeps its scale
  * Source   Banner, Nahshan, Soudry 2019; the refinement is Lloyd's (1982) for even
  *          codes */

@@ -207,8 +207,8 @@ LSQ_ROW_BACKWARD(lsq_row_plain)
 __attribute__((target("avx2"))) LSQ_ROW_BACKWARD(lsq_row_avx2)
 #endif
 
-/* The same bits with and without wide vectors. */
-static void lsq_row_backward(const qg_learned_grid *grid, row *r)
+    /* The same bits with and without wide vectors. */
+    static void lsq_row_backward(const qg_learned_grid *grid, row *r)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2")) {
@@ -261,9 +261,7 @@ static void channel_backward(const qg_learned_layer *l, size_t c, const float *d
         r.x = data[0] + at;
         r.g = data[1] + at;
         r.dx = out->x ? out->x + at : NULL;
-        (mask   ? lsq_row_mask
-         : fast ? lsq_row_backward
-                : row_backward)(grid, &r);
+        (mask ? lsq_row_mask : fast ? lsq_row_backward : row_backward)(grid, &r);
     }
     if (out->parameter)
         out->parameter[c] = folded(r.parameter) * out->factor;

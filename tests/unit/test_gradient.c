@@ -180,7 +180,8 @@ static void masks_agree_at_borders(void **state)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_rng rng = { SEED };
     for (int i = 0; i < 100000; i++) {
-        const float s = ldexpf(qg_rng_range(&rng, 1, 2), (int)qg_rng_below(&rng, 40) - 20);
+        const float s =
+            ldexpf(qg_rng_range(&rng, 1, 2), (int)qg_rng_below(&rng, 40) - 20);
         const double most = (double)(1 + qg_rng_below(&rng, 1 << 16));
         const qg_learned_grid grid = { QG_LEARNED_LSQ, -most, most, (double)s, 0 };
         const qg_learned_layer l = { 1, 1, 3, &grid };
@@ -236,5 +237,5 @@ static void bad_grids_are_refused(void **state)
 QG_TEST_MAIN(cmocka_unit_test(derivatives_match_central_differences),
              cmocka_unit_test(arrays_are_sums_of_elements),
              cmocka_unit_test(masks_agree_at_borders),
-        cmocka_unit_test(borders_count_as_inside),
+             cmocka_unit_test(borders_count_as_inside),
              cmocka_unit_test(bad_grids_are_refused))
