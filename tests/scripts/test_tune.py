@@ -93,6 +93,27 @@ def test_mistakes(root, four):
     assert [b["block"] for b in only["blocks"]] == ["conv3"], only
 
 
+def error_of_weights(path, model, name):
+    """Squared error of the float weights of a record's node on its scales, codes -7 to 7."""
+    [record] = [t for t in records(path)["tqcs"] if t["value"] == name]
+    weights = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
+    w = weights[name].reshape(len(weights[name]), -1).astype("f8")
+    scale = np.array(record["scale"], "f8").reshape(-1, 1)
+    assert len(scale) in (1, len(w)), record
+    return np.square(w - scale * np.clip(np.rint(w / scale), -7, 7)).sum(axis=1)
+
+
+def test_grids(root, four):
+    """Roundings are learned on scales with less squared error of the weights, or the same."""
+    out, model = root / "grids", onnx.load(four / "model.onnx")
+    qg("tune", four, "-d", CALIB, "--method", "adaround", "--steps", 200, "-o", out)
+    names = [n.input[1] for n in model.graph.node if n.op_type == "Conv"]
+    before, after = (np.concatenate([error_of_weights(p, model, n) for n in names])
+                     for p in (four, out))
+    assert (after <= before * (1 + 1e-6)).all() and after.sum() < 0.9 * before.sum(), (
+        before, after)
+
+
 def top1_of(snapshot):
     return answer("evaluate", snapshot, "-d", TEST, "--labels", LABELS)["simulated_top1"]
 
@@ -224,6 +245,7 @@ def main():
         test_repeated(root, four)
         test_files(root)
         test_nothing_gained(root, four)
+        test_grids(root, four)
         test_eight_bits(root)
         test_gradients(root, four)
         test_optimizers(root, four)
