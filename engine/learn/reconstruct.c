@@ -24,16 +24,26 @@ typedef struct work {
 
 /* --- loss ------------------------------------------------------------------------ */
 
-/* Noise and signal of one output; weight: of each element, NULL: 1. */
+/* Noise and signal of one output, eight partial sums each; weight: of each element,
+ * NULL: 1. */
 static void powers(const qg_tensor *y, const qg_tensor *f, const double *weight,
                    double power[2])
 {
+    enum { LANES = 8 };
+    double noise[LANES] = { 0 }, signal[LANES] = { 0 };
+    const int64_t n = qg_tensor_count(y), whole = n / LANES * LANES;
+    for (int64_t i = 0; i < n; i += LANES)
+        for (int64_t j = 0; j < (i < whole ? LANES : n - i); j++) {
+            const double goal = (double)f->f32[i + j];
+            const double d = (double)y->f32[i + j] - goal;
+            const double by = weight ? weight[i + j] : 1;
+            noise[j] += by * d * d;
+            signal[j] += by * goal * goal;
+        }
     power[0] = power[1] = 0;
-    for (int64_t i = 0, n = qg_tensor_count(y); i < n; i++) {
-        const double d = (double)y->f32[i] - (double)f->f32[i];
-        const double by = weight ? weight[i] : 1;
-        power[0] += by * d * d;
-        power[1] += by * (double)f->f32[i] * (double)f->f32[i];
+    for (int j = 0; j < LANES; j++) {
+        power[0] += noise[j];
+        power[1] += signal[j];
     }
 }
 

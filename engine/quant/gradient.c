@@ -205,12 +205,17 @@ lsq_block_backward(const qg_learned_grid *grid, const float *x, float *g, double
 LSQ_ROW_BACKWARD(lsq_row_plain)
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) LSQ_ROW_BACKWARD(lsq_row_avx2)
+    __attribute__((target("avx512f,avx512dq"))) LSQ_ROW_BACKWARD(lsq_row_avx512)
 #endif
 
     /* The same bits with and without wide vectors. */
     static void lsq_row_backward(const qg_learned_grid *grid, row *r)
 {
 #if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+        lsq_row_avx512(grid, r);
+        return;
+    }
     if (__builtin_cpu_supports("avx2")) {
         lsq_row_avx2(grid, r);
         return;
