@@ -158,7 +158,7 @@ static qg_status choose(qg_parameters *w)
 {
     const qg_tune_method *m = w->method;
     qg_tape *t = w->tape;
-    if (m->rounding || m->weights)
+    if (m->weights)
         fit_grids(t);
     for (size_t i = 0; i < t->n_weight; i++) {
         qg_tape_weight *weight = &t->weight[i];

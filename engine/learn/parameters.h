@@ -7,8 +7,9 @@
  *                                  2^ceil(p / ln 2)
  *     ROUNDING   V                 w = s (floor + h(V))      dL/dw s h'(V) + penalty
  *
- * Scales of weights start where the squared error of the rounded weights is least
- * (weight_grid.h), also those that roundings refer to.
+ * Scales of weights that learn start where the squared error of the rounded weights is
+ * least (weight_grid.h).  Scales that roundings refer to stay: a weight that they clip
+ * has no rounding to learn.
  *
  * The logarithm keeps a scale positive, and makes a change relative.  Where a code is
  * limited by the range of the scheme, dL/dw of a rounding is 0.
