@@ -13,7 +13,6 @@
 
 #include "engine/accel/kernels.h"
 #include "engine/ir/transpose.h"
-#include "ops/util_backward.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_check.h"
@@ -295,197 +294,19 @@ static qg_status compile_deconv(qg_compile *c, qg_kernel **out)
     return upsamples(c, &p) ? compile_upsampling(c, &p, out) : compile_as(c, true, out);
 }
 
-/* --- gradients ------------------------------------------------------------------- */
-
-/* The windows of one group of one sample as columns: row (channel, place in the
- * kernel), column the window.  The windows lie on `image`, one per place of `windows`:
- * for Conv the image is x and the windows are y, for ConvTranspose the other way
- * round. */
-typedef struct columns {
-    const qg_conv_problem *p;
-    int64_t channels;                      /* of a group of the image */
-    const int64_t *image, *windows;        /* [QG_SPACE] */
-    int64_t image_size, n_windows, n_rows; /* per channel; of a row; of all */
-    float *at;                             /* [n_rows][n_windows] */
-} columns;
-
-static int64_t volume(const int64_t *dim) { return dim[0] * dim[1] * dim[2]; }
-
-/* Where window w of axis a reads with tap t; -1: padding. */
-static int64_t place_of(const columns *c, int a, int64_t w, int64_t t)
-{
-    const qg_conv_problem *p = c->p;
-    int64_t at = w * p->stride[a] + t * p->dilation[a] - p->pad_begin[a];
-    return at < c->image[a] ? at : -1;
-}
-
-/* One line of windows: `line` of the image is read into the columns, or (back) gets
- * what they hold added.  NULL: all padding. */
-static void move_line(const columns *c, int64_t tap, bool back, float *line, float *row)
-{
-    const int64_t n = c->windows[2], step = c->p->stride[2];
-    int64_t first = 0, end = line ? n : 0;
-    while (first < end && place_of(c, 2, first, tap) < 0)
-        first++;
-    while (end > first && place_of(c, 2, end - 1, tap) < 0)
-        end--;
-    const int64_t shift = tap * c->p->dilation[2] - c->p->pad_begin[2];
-    if (back) {
-        for (int64_t w = first; w < end; w++)
-            line[w * step + shift] += row[w];
-        return;
-    }
-    memset(row, 0, (size_t)first * sizeof *row);
-    if (step == 1 && end > first)
-        memcpy(row + first, line + first + shift, (size_t)(end - first) * sizeof *row);
-    for (int64_t w = first; step != 1 && w < end; w++)
-        row[w] = line[w * step + shift];
-    memset(row + end, 0, (size_t)(n - end) * sizeof *row);
-}
-
-/* One row of the columns. */
-static void move_row(const columns *c, const int64_t tap[QG_SPACE], bool back,
-                     float *image, float *row)
-{
-    for (int64_t d = 0; d < c->windows[0]; d++)
-        for (int64_t h = 0; h < c->windows[1]; h++, row += c->windows[2]) {
-            const int64_t z = place_of(c, 0, d, tap[0]), y = place_of(c, 1, h, tap[1]);
-            float *line =
-                z < 0 || y < 0 ? NULL : image + (z * c->image[1] + y) * c->image[2];
-            move_line(c, tap[2], back, line, row);
-        }
-}
-
-static void move_columns(const columns *c, bool back, float *image)
-{
-    const int64_t *kernel = c->p->kernel;
-    float *row = c->at;
-    int64_t tap[QG_SPACE];
-    for (int64_t i = 0; i < c->channels; i++, image += c->image_size)
-        for (tap[0] = 0; tap[0] < kernel[0]; tap[0]++)
-            for (tap[1] = 0; tap[1] < kernel[1]; tap[1]++)
-                for (tap[2] = 0; tap[2] < kernel[2]; tap[2]++, row += c->n_windows)
-                    move_row(c, tap, back, image, row);
-}
-
-static qg_status columns_of(const qg_call *k, const qg_conv_problem *p, bool transposed,
-                            columns *out)
-{
-    *out = (columns){ .p = p,
-                      .channels =
-                          (transposed ? p->out_channels : p->in_channels) / p->groups,
-                      .image = transposed ? p->out : p->in,
-                      .windows = transposed ? p->in : p->out };
-    out->image_size = volume(out->image);
-    out->n_windows = volume(out->windows);
-    out->n_rows = out->channels * volume(p->kernel);
-    out->at = qg_arena_raw(k->scratch, (size_t)(out->n_rows * out->n_windows),
-                           sizeof *out->at);
-    return out->at ? QG_OK : qg_nomem(k->ctx);
-}
-
-/* w [m][rows]; v: the tensor on the windows' side, m channels of a group.
- * Weights: dw += v cols'. */
-static void add_to_weights(const columns *c, int64_t m, const float *v, float *dw)
-{
-    const qg_gemm_problem q = { .m = m,
-                                .n = c->n_rows,
-                                .k = c->n_windows,
-                                .lda = c->n_windows,
-                                .ldb = c->n_windows,
-                                .ldc = c->n_rows,
-                                .trans_b = true,
-                                .alpha = 1,
-                                .beta = 1 };
-    qg_ref_gemm_f32(&q, v, c->at, dw);
-}
-
-/* Columns of the image's gradient: w' v. */
-static void spread(const columns *c, int64_t m, const float *w, const float *v)
-{
-    const qg_gemm_problem q = { .m = c->n_rows,
-                                .n = c->n_windows,
-                                .k = m,
-                                .lda = c->n_rows,
-                                .ldb = c->n_windows,
-                                .ldc = c->n_windows,
-                                .trans_a = true,
-                                .alpha = 1 };
-    qg_ref_gemm_f32(&q, w, v, c->at);
-}
-
-/* The windows' side from the image's: w cols. */
-static void collect(const columns *c, int64_t m, const float *w, float *v)
-{
-    const qg_gemm_problem q = qg_gemm_dense(m, c->n_windows, c->n_rows, false);
-    qg_ref_gemm_f32(&q, w, c->at, v);
-}
-
-static void clear(qg_tensor *t)
-{
-    if (t)
-        memset(t->data, 0, qg_elements(t) * sizeof *t->f32);
-}
-
-static void bias_backward(const qg_conv_problem *p, const float *g, float *to)
-{
-    const int64_t size = volume(p->out);
-    for (int64_t c = 0; c < p->out_channels; c++) {
-        double sum = 0;
-        for (int64_t n = 0; n < p->batch; n++)
-            sum += qg_vector_best()->sum(g + (n * p->out_channels + c) * size, size);
-        to[c] = (float)sum;
-    }
-}
-
-/* One group of one sample of a convolution; offsets in elements. */
-static void conv_part(const qg_backward *b, const columns *c, const int64_t at[3])
-{
-    const int64_t m = c->p->out_channels / c->p->groups;
-    const float *g = b->out[0]->f32 + at[1];
-    if (b->in[1]) {
-        move_columns(c, false, (float *)(uintptr_t)(b->call->in[0]->f32 + at[0]));
-        add_to_weights(c, m, g, b->in[1]->f32 + at[2]);
-    }
-    if (b->in[0]) {
-        spread(c, m, b->call->in[1]->f32 + at[2], g);
-        move_columns(c, true, b->in[0]->f32 + at[0]);
-    }
-}
-
-/* The same for a transposed one, whose image is y. */
-static void deconv_part(const qg_backward *b, const columns *c, const int64_t at[3])
-{
-    const int64_t m = c->p->in_channels / c->p->groups;
-    move_columns(c, false, (float *)(uintptr_t)(b->out[0]->f32 + at[1]));
-    if (b->in[1])
-        add_to_weights(c, m, b->call->in[0]->f32 + at[0], b->in[1]->f32 + at[2]);
-    if (b->in[0])
-        collect(c, m, b->call->in[1]->f32 + at[2], b->in[0]->f32 + at[0]);
-}
-
-static qg_status backward(const qg_backward *b, bool transposed)
+static qg_status backward_conv(const qg_backward *b)
 {
     qg_conv_problem p;
-    columns c;
-    QG_TRY(qg_conv_problem_of(b->call, b->call->param, slots_of(transposed), &p));
-    QG_TRY(columns_of(b->call, &p, transposed, &c));
-    const int64_t x = p.in_channels / p.groups * volume(p.in);
-    const int64_t y = p.out_channels / p.groups * volume(p.out);
-    const int64_t w = qg_tensor_count(b->call->in[1]) / p.groups;
-    clear(b->in[0]);
-    clear(b->in[1]);
-    for (int64_t i = 0; (b->in[0] || b->in[1]) && i < p.batch * p.groups; i++) {
-        const int64_t at[3] = { i * x, i * y, i % p.groups * w };
-        (transposed ? deconv_part : conv_part)(b, &c, at);
-    }
-    if (qg_in(b->call, 2) && b->in[2])
-        bias_backward(&p, b->out[0]->f32, b->in[2]->f32);
-    return QG_OK;
+    QG_TRY(qg_conv_problem_of(b->call, b->call->param, slots_of(false), &p));
+    return qg_conv_backward(b, &p);
 }
 
-static qg_status backward_conv(const qg_backward *b) { return backward(b, false); }
-static qg_status backward_deconv(const qg_backward *b) { return backward(b, true); }
+static qg_status backward_deconv(const qg_backward *b)
+{
+    qg_conv_problem p;
+    QG_TRY(qg_conv_problem_of(b->call, b->call->param, slots_of(true), &p));
+    return qg_deconv_backward(b, &p);
+}
 
 static int deconv_axis(const qg_node *node)
 {

@@ -489,31 +489,84 @@ SLOPE(neg,          -1)
 SLOPE(shrink,       x < -a || x > a)
 /* clang-format on */
 
+/* Sums of what the limits get, LANES partial ones each. */
+enum { LANES = 64 };
+typedef struct clipping {
+    float low, high;
+    double below[LANES], above[LANES];
+} clipping;
+
+/* to: the gradient of x.  Without branches: n is a constant where it is LANES. */
+static inline __attribute__((always_inline)) void
+clip_some(clipping *s, const float *x, const float *g, size_t n, float *to)
+{
+    const float low = s->low, high = s->high;
+    for (size_t i = 0; i < n; i++) {
+        const float v = x[i] < low ? low : x[i];
+        const float kept = v > high ? 0 : g[i]; /* or the lower limit's */
+        const float inside = x[i] < low ? 0 : kept;
+        s->above[i] += (double)(g[i] - kept);
+        s->below[i] += (double)(kept - inside);
+        to[i] = inside;
+    }
+}
+
+/* to: NULL, not wanted. */
+#define CLIP_ALL(name)                                                                 \
+    static void name(clipping *s, const float *x, const float *g, size_t n, float *to) \
+    {                                                                                  \
+        float rest[LANES];                                                             \
+        size_t i = 0;                                                                  \
+        for (; i + LANES <= n; i += LANES)                                             \
+            clip_some(s, x + i, g + i, LANES, to ? to + i : rest);                     \
+        clip_some(s, x + i, g + i, n - i, to ? to + i : rest);                         \
+    }
+
+CLIP_ALL(clip_plain)
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) CLIP_ALL(clip_avx2)
+#endif
+
+    /* The same bits with and without wide vectors. */
+    static void clip_all(clipping *s, const float *x, const float *g, size_t n,
+                         float *to)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        clip_avx2(s, x, g, n, to);
+        return;
+    }
+#endif
+    clip_plain(s, x, g, n, to);
+}
+
+static double sum_of_lanes(const double *lane)
+{
+    double sum = 0;
+    for (int i = 0; i < LANES; i++)
+        sum += lane[i];
+    return sum;
+}
+
 /* A limit gets the gradients of what it replaces; where both limits cross, high
  * does. */
 static qg_status clip_backward(const qg_backward *b)
 {
     const clip_param *p = b->call->param;
     const qg_tensor *lo = qg_in(b->call, 1), *hi = qg_in(b->call, 2);
-    const double low = p->from_attributes ? (double)p->low
-                       : lo               ? (double)lo->f32[0]
-                                          : -INFINITY;
-    const double high = p->from_attributes ? (double)p->high
-                        : hi               ? (double)hi->f32[0]
-                                           : INFINITY;
-    double below = 0, above = 0;
-    for (size_t i = 0, n = qg_elements(b->out[0]); i < n; i++) {
-        const double x = (double)b->call->in[0]->f32[i], g = (double)b->out[0]->f32[i];
-        const bool over = (x < low ? low : x) > high, under = !over && x < low;
-        above += over ? g : 0;
-        below += under ? g : 0;
-        if (b->in[0])
-            b->in[0]->f32[i] = over || under ? 0 : (float)g;
-    }
+    const float *x = b->call->in[0]->f32, *g = b->out[0]->f32;
+    const size_t n = qg_elements(b->out[0]);
+    float *to = b->in[0] ? b->in[0]->f32 : NULL;
+    clipping s = { .low = -INFINITY, .high = INFINITY };
+    if (p->from_attributes || lo)
+        s.low = p->from_attributes ? p->low : lo->f32[0];
+    if (p->from_attributes || hi)
+        s.high = p->from_attributes ? p->high : hi->f32[0];
+    clip_all(&s, x, g, n, to);
     if (lo && b->in[1])
-        b->in[1]->f32[0] = (float)below;
+        b->in[1]->f32[0] = (float)sum_of_lanes(s.below);
     if (hi && b->in[2])
-        b->in[2]->f32[0] = (float)above;
+        b->in[2]->f32[0] = (float)sum_of_lanes(s.above);
     return QG_OK;
 }
 

@@ -35,4 +35,10 @@ QG_NODISCARD qg_status qg_conv_infer(const qg_call *k, const qg_conv_param *p,
 QG_NODISCARD qg_status qg_conv_problem_of(const qg_call *k, const qg_conv_param *p,
                                           qg_conv_slots s, qg_conv_problem *out);
 
+/* Gradients of x, w and b of a float32 convolution or its transpose, as op->backward
+ * (engine/ir/op.h); the problem is that of the operator. */
+QG_NODISCARD qg_status qg_conv_backward(const qg_backward *b, const qg_conv_problem *p);
+QG_NODISCARD qg_status qg_deconv_backward(const qg_backward *b,
+                                          const qg_conv_problem *p);
+
 #endif

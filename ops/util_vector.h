@@ -132,6 +132,11 @@ typedef void qg_column_means_fn(int64_t rows, int64_t n, const float *x, float *
 typedef double qg_sum_fn(const float *x, int64_t n);
 typedef double qg_squares_fn(const float *x, int64_t n, double mean);
 
+/* y[i] += a * x[i], and the sum of x[i] * y[i], in float32: products and sums are
+ * rounded apart; the order of the sum is fixed by the text. */
+typedef void qg_add_scaled_fn(float a, const float *x, float *y, int64_t n);
+typedef float qg_dot_fn(const float *x, const float *y, int64_t n);
+
 /* y = (x - mean) * factor * scale + bias; either array may be NULL. */
 typedef struct qg_standard {
     float mean, factor;
@@ -154,6 +159,8 @@ typedef struct qg_vector_row {
     qg_column_means_fn *column_means;
     qg_sum_fn *sum;
     qg_squares_fn *squares;
+    qg_add_scaled_fn *add_scaled;
+    qg_dot_fn *dot;
     qg_standardize_fn *standardize;
 } qg_vector_row;
 

@@ -239,6 +239,13 @@ TARGET static double squares(const float *x, int64_t n, double mean)
     return lane[0];
 }
 
+TARGET static void add_scaled(float a, const float *x, float *y, int64_t n)
+{
+    INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] += a * x[i];
+}
+
 /* With constant flags, so that the loop has no branch. */
 INLINE void standardize_row(const qg_standard *s, bool scaled, bool biased,
                             const float *x, float *y, int64_t n)
@@ -393,6 +400,28 @@ TARGET static void strip(int64_t n, int64_t k, const float *w, const float *x, f
         }
 }
 
+/* PARTS vectors of sums, added pairwise. */
+TARGET static float dot(const float *x, const float *y, int64_t n)
+{
+    enum { PARTS = 4 };
+    wide sum[PARTS] = { 0 };
+    float lane[WIDE], rest = 0;
+    int64_t i = 0;
+    for (; i + PARTS * WIDE <= n; i += PARTS * WIDE)
+        for (int p = 0; p < PARTS; p++)
+            sum[p] +=
+                *(const wide *)(x + i + p * WIDE) * *(const wide *)(y + i + p * WIDE);
+    for (; i + WIDE <= n; i += WIDE)
+        sum[0] += *(const wide *)(x + i) * *(const wide *)(y + i);
+    *(wide *)lane = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    for (int half = WIDE / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] += lane[j + half];
+    for (; i < n; i++)
+        rest += x[i] * y[i];
+    return lane[0] + rest;
+}
+
 typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
 typedef double eight_sums __attribute__((vector_size(64)));
 
@@ -429,7 +458,7 @@ TARGET static void column_means(int64_t rows, int64_t n, const float *x, float *
     {                                                                                  \
         isa, supported, { QG_MAP_F32(X) }, { QG_PAIR_F32(XP) }, add_clamped,           \
             channel_norm, softmax, product, strip, column_means, sum, squares,         \
-            standardize                                                                \
+            add_scaled, dot, standardize                                               \
     }
 
 #endif

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/accel/phases.h"
 #include "engine/accel/ref_sum.h"
 
 /* Extents were checked by the operator: the product fits. */
@@ -247,12 +248,79 @@ static void sum_one_row(term_walk t, const float *w, float *y)
     }
 }
 
+/* Rows of windows that are summed together, as sum_one_row does it. */
+enum { BAND = 4096, BAND_RUN = 2048 };
+typedef struct band {
+    const qg_phases *f;
+    int64_t loaded; /* the channel that planes are of; -1: none */
+    float planes[BAND], part[BAND_RUN], sum[BAND_RUN];
+} band;
+
+/* The next `terms` terms, added to the part. */
+static void add_phase_terms(band *b, term_walk *t, int64_t terms, const float *w)
+{
+    const qg_phases *f = b->f;
+    for (int64_t i = 0; i < terms; i++, next_term(t)) {
+        if (b->loaded != t->c)
+            qg_phases_load(f, t->x + t->c * f->image[0] * f->image[1], b->planes);
+        b->loaded = t->c;
+        qg_ref_add_row(false, b->part, b->planes + qg_phases_tap(f, t->k[1], t->k[2]),
+                       1, w[t->at], f->run);
+    }
+}
+
+/* y: of the first row of windows. */
+static void sum_band(band *b, term_walk t, const float *w, float *y)
+{
+    const qg_phases *f = b->f;
+    for (int64_t begin = 0, terms; begin < t.count; begin += terms) {
+        terms = qg_ref_row_slice(t.count, begin);
+        for (int64_t i = 0; i < f->run; i++)
+            b->part[i] = 0;
+        add_phase_terms(b, &t, terms, w);
+        for (int64_t i = 0; i < f->run; i++)
+            b->sum[i] = begin ? b->sum[i] + b->part[i] : b->part[i];
+    }
+    for (int64_t r = 0; r < f->windows[0]; r++, y += f->windows[1])
+        memcpy(y, b->sum + r * f->pitch, (size_t)f->windows[1] * sizeof *y);
+}
+
+/* The most rows of windows whose band has room; 0: not one. */
+static int64_t band_rows(const qg_conv_problem *p)
+{
+    int64_t rows = qg_phases_fit(p) ? p->out[1] : 0;
+    for (; rows > 0; rows = rows / 2) {
+        const qg_phases f = qg_phases_of(p, 0, rows);
+        if (f.size <= BAND && f.run <= BAND_RUN)
+            return rows;
+    }
+    return 0;
+}
+
+static void sum_bands(term_walk t, int64_t rows, const float *w, float *y)
+{
+    const qg_conv_problem *p = t.p;
+    band b;
+    for (int64_t first = 0; first < p->out[1]; first += rows) {
+        const int64_t left = p->out[1] - first;
+        const qg_phases f = qg_phases_of(p, first, left < rows ? left : rows);
+        b.f = &f;
+        b.loaded = -1;
+        sum_band(&b, t, w, y + first * p->out[2]);
+    }
+}
+
 /* All positions of all output channels of a group. */
 static void sum_group(term_walk t, const float *w, int64_t rows, float *y)
 {
     const int64_t size = volume(t.p->out), slice = qg_ref_slice(size, t.count);
     const int64_t room = rows > 1 ? QG_REF_GATHERED / slice : QG_REF_CHUNK;
     const int64_t most = room < QG_REF_CHUNK ? room : QG_REF_CHUNK;
+    const int64_t together = rows == 1 ? band_rows(t.p) : 0;
+    if (together) {
+        sum_bands(t, together, w, y);
+        return;
+    }
     for (t.first = 0; t.first < size; t.first += t.n) {
         t.n = size - t.first < most ? size - t.first : most;
         if (rows > 1)
@@ -266,6 +334,8 @@ static void sum_group(term_walk t, const float *w, int64_t rows, float *y)
 static float dot(term_walk t, const float *w, int64_t row, int64_t rows)
 {
     float lane[QG_REF_LANES] = { 0 }, read;
+    if (volume(t.p->in) == 1 && volume(t.p->kernel) == 1)
+        return qg_ref_dot(t.x, w, t.count, row, rows);
     for (; t.at < t.count; next_term(&t)) {
         gather(&t, &read);
         qg_ref_add_row(false, &lane[t.at % QG_REF_LANES], &read, 1, w[t.at], 1);

@@ -27,25 +27,12 @@ enum { CHUNK = QG_REF_CHUNK, LANES = 8 };
 
 /* --- float32: sums in the order of ref_sum.h --- */
 
-/* A product of two rows of k elements: number `row` of `rows`. */
-static float dot(const float *a, const float *b, int64_t k, int64_t row, int64_t rows)
-{
-    float lane[QG_REF_LANES] = { 0 };
-    int64_t i = 0;
-    for (; i + QG_REF_LANES <= k; i += QG_REF_LANES)
-        for (int j = 0; j < QG_REF_LANES; j++)
-            lane[j] += a[i + j] * b[i + j];
-    for (int j = 0; i < k; i++, j++)
-        lane[j] += a[i] * b[i];
-    return qg_ref_fold(lane, row, rows);
-}
-
 /* c[i], i < rows: products of one vector with stored rows of ld. */
 static void dots(const qg_gemm_problem *p, const float *vector, const float *stored,
                  int64_t ld, int64_t rows, float *c)
 {
     for (int64_t i = 0; i < rows; i++) {
-        float sum = dot(vector, stored + i * ld, p->k, i, rows);
+        float sum = qg_ref_dot(vector, stored + i * ld, p->k, i, rows);
         c[i] = p->beta != 0 ? sum + c[i] : sum;
     }
 }

@@ -42,6 +42,18 @@ float qg_ref_fold(const float lane[QG_REF_LANES], int64_t row, int64_t rows)
     return row < rows / 2 * 2 ? of_two_rows(lane) : of_one_row(lane);
 }
 
+float qg_ref_dot(const float *a, const float *b, int64_t k, int64_t row, int64_t rows)
+{
+    float lane[QG_REF_LANES] = { 0 };
+    int64_t i = 0;
+    for (; i + QG_REF_LANES <= k; i += QG_REF_LANES)
+        for (int j = 0; j < QG_REF_LANES; j++)
+            lane[j] += a[i + j] * b[i + j];
+    for (int j = 0; i < k; i++, j++)
+        lane[j] += a[i] * b[i];
+    return qg_ref_fold(lane, row, rows);
+}
+
 /* The text of both ways to have fmaf: as an instruction, in vectors, and by the C
  * library. */
 #define FUSED_ROW(name)                                                                \
@@ -62,20 +74,34 @@ FUSED_ROW(fused_row)
 __attribute__((target("avx2,fma"))) FUSED_ROW(fused_row_avx2)
 #endif
 
-    static void plain_row(float *restrict sum, const float *restrict x, int64_t step,
-                          float w, int64_t n)
-{
-    if (step == 1)
-        for (int64_t i = 0; i < n; i++)
-            sum[i] += x[i] * w;
-    else
-        for (int64_t i = 0; i < n; i++)
-            sum[i] += x[i * step] * w;
-}
+/* Products and sums rounded apart. */
+#define PLAIN_ROW(name)                                                                \
+    static void name(float *restrict sum, const float *restrict x, int64_t step,       \
+                     float w, int64_t n)                                               \
+    {                                                                                  \
+        if (step == 1)                                                                 \
+            for (int64_t i = 0; i < n; i++)                                            \
+                sum[i] += x[i] * w;                                                    \
+        else                                                                           \
+            for (int64_t i = 0; i < n; i++)                                            \
+                sum[i] += x[i * step] * w;                                             \
+    }
 
-void qg_ref_add_row(bool fused, float *sum, const float *x, int64_t step, float w,
-                    int64_t n)
+    PLAIN_ROW(plain_row)
+
+#if defined(__x86_64__)
+        __attribute__((target("avx2"))) PLAIN_ROW(plain_row_avx2)
+#endif
+
+            void qg_ref_add_row(bool fused, float *sum, const float *x, int64_t step,
+                                float w, int64_t n)
 {
+#if defined(__x86_64__)
+    if (!fused && __builtin_cpu_supports("avx2")) {
+        plain_row_avx2(sum, x, step, w, n);
+        return;
+    }
+#endif
     if (!fused) {
         plain_row(sum, x, step, w, n);
         return;
@@ -166,9 +192,10 @@ static AVX2 void last_columns(const qg_ref_slab *s, const float *a, const float 
         _mm256_maskstore_ps(sum + VECTOR, in1, high0);
 }
 
-static void sum_slab_avx2(const qg_ref_slab *s, float *sum)
+/* Columns from `begin` on. */
+static void sum_slab_avx2(const qg_ref_slab *s, int64_t begin, float *sum)
 {
-    for (int64_t j = 0, n; j < s->columns; j += n) {
+    for (int64_t j = begin, n; j < s->columns; j += n) {
         n = s->columns - j < 2 * VECTOR ? s->columns - j : 2 * VECTOR;
         const bool whole = n == 2 * VECTOR;
         for (int64_t i = 0, rows; i < s->rows; i += rows) {
@@ -184,13 +211,47 @@ static void sum_slab_avx2(const qg_ref_slab *s, float *sum)
         }
     }
 }
+
+enum { WIDE_ROWS = 8, WIDE = 16 };
+
+/* As many rows as a call has at most, of two vectors. */
+static __attribute__((target("avx512f"))) void
+tile_of_eight(const qg_ref_slab *s, const float *a, const float *b, float *sum)
+{
+    __m512 low[WIDE_ROWS], high[WIDE_ROWS];
+    for (int i = 0; i < WIDE_ROWS; i++)
+        low[i] = high[i] = _mm512_setzero_ps();
+    for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
+        const __m512 x0 = _mm512_loadu_ps(b), x1 = _mm512_loadu_ps(b + WIDE);
+        for (int i = 0; i < WIDE_ROWS; i++) {
+            const __m512 w = _mm512_set1_ps(a[i * s->a_row]);
+            low[i] = _mm512_fmadd_ps(x0, w, low[i]);
+            high[i] = _mm512_fmadd_ps(x1, w, high[i]);
+        }
+    }
+    for (int i = 0; i < WIDE_ROWS; i++) {
+        _mm512_storeu_ps(sum + i * s->columns, low[i]);
+        _mm512_storeu_ps(sum + i * s->columns + WIDE, high[i]);
+    }
+}
+
+/* Whole tiles; the columns after them are left. */
+static int64_t sum_tiles_avx512(const qg_ref_slab *s, float *sum)
+{
+    int64_t j = 0;
+    if (s->rows != WIDE_ROWS || !__builtin_cpu_supports("avx512f"))
+        return 0;
+    for (; j + 2 * WIDE <= s->columns; j += 2 * WIDE)
+        tile_of_eight(s, s->a, s->b + j, sum + j);
+    return j;
+}
 #endif
 
 void qg_ref_sum_slab(const qg_ref_slab *s, float *sum)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        sum_slab_avx2(s, sum);
+        sum_slab_avx2(s, sum_tiles_avx512(s, sum), sum);
         return;
     }
 #endif

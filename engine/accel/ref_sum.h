@@ -52,6 +52,9 @@ static inline int64_t qg_ref_row_slice(int64_t k, int64_t at)
  * rows at a time, then two, then one, and each way has its own tree. */
 float qg_ref_fold(const float lane[QG_REF_LANES], int64_t row, int64_t rows);
 
+/* The product of two vectors of k elements, number `row` of `rows`. */
+float qg_ref_dot(const float *a, const float *b, int64_t k, int64_t row, int64_t rows);
+
 /* Rows, terms and columns of fused sums: term t of row i is a[i * a_row + t * a_term]
  * times row t of b.  The operands of a slice, or less of one. */
 typedef struct qg_ref_slab {

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/learn/weight_grid.h"
+
 /* --- what is learned ------------------------------------------------------------- */
 
 enum kind { WEIGHT, STEP, BORDER, ROUNDING };
@@ -120,7 +122,8 @@ static qg_status add_step(qg_parameters *w, qg_tape_step *step)
     QG_TRY(add(w, (learned){ .kind = STEP, .step = step }, step->n));
     for (size_t i = 0; i < step->n; i++)
         w->array.at[w->array.n - 1].state.p[i] =
-            is_power_of_two(step) ? -log(2) / 2 : 0;
+            log((double)step->scale[i] / (double)step->start[i]) -
+            (is_power_of_two(step) ? log(2) / 2 : 0);
     return QG_OK;
 }
 
@@ -167,10 +170,25 @@ static bool is_grid_of_weights(const qg_tape *t, const qg_tape_step *s)
     return false;
 }
 
+/* Scales of weights start at the least squared error. */
+static void fit_grids(qg_tape *t)
+{
+    for (size_t i = 0; i < t->n_weight; i++) {
+        const qg_tape_weight *w = &t->weight[i];
+        if (w->role != 'w' || !qg_weight_grid_is_own(t, w))
+            continue;
+        qg_tape_step *s = &t->step[w->step];
+        for (size_t c = 0; c < s->n; c++)
+            s->scale[c] = qg_weight_grid_scale(t, w, c);
+    }
+}
+
 static qg_status choose(qg_parameters *w)
 {
     const qg_tune_method *m = w->method;
     qg_tape *t = w->tape;
+    if (m->weights)
+        fit_grids(t);
     for (size_t i = 0; i < t->n_weight; i++) {
         qg_tape_weight *weight = &t->weight[i];
         const bool has_grid =

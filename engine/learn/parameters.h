@@ -8,6 +8,10 @@
  *     BORDER     B / unit          z = R(c - B / s), a code dL/dB unit
  *     ROUNDING   V                 w = s (floor + h(V))      dL/dw s h'(V) + penalty
  *
+ * Scales of weights that learn start where the squared error of the rounded weights is
+ * least (weight_grid.h).  Scales that roundings refer to stay: a weight that they clip
+ * has no rounding to learn.
+ *
  * The logarithm keeps a scale positive, and makes a change relative.  Where a code is
  * limited by the range of the scheme, dL/dw of a rounding is 0.
  *

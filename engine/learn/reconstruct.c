@@ -27,16 +27,26 @@ typedef struct work {
 
 /* --- loss ------------------------------------------------------------------------ */
 
-/* Noise and signal of one output; weight: of each element, NULL: 1. */
+/* Noise and signal of one output, eight partial sums each; weight: of each element,
+ * NULL: 1. */
 static void powers(const qg_tensor *y, const qg_tensor *f, const double *weight,
                    double power[2])
 {
+    enum { LANES = 8 };
+    double noise[LANES] = { 0 }, signal[LANES] = { 0 };
+    const int64_t n = qg_tensor_count(y), whole = n / LANES * LANES;
+    for (int64_t i = 0; i < n; i += LANES)
+        for (int64_t j = 0; j < (i < whole ? LANES : n - i); j++) {
+            const double goal = (double)f->f32[i + j];
+            const double d = (double)y->f32[i + j] - goal;
+            const double by = weight ? weight[i + j] : 1;
+            noise[j] += by * d * d;
+            signal[j] += by * goal * goal;
+        }
     power[0] = power[1] = 0;
-    for (int64_t i = 0, n = qg_tensor_count(y); i < n; i++) {
-        const double d = (double)y->f32[i] - (double)f->f32[i];
-        const double by = weight ? weight[i] : 1;
-        power[0] += by * d * d;
-        power[1] += by * (double)f->f32[i] * (double)f->f32[i];
+    for (int j = 0; j < LANES; j++) {
+        power[0] += noise[j];
+        power[1] += signal[j];
     }
 }
 
@@ -300,39 +310,59 @@ static qg_status prepare_samples(work *w)
     return QG_OK;
 }
 
-static qg_status learn(work *w)
+/* again: the progress of the block is complete. */
+static qg_status learn(work *w, bool again)
 {
     qg_reconstruction *r = w->r;
     for (size_t t = 1; t <= r->steps; t++) {
+        const size_t done = r->done + (again ? r->steps : t);
         QG_TRY(step(w, t));
-        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune", r->done + t, r->total));
+        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune", done, r->total));
     }
     qg_parameters_finish(&w->p);
     return QG_OK;
 }
 
-static qg_status run(work *w)
+/* before: [n_judge]; what does not help is undone. */
+static qg_status attempt(work *w, double rate, bool again, const double *before)
 {
     qg_reconstruction *r = w->r;
-    QG_TRY(prepare_tapes(w));
-    QG_TRY(prepare_samples(w));
-    double *before = QG_NEWN(w->arena, w->n_judge, double);
     double *after = QG_NEWN(w->arena, w->n_judge, double);
-    if (!before || !after)
+    if (!after)
         return qg_nomem(r->ctx);
-    QG_TRY(judge(w, before, &r->before));
-    r->after = r->before;
-    r->kept = false;
     for (size_t i = 0; i < QG_LOSS_CURVE; i++)
         r->curve[i] = NAN;
+    w->p = (qg_parameters){ .ctx = r->ctx,
+                            .arena = w->arena,
+                            .method = r->method,
+                            .optimizer = r->optimizer,
+                            .rate = rate };
     QG_TRY(qg_parameters_of(&w->p, w->tape));
     if (!w->p.array.n)
         return QG_OK;
-    QG_TRY(learn(w));
+    QG_TRY(learn(w, again));
     QG_TRY(judge(w, after, &r->after));
     r->kept = qg_is_better(before, after, w->n_judge);
     if (!r->kept)
         qg_tape_reset(w->tape);
+    return QG_OK;
+}
+
+/* Where the full rate gains nothing a smaller one may: fewer roundings change. */
+static qg_status run(work *w)
+{
+    static const double part[] = { 1, 0.25 };
+    qg_reconstruction *r = w->r;
+    QG_TRY(prepare_tapes(w));
+    QG_TRY(prepare_samples(w));
+    double *before = QG_NEWN(w->arena, w->n_judge, double);
+    if (!before)
+        return qg_nomem(r->ctx);
+    QG_TRY(judge(w, before, &r->before));
+    r->after = r->before;
+    r->kept = false;
+    for (size_t i = 0; i < sizeof part / sizeof *part && !r->kept; i++)
+        QG_TRY(attempt(w, part[i] * r->rate, i > 0, before));
     return QG_OK;
 }
 
@@ -341,11 +371,6 @@ qg_status qg_reconstruct(qg_reconstruction *r)
     work w = { .r = r,
                .tape = r->tapes->tape[0],
                .arena = qg_arena_new(r->ctx->alloc) };
-    w.p = (qg_parameters){ .ctx = r->ctx,
-                           .arena = w.arena,
-                           .method = r->method,
-                           .optimizer = r->optimizer,
-                           .rate = r->rate };
     qg_status s = w.arena ? run(&w) : qg_nomem(r->ctx);
     qg_arena_free(w.arena);
     return s;

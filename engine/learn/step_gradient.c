@@ -141,7 +141,7 @@ static qg_status learned(const qg_step_rounding *r, qg_step_gradient how, float 
                               : 1;
     const qg_learned_gradients out = { factor, g, by_scale, shifts ? by_border : NULL };
     QG_TRY(qg_learned_backward(r->ctx, qg_tqc_text(r->tqc, text), &l, r->x, g, &out));
-    for (size_t c = 0; c < n; c++)
+    for (size_t c = 0; by_scale && c < n; c++)
         by_scale[c] *= by[c];
     return QG_OK;
 }
@@ -182,6 +182,8 @@ static qg_status nncf(const qg_step_rounding *r, qg_step_gradient how, float *g,
             sum += part;
             moved += border;
         }
+        if (!by_scale)
+            continue;
         by_scale[c] = sum * (shifts ? (double)most : high);
         if (shifts)
             by_border[c] = moved;

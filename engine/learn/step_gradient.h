@@ -69,7 +69,7 @@ typedef struct qg_step_rounding {
 } qg_step_rounding;
 
 /* g: dL/dy, becomes dL/dx; by_scale [channels]: dL/ds; by_border [channels]: dL/dB
- * where the root's border learns, else untouched. */
+ * where the root's border learns, else untouched.  Both NULL: g alone. */
 QG_NODISCARD qg_status qg_step_backward(const qg_step_rounding *r, float *g,
                                         double *by_scale, double *by_border);
 

@@ -380,13 +380,24 @@ static void derive(qg_tape *t)
 
 /* --- forward --------------------------------------------------------------------- */
 
+/* Memory of this pass, not cleared: whoever computes the tensor writes all of it. */
+static qg_status take_memory(qg_tape *t, qg_tensor *x)
+{
+    size_t bytes;
+    QG_TRY(qg_tensor_bytes(t->ctx, "learn", x, &bytes));
+    qg_tensor_set_plain(x);
+    x->data = qg_arena_raw(t->state->pass, bytes, 1);
+    return x->data ? QG_OK : qg_nomem(t->ctx);
+}
+
+/* Of float32 and the dims of x. */
 static qg_tensor *new_like(qg_tape *t, const qg_tensor *x)
 {
     qg_tensor *y = QG_NEW(t->state->pass, qg_tensor);
     if (!y)
         return NULL;
-    qg_tensor_init(y, x->dtype, x->rank, x->dim);
-    return qg_tensor_alloc(t->ctx, t->state->pass, y) == QG_OK ? y : NULL;
+    qg_tensor_init(y, QG_F32, x->rank, x->dim);
+    return take_memory(t, y) == QG_OK ? y : NULL;
 }
 
 /* Elements of an activation, in part as they were before rounding. */
@@ -456,7 +467,7 @@ static qg_status forward_node(qg_tape *t, entry *e)
     QG_TRY(n->op->infer(&k));
     for (uint32_t i = 0; i < n->n_out; i++)
         if (e->result_at[i])
-            QG_TRY(qg_tensor_alloc(t->ctx, s->pass, &e->result[i]));
+            QG_TRY(take_memory(t, &e->result[i]));
     QG_TRY(n->op->run(&k));
     qg_arena_reset(s->scratch);
     for (uint32_t i = 0; i < n->n_out; i++) {
@@ -530,9 +541,12 @@ static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
     if (!r->x || !qg_tape_has_grid(&t->step[r->step]))
         return QG_OK;
     qg_tape_step *s = &t->step[r->step];
-    double *by_scale = QG_NEWN(t->state->scratch, s->n, double);
-    double *by_border = QG_NEWN(t->state->scratch, s->n, double);
-    if (!by_scale || !by_border)
+    double *by_scale = NULL, *by_border = NULL;
+    if (s->learned) {
+        by_scale = QG_NEWN(t->state->scratch, s->n, double);
+        by_border = QG_NEWN(t->state->scratch, s->n, double);
+    }
+    if (s->learned && (!by_scale || !by_border))
         return qg_nomem(t->ctx);
     const qg_step_rounding one = { .ctx = t->ctx,
                                    .scratch = t->state->scratch,

@@ -1,7 +1,5 @@
 #include "engine/learn/tapes.h"
 
-#include "engine/exec/pool.h"
-
 qg_status qg_tapes_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
                        const qg_tape_options *o, size_t n, qg_tapes *out)
 {
@@ -15,11 +13,13 @@ qg_status qg_tapes_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
         if (out->n > 0)
             qg_tape_follow(out->tape[out->n], out->tape[0]);
     }
-    return QG_OK;
+    return n > 1 ? qg_team_new(ctx, (unsigned)n, &out->team) : QG_OK;
 }
 
 void qg_tapes_dismiss(qg_tapes *t)
 {
+    qg_team_free(t->team);
+    t->team = NULL;
     while (t->n > 1)
         qg_tape_free(t->tape[--t->n]);
     qg_tape_rest(t->tape[0]);
@@ -27,6 +27,7 @@ void qg_tapes_dismiss(qg_tapes *t)
 
 void qg_tapes_free(qg_tapes *t)
 {
+    qg_team_free(t->team);
     for (size_t k = 0; k < t->n; k++)
         qg_tape_free(t->tape[k]);
     qg_arena_free(t->arena);
@@ -56,10 +57,9 @@ qg_status qg_tapes_run(const qg_tapes *t, const qg_tapes_work *w)
     for (size_t first = 0, n; first < w->n; first += n) {
         n = w->n - first < t->n ? w->n - first : t->n;
         round_of r = { t, w, first };
-        const qg_job job = {
-            .n = n, .workers = (unsigned)n, .work = work_on, .ud = &r
-        };
-        QG_TRY(qg_pool_run(t->ctx, &job));
+        const qg_job job = { .n = n, .workers = 1, .work = work_on, .ud = &r };
+        QG_TRY(t->team ? qg_team_run(t->team, t->ctx, &job)
+                       : qg_pool_run(t->ctx, &job));
         for (size_t k = 0; k < n; k++)
             QG_TRY(w->done(w->ud, t->tape[k], first + k));
     }

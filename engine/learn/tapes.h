@@ -17,10 +17,12 @@
 #ifndef QG_ENGINE_LEARN_TAPES_H
 #define QG_ENGINE_LEARN_TAPES_H
 
+#include "engine/exec/pool.h"
 #include "engine/learn/tape.h"
 
 typedef struct qg_tapes {
     qg_ctx *ctx;
+    qg_team *team; /* a thread per tape; NULL: one tape, or dismissed */
     size_t n;
     qg_tape **tape; /* [n] the first leads: parameters are changed there */
     qg_arena *arena;

@@ -136,12 +136,15 @@ qg_status qg_learned_forward(qg_ctx *ctx, const char *what, const qg_learned_lay
     return QG_OK;
 }
 
+/* Partial sums: element i of a row belongs to number i % LANES. */
+enum { LANES = 8, BLOCK = 16 };
+
 /* Consecutive elements of one channel.  g and dx may be the same array. */
 typedef struct row {
     size_t n;
     const float *x, *g;
-    float *dx;                /* NULL: not asked for */
-    double parameter, offset; /* sums so far */
+    float *dx;                              /* NULL: not asked for */
+    double parameter[LANES], offset[LANES]; /* sums so far */
 } row;
 
 static void row_backward(const qg_learned_grid *grid, row *r)
@@ -149,37 +152,102 @@ static void row_backward(const qg_learned_grid *grid, row *r)
     for (size_t i = 0; i < r->n; i++) {
         double g = (double)r->g[i];
         qg_learned_one e = qg_learned_at(grid, (double)r->x[i]);
-        r->parameter += g * e.dparameter;
-        r->offset += g * e.doffset;
+        r->parameter[i % LANES] += g * e.dparameter;
+        r->offset[i % LANES] += g * e.doffset;
         if (r->dx)
             r->dx[i] = (float)(g * e.dx);
     }
 }
 
 /* The bits of row_backward for LSQ: with |v| <= 2^51, (v + 1.5 * 2^52) - 1.5 * 2^52 is
- * v rounded half-even.  Arrays of a block, since dx may be g, which compilers do not
- * vectorize. */
-enum { BLOCK = 64 };
-
-static void lsq_row_backward(const qg_learned_grid *grid, row *r)
+ * v rounded half-even.  x and g of a block; g becomes dx. */
+static inline __attribute__((always_inline)) void
+lsq_block_backward(const qg_learned_grid *grid, const float *x, float *g, double *sum)
 {
     const double s = grid->parameter, low = grid->qmin, high = grid->qmax;
-    double g[BLOCK], ds[BLOCK];
-    for (size_t first = 0, n; first < r->n; first += n) {
-        n = r->n - first < BLOCK ? r->n - first : BLOCK;
-        for (size_t i = 0; i < n; i++)
-            g[i] = (double)r->g[first + i];
-        for (size_t i = 0; i < n; i++) {
-            const double v = (double)r->x[first + i] / s;
-            const double inside = v >= low && v <= high ? 1 : 0;
-            const double rounded = (clip(v, low, high) + 0x1.8p52) - 0x1.8p52;
-            ds[i] = g[i] * (inside != 0 ? rounded - v : rounded);
-            g[i] *= inside;
-        }
-        for (size_t i = 0; i < n; i++)
-            r->parameter += ds[i];
-        for (size_t i = 0; r->dx && i < n; i++)
-            r->dx[first + i] = (float)g[i];
+    double ds[BLOCK];
+    for (size_t i = 0; i < BLOCK; i++) {
+        const double v = (double)x[i] / s, one = (double)g[i];
+        const double rounded = (clip(v, low, high) + 0x1.8p52) - 0x1.8p52;
+        const double inside = v >= low ? 1 : 0, in = v <= high ? inside : 0;
+        ds[i] = one * (rounded - (in != 0 ? v : 0));
+        g[i] = (float)(one * in);
+    }
+    for (size_t i = 0; i < BLOCK; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            sum[j] += ds[i + j];
+}
+
+/* Blocks are copies, since dx may be g; the last one is filled up with zeros. */
+#define LSQ_ROW_BACKWARD(name)                                                         \
+    static void name(const qg_learned_grid *grid, row *r)                              \
+    {                                                                                  \
+        const size_t whole = r->n / BLOCK * BLOCK, rest = r->n - whole;                \
+        float x[BLOCK] = { 0 }, g[BLOCK];                                              \
+        for (size_t at = 0; at < whole; at += BLOCK) {                                 \
+            memcpy(g, r->g + at, sizeof g);                                            \
+            lsq_block_backward(grid, r->x + at, g, r->parameter);                      \
+            if (r->dx)                                                                 \
+                memcpy(r->dx + at, g, sizeof g);                                       \
+        }                                                                              \
+        if (!rest)                                                                     \
+            return;                                                                    \
+        memset(g, 0, sizeof g);                                                        \
+        for (size_t i = 0; i < rest; i++) {                                            \
+            x[i] = r->x[whole + i];                                                    \
+            g[i] = r->g[whole + i];                                                    \
+        }                                                                              \
+        lsq_block_backward(grid, x, g, r->parameter);                                  \
+        for (size_t i = 0; r->dx && i < rest; i++)                                     \
+            r->dx[whole + i] = g[i];                                                   \
+    }
+
+LSQ_ROW_BACKWARD(lsq_row_plain)
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) LSQ_ROW_BACKWARD(lsq_row_avx2)
+    __attribute__((target("avx512f,avx512dq"))) LSQ_ROW_BACKWARD(lsq_row_avx512)
+#endif
+
+    /* The same bits with and without wide vectors. */
+    static void lsq_row_backward(const qg_learned_grid *grid, row *r)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+        lsq_row_avx512(grid, r);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        lsq_row_avx2(grid, r);
+        return;
+    }
+#endif
+    lsq_row_plain(grid, r);
+}
+
+static double folded(const double lane[LANES])
+{
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) +
+           ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+/* Without the step's gradient no quotient is needed: where the step is a float32 number
+ * and codes have at most 16 bits, the borders are exact in double, and x / s >= low
+ * after rounding where x >= low s: the difference of the two sides is at least a last
+ * place of s, far more than the quotient's rounding. */
+static bool has_exact_borders(const qg_learned_grid *g)
+{
+    return g->method == QG_LEARNED_LSQ && (double)(float)g->parameter == g->parameter &&
+           g->qmin >= -0x1p16 && g->qmax <= 0x1p16;
+}
+
+static void lsq_row_mask(const qg_learned_grid *grid, row *r)
+{
+    const double low = grid->qmin * grid->parameter;
+    const double high = grid->qmax * grid->parameter;
+    for (size_t i = 0; i < r->n; i++) {
+        const double x = (double)r->x[i];
+        const float kept = x >= low ? r->g[i] : 0 * r->g[i];
+        r->dx[i] = x <= high ? kept : 0 * r->g[i];
     }
 }
 
@@ -190,18 +258,20 @@ static void channel_backward(const qg_learned_layer *l, size_t c, const float *d
     const qg_learned_grid *grid = &l->grid[c];
     const bool fast = grid->method == QG_LEARNED_LSQ && grid->qmin >= -0x1p51 &&
                       grid->qmax <= 0x1p51 && !out->offset;
+    const bool mask =
+        out->x && !out->parameter && !out->offset && has_exact_borders(grid);
     row r = { .n = l->inner };
     for (size_t o = 0; o < l->outer; o++) {
         const size_t at = (o * l->channels + c) * l->inner;
         r.x = data[0] + at;
         r.g = data[1] + at;
         r.dx = out->x ? out->x + at : NULL;
-        (fast ? lsq_row_backward : row_backward)(grid, &r);
+        (mask ? lsq_row_mask : fast ? lsq_row_backward : row_backward)(grid, &r);
     }
     if (out->parameter)
-        out->parameter[c] = r.parameter * out->factor;
+        out->parameter[c] = folded(r.parameter) * out->factor;
     if (out->offset)
-        out->offset[c] = r.offset * out->factor;
+        out->offset[c] = folded(r.offset) * out->factor;
 }
 
 qg_status qg_learned_backward(qg_ctx *ctx, const char *what, const qg_learned_layer *l,

@@ -116,7 +116,8 @@ typedef struct qg_learned_gradients {
 
 /* dL/dx, dL/dp and dL/db from g = dL/dy.
  * Overwrites the gradients, does not add to them.  y is recomputed, so that only x
- * needs to be kept between forward and backward. */
+ * needs to be kept between forward and backward.  Parameters are sums of eight partial
+ * sums: element i of the innermost axis belongs to number i % 8. */
 QG_NODISCARD QG_API qg_status qg_learned_backward(qg_ctx *ctx, const char *what,
                                                   const qg_learned_layer *l,
                                                   const float *x, const float *g,

@@ -1,14 +1,18 @@
-"""The Python that has PPQ, for scripts that compare with it."""
+"""The Pythons that have PPQ or AIMET, for scripts that compare with them."""
 import os
 import subprocess
 import sys
 
 
-def python_with_ppq():
-    """PPQ_PYTHON; the script is skipped without it."""
-    found = os.environ.get("PPQ_PYTHON")
-    probe = [found, "-c", "import ppq, torch, onnx"]
-    if not found or subprocess.run(probe, capture_output=True, check=False).returncode:
-        print("skipped: PPQ_PYTHON names no Python that has ppq")
+def python_with(variable, imports):
+    """What the variable names; the script is skipped where it cannot import these."""
+    found = os.environ.get(variable)
+    if not found or subprocess.run([found, "-c", imports], capture_output=True,
+                                   check=False).returncode:
+        print(f"skipped: {variable} names no Python that can {imports}")
         sys.exit(77)
     return found
+
+
+def python_with_ppq():
+    return python_with("PPQ_PYTHON", "import ppq, torch, onnx")

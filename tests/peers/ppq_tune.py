@@ -12,6 +12,7 @@ Both start from their own calibration for TensorRT; --bits are those of the weig
 PPQ's time is that of the pass alone; ours that of the whole command, reading and writing
 included.  Both use two threads, one after the other."""
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -131,11 +132,12 @@ def ratio(got, want):
 
 
 def outputs(root, snapshot, names):
-    """Of the simulation, name: array."""
+    """Of the simulation, name: array; one file per output, in the order of the network."""
     folder = root / f"{snapshot.name}-run"
-    subprocess.run([QG, "run", snapshot, "-d", root / "test.npy", "-o", folder], check=True,
-                   capture_output=True)
-    return {n: np.load(folder / f"{n}.npy") for n in names}
+    run = subprocess.run([QG, "run", snapshot, "-d", root / "test.npy", "-o", folder, "--json"],
+                         check=True, capture_output=True, text=True)
+    files = {o["name"]: o["file"] for o in json.loads(run.stdout)["outputs"]}
+    return {n: np.load(files[n]) for n in names}
 
 
 def with_weights(path):
@@ -157,15 +159,16 @@ def ours(root, path, data, job):
     subprocess.run([QG, "quantize", path, "-b", "trt-int8", *common, "-o", root / "before",
                     *(more if job["bits"] < 8 else [])], check=True, capture_output=True)
     begin = time.monotonic()
-    run = subprocess.run([QG, "tune", root / "before", *common, "--method", "lsq", "--steps",
-                          str(job["steps"]), "-j2", "--json", "-o", root / "after"], check=True,
+    run = subprocess.run([QG, "tune", root / "before", *common, "--method", job["method"], "--steps",
+                           str(job["steps"]), "-j2", "--json", "-o", root / "after"], check=True,
                          capture_output=True, text=True)
     report = json.loads(run.stdout)
     return time.monotonic() - begin, root / ("after" if report["changed"] else "before")
 
 
-def compared(name, bits, steps, python):
-    """Lines of the table for a network: an output each."""
+def compared(name, job, peer_command):
+    """Lines of the table for a network: an output each.  job: bits, steps, method; the command
+    gets --peer and the job, with the files to read and to write."""
     import onnx
     with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
@@ -175,18 +178,42 @@ def compared(name, bits, steps, python):
         onnx.save(model, path)
         np.savez(root / "data.npz", **data)
         want = floats(str(path), data["test"])
-        job = {"model": str(path), "bits": bits, "steps": steps, "data": str(root / "data.npz"),
+        job = {**job, "model": str(path), "data": str(root / "data.npz"),
                "out": str(root / "peer.npz")}
         seconds, tuned = ours(root, path, data, job)
         mine = [outputs(root, s, want) for s in dict.fromkeys((root / "before", tuned))]
-        subprocess.run([python, __file__, "--peer", json.dumps(job)], check=True,
+        subprocess.run([*peer_command, "--peer", json.dumps(job)], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         theirs = np.load(root / "peer.npz")
         for out, real in want.items():
             cells = [*(ratio(theirs[f"{when}:{out}"], real) for when in ("before", "after")),
                      *(ratio(m[out], real) for m in (mine[0], mine[-1]))]
-            yield (f"| {name} | {bits} | {out} | " + " | ".join(f"{c:.3g}" for c in cells)
+            yield (f"| {name} | {job['bits']} | {out} | "
+                   + " | ".join(f"{c:.3g}" for c in cells)
                    + f" | {float(theirs['seconds']):.0f} | {seconds:.1f} |")
+
+
+@contextlib.contextmanager
+def table(tool, part):
+    """A function that prints and collects lines.  part: where docs/learning.md has the table
+    (begin, end, title, script), or None."""
+    lines = [f"| network | bits | output | {tool} before | after | qg before | after | "
+             f"{tool} s | qg s |", "|---|--:|---|--:|--:|--:|--:|--:|--:|"]
+    print(*lines, sep="\n")
+
+    def write(line):
+        print(line, flush=True)
+        lines.append(line)
+    yield write
+    if not part:
+        return
+    begin, end, title, script = part
+    page = PAGE.read_text()
+    if begin not in page:
+        page += f"\n## {title}\nBy `{script}`.\n\n{begin}{end}"
+    at = page.index(begin) + len(begin)
+    text = "\n".join(lines)
+    PAGE.write_text(f"{page[:at]}\n{text}\n\n{page[page.index(end, at):]}")
 
 
 def main():
@@ -197,22 +224,13 @@ def main():
     p.add_argument("--bits", type=int, choices=(8, 4))
     a = p.parse_args()
     python = python_with_ppq()
-    lines = ["| network | bits | output | PPQ before | after | qg before | after | PPQ s | qg s |",
-             "|---|--:|---|--:|--:|--:|--:|--:|--:|"]
-    for line in lines:
-        print(line)
-    for name in a.networks or DEFAULT:
-        for bits in (a.bits,) if a.bits else (8, 4):
-            for line in compared(name, bits, a.steps, python):
-                print(line, flush=True)
-                lines.append(line)
-    if a.write:
-        page = PAGE.read_text()
-        if BEGIN not in page:
-            page += f"\n## Beside PPQ\nBy `tests/peers/ppq_tune.py`.\n\n{BEGIN}{END}"
-        begin = page.index(BEGIN) + len(BEGIN)
-        table = "\n".join(lines)
-        PAGE.write_text(f"{page[:begin]}\n{table}\n\n{page[page.index(END, begin):]}")
+    part = (BEGIN, END, "Beside PPQ", "tests/peers/ppq_tune.py") if a.write else None
+    with table("PPQ", part) as write:
+        for name in a.networks or DEFAULT:
+            for bits in (a.bits,) if a.bits else (8, 4):
+                job = {"bits": bits, "steps": a.steps, "method": "lsq"}
+                for line in compared(name, job, [python, __file__]):
+                    write(line)
 
 
 if __name__ == "__main__":

@@ -95,6 +95,30 @@ def test_mistakes(root, four):
     assert [b["block"] for b in only["blocks"]] == ["conv3"], only
 
 
+def error_of_weights(path, model, name):
+    """Squared error of the float weights of a record's node on its scales, codes -7 to 7."""
+    [record] = [t for t in records(path)["tqcs"] if t["value"] == name]
+    weights = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
+    w = weights[name].reshape(len(weights[name]), -1).astype("f8")
+    scale = np.array(record["scale"], "f8").reshape(-1, 1)
+    assert len(scale) in (1, len(w)), record
+    return np.square(w - scale * np.clip(np.rint(w / scale), -7, 7)).sum(axis=1)
+
+
+def test_grids(root, four):
+    """Scales of weights start with less squared error of the weights; roundings are learned on
+    the calibrated scales."""
+    model, error = onnx.load(four / "model.onnx"), {}
+    names = [n.input[1] for n in model.graph.node if n.op_type == "Conv"]
+    for method, steps, rate in (("adaround", 200, 0.02), ("lsq", 5, 1e-4)):
+        qg("tune", four, "-d", CALIB, "--method", method, "--steps", steps, "--lr", rate,
+           "-o", root / f"grids-{method}")
+    for path in (four, root / "grids-adaround", root / "grids-lsq"):
+        error[path.name] = sum(error_of_weights(path, model, n).sum() for n in names)
+    assert error["grids-adaround"] == error["four"], error
+    assert error["grids-lsq"] < 0.98 * error["four"], error
+
+
 def top1_of(snapshot):
     return answer("evaluate", snapshot, "-d", TEST, "--labels", LABELS)["simulated_top1"]
 
@@ -380,6 +404,7 @@ def main():
         test_repeated(root, four)
         test_files(root)
         test_nothing_gained(root, four)
+        test_grids(root, four)
         test_eight_bits(root)
         test_gradients(root, four)
         test_optimizers(root, four)

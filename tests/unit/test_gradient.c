@@ -120,6 +120,13 @@ static void derivatives_match_central_differences(void **state)
         }
 }
 
+/* Eight partial sums, as the header states. */
+static double sum_of(const double part[8])
+{
+    return ((part[0] + part[4]) + (part[2] + part[6])) +
+           ((part[1] + part[5]) + (part[3] + part[7]));
+}
+
 /* Arrays are their elements, channel by channel; factor reaches the parameters only. */
 static void arrays_are_sums_of_elements(void **state)
 {
@@ -130,7 +137,7 @@ static void arrays_are_sums_of_elements(void **state)
     for (int method = 0; method < QG_NLEARNED; method++) {
         qg_learned_grid grid[CHANNELS];
         float x[N], g[N], y[N], gx[N];
-        double parameter[CHANNELS], offset[CHANNELS], want[CHANNELS] = { 0 };
+        double parameter[CHANNELS], offset[CHANNELS], want[CHANNELS][8] = { 0 };
         for (int c = 0; c < CHANNELS; c++)
             grid[c] = random_grid((qg_learned)method, &rng);
         for (int i = 0; i < N; i++) {
@@ -147,16 +154,44 @@ static void arrays_are_sums_of_elements(void **state)
             qg_learned_one e = qg_learned_at(&grid[c], (double)x[i]);
             assert_cmp_f64(y[i], ==, (float)e.y);
             assert_cmp_f64(gx[i], ==, (float)((double)g[i] * e.dx));
-            want[c] += (double)g[i] * e.dparameter;
+            want[c][i % INNER % 8] += (double)g[i] * e.dparameter;
         }
         for (int c = 0; c < CHANNELS; c++)
-            assert_cmp_f64(parameter[c], ==, want[c] * 0.5);
+            assert_cmp_f64(parameter[c], ==, sum_of(want[c]) * 0.5);
+        /* Without parameters: the mask of LSQ. */
+        float alone[N];
+        qg_learned_gradients only_x = { 1, alone, NULL, NULL };
+        assert_ok(ctx, qg_learned_backward(ctx, "test", &l, x, g, &only_x));
+        assert_memory_equal(alone, gx, sizeof gx);
         /* Without the offset, and in place: the fast way of LSQ. */
         qg_learned_gradients in_place = { 0.5, g, parameter, NULL };
         assert_ok(ctx, qg_learned_backward(ctx, "test", &l, x, g, &in_place));
         for (int c = 0; c < CHANNELS; c++)
-            assert_cmp_f64(parameter[c], ==, want[c] * 0.5);
+            assert_cmp_f64(parameter[c], ==, sum_of(want[c]) * 0.5);
         assert_memory_equal(g, gx, sizeof gx);
+    }
+    qg_ctx_free(ctx);
+}
+
+/* The mask has the bits of the quotient at the borders and beside them. */
+static void masks_agree_at_borders(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_rng rng = { SEED };
+    for (int i = 0; i < 100000; i++) {
+        const float s =
+            ldexpf(qg_rng_range(&rng, 1, 2), (int)qg_rng_below(&rng, 40) - 20);
+        const double most = (double)(1 + qg_rng_below(&rng, 1 << 16));
+        const qg_learned_grid grid = { QG_LEARNED_LSQ, -most, most, (double)s, 0 };
+        const qg_learned_layer l = { 1, 1, 3, &grid };
+        const float at = (float)(most * (double)s), g[3] = { 1, 1, 1 };
+        const float x[3] = { at, nextafterf(at, 0), nextafterf(at, INFINITY) };
+        float got[3];
+        qg_learned_gradients only_x = { 1, got, NULL, NULL };
+        assert_ok(ctx, qg_learned_backward(ctx, "test", &l, x, g, &only_x));
+        for (int j = 0; j < 3; j++)
+            assert_cmp_f64(got[j], ==, qg_learned_at(&grid, (double)x[j]).dx);
     }
     qg_ctx_free(ctx);
 }
@@ -201,5 +236,6 @@ static void bad_grids_are_refused(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(derivatives_match_central_differences),
              cmocka_unit_test(arrays_are_sums_of_elements),
+             cmocka_unit_test(masks_agree_at_borders),
              cmocka_unit_test(borders_count_as_inside),
              cmocka_unit_test(bad_grids_are_refused))

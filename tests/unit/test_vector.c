@@ -199,6 +199,36 @@ static void nan_spoils_its_run_only(void **state)
         }
 }
 
+/* y += a x, element by element, and the sum of x y. */
+static void scaled_sums_and_dots(void **state)
+{
+    static float x[MOST], z[MOST], want[MOST], got[MOST];
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    fill(x, MOST, false, &rng);
+    fill(z, MOST, false, &rng);
+    for (size_t n = 0; n <= MOST; n += 1 + n / 3) {
+        double sum = 0, size = 0;
+        for (size_t i = 0; i < n; i++) {
+            want[i] = z[i] + 0.75f * x[i];
+            sum += (double)x[i] * (double)z[i];
+            size += fabs((double)x[i] * (double)z[i]);
+        }
+        for (size_t r = 0; r < n_rows; r++) {
+            if (!row[r]->supported())
+                continue;
+            memcpy(got, z, sizeof got);
+            row[r]->add_scaled(0.75f, x, got, (int64_t)n);
+            assert_bits(got, want, n, "add_scaled", row[r]);
+            const float dot = row[r]->dot(x, z, (int64_t)n);
+            assert_cmp_f64(dot, ==, row[0]->dot(x, z, (int64_t)n));
+            assert_cmp_f64(fabs((double)dot - sum), <=, 1e-5 * size);
+        }
+    }
+}
+
 static void sums_are_their_definition(void **state)
 {
     static float x[MOST], scale[MOST], bias[MOST], want[MOST], got[MOST];
@@ -354,6 +384,7 @@ QG_TEST_MAIN(cmocka_unit_test(rows_map_to_the_same_bits),
              cmocka_unit_test(softmax_is_its_definition),
              cmocka_unit_test(nan_spoils_its_run_only),
              cmocka_unit_test(sums_are_their_definition),
+             cmocka_unit_test(scaled_sums_and_dots),
              cmocka_unit_test(product_is_its_definition),
              cmocka_unit_test(strips_are_their_definition),
              cmocka_unit_test(column_means_are_their_definition),
