@@ -13,12 +13,13 @@ static const qg_scheme E4M3 = { .policy = QG_PER_TENSOR | QG_FLOATING | QG_SYMME
                                 .qmax = 448 };
 
 /* Multiples of 2^-11, the subnormal step of scale 1/4, up to `high` of them; bits of
- * near: multiples 1, 2, ... */
+ * near: multiples 1 to 15, and -1 to -15 from bit 16 on. */
 static qg_seen observed(double high, uint32_t near)
 {
-    return (qg_seen){
-        .kind = QG_SEEN_CODES, .step = 0x1p-11, .high = high, .near = near, .levels = 64
-    };
+    qg_seen o = { .kind = QG_SEEN_CODES, .step = 0x1p-11, .high = high, .levels = 64 };
+    for (int k = 1; k < QG_SEEN_NEAR; k++)
+        o.near[k] = (uint16_t)((near >> (k - 1) & 1) + (near >> (k + 15) & 1));
+    return o;
 }
 
 static void many_small_elements_decide(void **state)
