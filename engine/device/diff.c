@@ -26,7 +26,7 @@ static qg_status compare_sample(qg_ctx *ctx, const qg_trace_data *data, size_t s
     for (int k = 0; k < 2; k++)
         QG_TRY(qg_trace_sample(ctx, &data[k], sample, x[k]));
     for (size_t i = 0; i < n; i++) {
-        double apart = fabs(x[0][i] - x[1][i]);
+        double apart = x[0][i] == x[1][i] ? 0 : fabs(x[0][i] - x[1][i]);
         out->differ += apart > 0;
         out->most = fmax(out->most, apart);
     }

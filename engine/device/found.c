@@ -106,6 +106,8 @@ static qg_status find_step(sight *s)
     size_t off = 0, levels;
     QG_TRY(read(s));
     for (size_t i = 0; i < s->n; i++) {
+        if (isinf(s->x[i]))
+            return QG_OK;
         double q = s->x[i] / (double)own->scale[0];
         off += fabs(q - nearbyint(q)) > OFF;
     }

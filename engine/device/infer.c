@@ -223,7 +223,6 @@ static qg_status run(inference *f, const char *dump, const char *yaml, qg_report
     f->quick.quick = true;
     QG_TRY(qg_feed_open(f->m, &f->o->work, &f->feed));
     QG_TRY(qg_trace_open(ctx, dump, &f->trace));
-    f->trace->infinite = true;
     QG_TRY(qg_see_values(f->m, &f->feed.feed, f->trace, f->arena, &f->seen));
     f->ranking = (qg_ranking){ .how = &f->how,
                                .quick = &f->quick,

@@ -132,6 +132,12 @@ static qg_status read_theirs(const trial *t, const qg_pair *p,
 {
     const qg_trace_array *from = p->array;
     QG_TRY(qg_pair_read(t->ctx, p, data, sample, t->sample, out));
+    for (size_t i = 0; p->grid.codes && i < from->count; i++)
+        if (isinf((*out)[i]))
+            return qg_fail(t->ctx, QG_EDATA,
+                           "read array '%.120s': element %zu of sample %zu is %g, "
+                           "expected a finite number, since the value has a grid",
+                           from->value, i, sample, (*out)[i]);
     if (p->grid.codes && !qg_trace_holds_codes(from))
         to_codes(&p->grid, *out, from->count, off);
     for (size_t i = 0; p->shift && i < from->count; i++)
@@ -282,16 +288,16 @@ static qg_status read_inputs(trial *t, size_t sample)
 }
 
 /* Codes differ by any amount; floats by more than FLOAT_TOLERANCE times the largest
- * |x| of the device in this sample, which is finite (qg_trace_sample).  A NaN of ours
- * differs by no amount. */
+ * finite |x| of the device in this sample.  A NaN of ours differs by no amount; the same
+ * infinity, of a mask, does not differ. */
 static void count(const qg_device_step *s, const double *ours, const double *theirs,
                   qg_tally *out)
 {
     double largest = 0;
     for (size_t i = 0; !s->stored->codes && i < s->elements; i++)
-        largest = fmax(largest, fabs(theirs[i]));
+        largest = fmax(largest, isinf(theirs[i]) ? 0 : fabs(theirs[i]));
     for (size_t i = 0; i < s->elements; i++) {
-        double apart = fabs(ours[i] - theirs[i]);
+        double apart = ours[i] == theirs[i] ? 0 : fabs(ours[i] - theirs[i]);
         if (apart <= (s->stored->codes ? 0 : FLOAT_TOLERANCE * largest))
             continue;
         out->differ++;

@@ -49,7 +49,6 @@ typedef struct qg_trace {
     qg_trace_array *array; /* [n] in order of the file */
     size_t n;
     size_t samples; /* the least of all arrays */
-    bool infinite;  /* the caller takes infinite floats, as in a masked attention */
 } qg_trace;
 
 /* QG_EIO, QG_EPARSE (no archive, no JSON), QG_EDATA. */
@@ -59,7 +58,6 @@ void qg_trace_close(qg_trace *t); /* NULL is fine */
 /* The elements of one array, ready to be read. */
 typedef struct qg_trace_data {
     const qg_trace_array *array;
-    bool infinite; /* of the trace */
     qg_npy npy;
     qg_arena *arena; /* of a deflated array */
 } qg_trace_data;
@@ -70,7 +68,7 @@ QG_NODISCARD qg_status qg_trace_load(qg_ctx *ctx, const qg_trace *t,
 void qg_trace_unload(qg_trace_data *d);
 
 /* One sample as numbers in the order of the array, [array->count].  QG_EDATA names the
- * first element that is NaN, or infinite where the caller does not take that. */
+ * first element that is NaN.  Infinities are numbers of masks in float. */
 QG_NODISCARD qg_status qg_trace_sample(qg_ctx *ctx, const qg_trace_data *d,
                                        size_t sample, double *out);
 

@@ -171,6 +171,21 @@ def check(folder, kind, backend):
     return first, second
 
 
+def check_trace(folder):
+    """A trace with scales of masks, and with infinities in float, is read as it is written."""
+    for kind in "lowest", "infinity":
+        for backend in "ort-int8", "trt-int8":
+            snapshot, data = folder / f"{kind}-{backend}", folder / f"{kind}.npz"
+            agreement.qg("trace", snapshot, "-d", data, "-n", 2, "-o", folder / "own.npz")
+            for verb in "diverge", "fit":
+                done = run(verb, snapshot, "-d", data, "-n", 2, "--against", folder / "own.npz")
+                if done.returncode:
+                    raise ValueError(f"{verb} {snapshot.name}: {done.returncode} {done.stderr}")
+            done = run("diff", folder / "own.npz", folder / "own.npz")
+            if done.returncode:
+                raise ValueError(f"diff: {done.returncode} {done.stdout}")
+
+
 def check_policy(folder):
     """The policy names each reader of a masked value that is left, once."""
     n = Network()
@@ -250,6 +265,7 @@ def main():
                     bad += 1
                     print(f"FAILED: {kind} {backend}: {error}")
         try:
+            check_trace(folder)
             check_policy(folder)
             check_export(folder)
         except ValueError as error:
