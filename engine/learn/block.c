@@ -91,10 +91,26 @@ qg_status qg_blocks_of(qg_ctx *ctx, const qg_graph *g, size_t depth, qg_arena *a
     return QG_OK;
 }
 
-uint8_t *qg_block_part(const qg_graph *g, const qg_block *b, qg_arena *a)
+uint8_t *qg_block_wanted(const qg_graph *g, qg_arena *a)
+{
+    uint8_t *wanted = QG_NEWN(a, g->node.n, uint8_t);
+    for (size_t i = g->node.n; wanted && i-- > 0;) {
+        const qg_node *n = g->node.at[i];
+        for (uint32_t k = 0; k < n->n_out; k++) {
+            const qg_value *v = n->out[k];
+            wanted[i] |= v && v->is_output;
+            for (size_t u = 0; v && u < v->use.n; u++)
+                wanted[i] |= wanted[v->use.at[u].node->id];
+        }
+    }
+    return wanted;
+}
+
+uint8_t *qg_block_part(const qg_graph *g, const qg_block *b, const uint8_t *wanted,
+                       qg_arena *a)
 {
     uint8_t *part = QG_NEWN(a, g->node.n, uint8_t);
     for (size_t i = b->first; part && i < b->end; i++)
-        part[i] = 1;
+        part[i] = wanted[i];
     return part;
 }

@@ -35,7 +35,11 @@ typedef struct qg_block {
 QG_NODISCARD qg_status qg_blocks_of(qg_ctx *ctx, const qg_graph *g, size_t depth,
                                     qg_arena *a, qg_block **out, size_t *n);
 
-/* [nodes] 1 within the block; in a, NULL: no memory. */
-uint8_t *qg_block_part(const qg_graph *g, const qg_block *b, qg_arena *a);
+/* [nodes] 1 where an output of the graph depends on the node; in a, NULL: no memory. */
+uint8_t *qg_block_wanted(const qg_graph *g, qg_arena *a);
+
+/* [nodes] 1 within the block, where wanted; in a, NULL: no memory. */
+uint8_t *qg_block_part(const qg_graph *g, const qg_block *b, const uint8_t *wanted,
+                       qg_arena *a);
 
 #endif

@@ -28,6 +28,7 @@ typedef struct tuning {
     const qg_optimizer *optimizer;
     qg_loss loss;
     qg_arena *arena;
+    const uint8_t *wanted; /* [nodes] an output depends on it */
     qg_block *block;
     size_t n_block;
     qg_stream stream;
@@ -106,13 +107,8 @@ static qg_status run_float(tuning *t, size_t k)
 /* Of the outputs of all blocks, by a tape of the whole network. */
 static qg_status weigh(tuning *t)
 {
-    const qg_graph *g = t->m->graph;
-    uint8_t *all = QG_NEWN(t->arena, g->node.n, uint8_t);
     qg_tape *tape;
-    if (!all)
-        return qg_nomem(t->m->ctx);
-    memset(all, 1, g->node.n);
-    const qg_tape_options o = { .part = all };
+    const qg_tape_options o = { .part = t->wanted };
     QG_TRY(qg_tape_new(t->m->ctx, t->m->graph, t->m->quant, &o, &tape));
     qg_status s = begin_float(t, tape);
     if (s == QG_OK)
@@ -181,7 +177,7 @@ static qg_status run_block(tuning *t, size_t k)
     qg_ctx *ctx = t->m->ctx;
     const qg_block *b = &t->block[k];
     const bool chosen = is_chosen(t, b);
-    uint8_t *part = qg_block_part(t->m->graph, b, t->arena);
+    uint8_t *part = qg_block_part(t->m->graph, b, t->wanted, t->arena);
     qg_tapes *tapes = &t->tapes[k];
     if (!part)
         return qg_nomem(ctx);
@@ -511,6 +507,9 @@ static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
     if (t->o->labels)
         QG_TRY(
             qg_labels_load(t->m->ctx, t->o->labels, t->arena, feed->n, &t->loss.label));
+    t->wanted = qg_block_wanted(t->m->graph, t->arena);
+    if (!t->wanted)
+        return qg_nomem(t->m->ctx);
     QG_TRY(tune_all(t));
     QG_TRY(qg_stream_open(&t->stream, feed));
     if (weighs(t))
@@ -607,8 +606,13 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     QG_TRY(choose_loss(&t));
     t.arena = qg_arena_new(m->ctx->alloc);
     qg_status s = t.arena ? qg_feed_open(m, &o.work, &feed) : qg_nomem(m->ctx);
+    qg_measured at = { 0 };
+    if (s == QG_OK)
+        s = qg_measured_find(m->graph, &feed.feed, "tune", t.arena, &at);
+    qg_measured_begin(&at);
     if (s == QG_OK)
         s = run(&t, &feed.feed, out);
+    qg_measured_end(&at);
     for (size_t k = 0; t.tapes && k < t.n_block; k++)
         qg_tapes_free(&t.tapes[k]);
     qg_stream_close(&t.stream);

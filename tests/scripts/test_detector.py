@@ -103,6 +103,13 @@ class Detector(unittest.TestCase):
         self.assertEqual({row["output"] for row in variants}, {"b", "scores"})
         self.ask("search", "--budget", "bits=6", "-o", self.work / "policy.yaml")
 
+    def test_blocks_in_front_of_the_choice_learn(self):
+        tuned = self.work / "tuned"
+        report = self.ask("tune", "--method", "lsq", "--steps", "40", "-o", tuned)
+        self.assertTrue({"kept", "left as it was"} & {b["verdict"] for b in report["blocks"]})
+        kept = onnx.load(tuned / "model.onnx").graph.output
+        self.assertEqual([o.name for o in kept], ["found"])
+
     def test_the_network_keeps_its_outputs(self):
         self.ask("analyse")
         kept = onnx.load(self.snapshot / "model.onnx").graph.output

@@ -155,7 +155,7 @@ static void borders_are_those_of_the_definition(void **state)
                                              QG_STEP_GRADIENT_NNCF_ASYMMETRIC };
     qg_ctx *ctx;
     qg_model *m;
-    size_t shifts = 0, fixed = 0;
+    size_t shifts = 0;
     (void)state;
     quantize("tflite-int8", &ctx, &m);
     for (size_t i = 0; i < m->quant->tqc.n; i++) {
@@ -167,7 +167,6 @@ static void borders_are_those_of_the_definition(void **state)
         for (int k = 0; k < 2; k++)
             assert_cmp_int(qg_step_gradient_shifts(both[k], t), ==, asymmetric);
         shifts += asymmetric;
-        fixed += !asymmetric;
         for (int32_t z = -128; asymmetric && z < 128; z += 51) {
             check_border(ctx, t, both[0], z, qg_lsq_factor(EACH, t->scheme.qmax));
             check_border(ctx, t, both[1], z, 1);
