@@ -288,8 +288,8 @@ static qg_status read_inputs(trial *t, size_t sample)
 }
 
 /* Codes differ by any amount; floats by more than FLOAT_TOLERANCE times the largest
- * finite |x| of the device in this sample.  A NaN of ours differs by no amount; the same
- * infinity, of a mask, does not differ. */
+ * finite |x| of the device in this sample.  A NaN of ours differs by no amount; the
+ * same infinity, of a mask, does not differ. */
 static void count(const qg_device_step *s, const double *ours, const double *theirs,
                   qg_tally *out)
 {

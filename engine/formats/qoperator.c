@@ -637,6 +637,8 @@ qg_status qg_qoperator_expand(qg_graph *g)
         return QG_OK;
     QG_TRY(qg_settle_constants(g));
     QG_TRY(lift(&e));
+    if (e.opset == 0) /* all were constants, and no operator of ONNX is left */
+        return QG_OK;
     QG_TRY(rename_linear(&e));
     QG_TRY(expand_operators(&e));
     QG_TRY(look_behind(&e));
