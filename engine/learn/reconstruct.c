@@ -323,17 +323,18 @@ static qg_status learn(work *w, bool again)
     return QG_OK;
 }
 
-/* before: [n_judge]; what does not help is undone. */
-static qg_status attempt(work *w, double rate, bool again, const double *before)
+/* before: [n_judge]; what does not help is undone.  What is learned is in a. */
+static qg_status attempt(work *w, double rate, bool again, const double *before,
+                         qg_arena *a)
 {
     qg_reconstruction *r = w->r;
-    double *after = QG_NEWN(w->arena, w->n_judge, double);
+    double *after = QG_NEWN(a, w->n_judge, double);
     if (!after)
         return qg_nomem(r->ctx);
     for (size_t i = 0; i < QG_LOSS_CURVE; i++)
         r->curve[i] = NAN;
     w->p = (qg_parameters){ .ctx = r->ctx,
-                            .arena = w->arena,
+                            .arena = a,
                             .method = r->method,
                             .optimizer = r->optimizer,
                             .rate = rate };
@@ -361,8 +362,13 @@ static qg_status run(work *w)
     QG_TRY(judge(w, before, &r->before));
     r->after = r->before;
     r->kept = false;
-    for (size_t i = 0; i < sizeof part / sizeof *part && !r->kept; i++)
-        QG_TRY(attempt(w, part[i] * r->rate, i > 0, before));
+    for (size_t i = 0; i < sizeof part / sizeof *part && !r->kept; i++) {
+        qg_arena *a = qg_arena_new(r->ctx->alloc); /* one attempt's memory at a time */
+        qg_status s =
+            a ? attempt(w, part[i] * r->rate, i > 0, before, a) : qg_nomem(r->ctx);
+        qg_arena_free(a);
+        QG_TRY(s);
+    }
     return QG_OK;
 }
 
