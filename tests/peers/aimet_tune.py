@@ -12,7 +12,6 @@ Both start from their own calibration, with a scale per channel of the weights; 
 configuration per channel, which rounds fewer values than TensorRT does.  AIMET's time is that
 of apply_adaround alone; ours that of the whole command.  Both use two threads, one after the
 other."""
-import argparse
 import json
 import sys
 import time
@@ -59,12 +58,7 @@ def peer(job):
 
 
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("networks", nargs="*")
-    p.add_argument("--write", action="store_true")
-    p.add_argument("--steps", type=int, default=1000)
-    p.add_argument("--bits", type=int, choices=(8, 4))
-    a = p.parse_args()
+    a = ppq_tune.arguments(1000)
     python = python_with("AIMET_PYTHON", "import aimet_onnx, torch, onnx")
     with ppq_tune.table("AIMET", PAGE_PART if a.write else None) as write:
         for name in a.networks or DEFAULT:

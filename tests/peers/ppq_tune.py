@@ -216,13 +216,18 @@ def table(tool, part):
     PAGE.write_text(f"{page[:at]}\n{text}\n\n{page[page.index(end, at):]}")
 
 
-def main():
+def arguments(steps):
+    """Of the command line, as aimet_tune.py has it too; steps: the default."""
     p = argparse.ArgumentParser()
     p.add_argument("networks", nargs="*")
     p.add_argument("--write", action="store_true")
-    p.add_argument("--steps", type=int, default=500)
+    p.add_argument("--steps", type=int, default=steps)
     p.add_argument("--bits", type=int, choices=(8, 4))
-    a = p.parse_args()
+    return p.parse_args()
+
+
+def main():
+    a = arguments(500)
     python = python_with_ppq()
     part = (BEGIN, END, "Beside PPQ", "tests/peers/ppq_tune.py") if a.write else None
     with table("PPQ", part) as write:

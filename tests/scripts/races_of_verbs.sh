@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # races_of_verbs.sh -- tune, search and sensitivity with two threads under ThreadSanitizer,
-# which must report nothing: by hand, and by tools/soak.sh threads.  Uses the build of
-# test_threads.sh, which is without oneDNN and OpenMP (they are not instrumented).
+# which must report nothing: by hand, and by tools/soak.sh threads.
 set -u
-build=${QG_BUILD:-build}
-tsan=$build/tsan
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 calib=configs/data/digits_calib.npy labels=configs/data/digits_labels.npy
@@ -16,14 +13,8 @@ complain() {
     exit 1
 }
 
-echo 'int main(void) { return 0; }' >"$work/try.c"
-if ! ${CC:-cc} -fsanitize=thread "$work/try.c" -o "$work/try" 2>/dev/null || ! "$work/try"; then
-    echo "skipped: no ThreadSanitizer here"
-    exit 77
-fi
-cmake -S . -B "$tsan" -DCMAKE_BUILD_TYPE=None "-DCMAKE_C_FLAGS=-O1 -DNDEBUG" -DQG_TSAN=ON \
-    -DQG_DNNL=OFF -DQG_MPI=OFF -DQG_TESTS=OFF >"$work/log" 2>&1 || complain "cmake"
-cmake --build "$tsan" -j "$(nproc)" --target qg >"$work/log" 2>&1 || complain "build"
+. tests/scripts/tsan.sh
+build_tsan qg
 export TSAN_OPTIONS=exitcode=66
 
 # quiet VERB...: fails on a warning of the sanitizer, and on any other failure

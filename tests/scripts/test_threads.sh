@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
 # Contexts on several threads at once: their output equals that of a serial run, in this
-# build and under ThreadSanitizer, which must report nothing. That build is without
-# oneDNN and OpenMP, which are not instrumented, and is kept in the build folder.
+# build and under ThreadSanitizer, which must report nothing.
 set -u
 build=${QG_BUILD:-build}
-tsan=$build/tsan
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -26,14 +24,8 @@ run() {
 
 run plain "$build/tests/threads"
 
-echo 'int main(void) { return 0; }' >"$work/try.c"
-if ! ${CC:-cc} -fsanitize=thread "$work/try.c" -o "$work/try" 2>/dev/null || ! "$work/try"; then
-    echo "skipped: no ThreadSanitizer here"
-    exit 77
-fi
-cmake -S . -B "$tsan" -DCMAKE_BUILD_TYPE=None "-DCMAKE_C_FLAGS=-O1 -DNDEBUG" -DQG_TSAN=ON \
-    -DQG_DNNL=OFF -DQG_MPI=OFF -DQG_TESTS=OFF >"$work/log" 2>&1 || complain "cmake"
-cmake --build "$tsan" -j "$(nproc)" --target threads qg_static qg_headers >"$work/log" 2>&1 || complain "build"
+. tests/scripts/tsan.sh
+build_tsan threads qg_static qg_headers
 export TSAN_OPTIONS=halt_on_error=1
 "$tsan/tests/threads" --race >"$work/log" 2>&1 && complain "ThreadSanitizer sees no race"
 run tsan "$tsan/tests/threads"
