@@ -223,6 +223,26 @@ def check_nxp(folder):
     return None if fine else f"{got} {refused}"
 
 
+def check_mnn(folder):
+    """Entries are called after the value of a node, however long its name."""
+    names = ["n" * 600 + end for end in "cd"]
+    random = np.random.RandomState(2)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], names[:1], "a"),
+         helper.make_node("Conv", [names[0], "v"], names[1:], "b")], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 4, 4])],
+        [helper.make_tensor_value_info(names[1], TensorProto.FLOAT, [1, 4, 4, 4])],
+        [numpy_helper.from_array(random.rand(*s).astype("f4"), n)
+         for n, s in (("w", (4, 2, 1, 1)), ("v", (4, 4, 1, 1)))])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)],
+                                ir_version=8), f"{folder}/long.onnx")
+    subprocess.run([QG, "quantize", f"{folder}/long.onnx", "-b", "mnn-int8", "-d", "random:2",
+                    "-o", f"{folder}/s"], check=True, stdout=subprocess.DEVNULL)
+    keys = json.loads(exported("mnn-json", ".json", folder)).keys() - {"shape"}
+    want = {f"{n} {end}_tensor_0" for n in names for end in ("input", "output")}
+    return None if keys == want else f"{len(keys)} entries, expected {len(want)}"
+
+
 def main():
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -232,7 +252,7 @@ def main():
             if wrong:
                 print(f"FAILED {seed}: {wrong}")
                 bad += 1
-        for check in check_cache, check_rknn, check_ascend, check_nxp:
+        for check in check_cache, check_rknn, check_ascend, check_nxp, check_mnn:
             wrong = check(folder)
             if wrong:
                 print(f"FAILED {check.__name__}: {wrong}")
