@@ -286,6 +286,13 @@ def foreign(path):
     onnx.save(model, path)
 
 
+def old_pad(path):
+    """Until opset 10 the pads are an attribute."""
+    network([helper.make_node("Conv", ["x", "w"], ["c"], "c"),
+             helper.make_node("Pad", ["c"], ["y"], "pad", mode="reflect", pads=[0, 0, 1, 1] * 2)],
+            {"w": np.random.RandomState(9).normal(0, 0.5, (4, 4, 1, 1))}, path, opset=10)
+
+
 def check_named(bad, write, *expected):
     """The message of a refusal."""
     with tempfile.TemporaryDirectory() as folder:
@@ -331,6 +338,7 @@ def main():
         check_refused(bad)
         check_named(bad, foreign, "node 'quick' (QuickGelu): ", "expected an integer kernel")
         check_named(bad, old_softmax, "node 'soft' (Softmax): ", "axis 1")
+        check_named(bad, old_pad, "node 'pad' (Pad): mode reflect")
     for kind in ("int8", "uint8") if not sys.argv[1:] else ():
         tensors = sum(again(bad, kind, seed) for seed in range(NETWORKS))
         print(f"{NETWORKS} networks of {kind}: {tensors} tensors")
