@@ -78,8 +78,7 @@ static qg_status put_row(qg_export *e, FILE *stream, const qg_tqc *t)
     char policy[QG_POLICY_TEXT];
     const qg_scheme *s = &t->scheme;
     const char *own = qg_endpoint_full_text(e->arena, qg_tqc_endpoint(t));
-    const char *root =
-        qg_endpoint_full_text(e->arena, qg_tqc_endpoint(qg_tqc_root(t)));
+    const char *root = qg_endpoint_full_text(e->arena, qg_tqc_endpoint(qg_tqc_root(t)));
     if (!own || !root)
         return qg_nomem(e->ctx);
     put_text(stream, own, ',');

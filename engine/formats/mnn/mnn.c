@@ -50,7 +50,8 @@ static const qg_quirk_row quirks[] = {
 static qg_status put_scale(qg_export *e, qg_json_writer *w, const qg_node *n,
                            const char *what, const qg_tqc *t)
 {
-    const char *key = qg_arena_printf(e->arena, "%s %s_tensor_0", n->out[0]->name, what);
+    const char *key =
+        qg_arena_printf(e->arena, "%s %s_tensor_0", n->out[0]->name, what);
     if (!key)
         return qg_nomem(e->ctx);
     qg_json_put_f64(w, key, (double)qg_tqc_param(t).scale[0]);

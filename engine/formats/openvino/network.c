@@ -190,12 +190,12 @@ qg_status qg_ir_result(qg_ir *ir, const qg_value *v)
 
 /* --- the files --- */
 
-/* Text of an attribute; a comma would end a tensor name.  Names of values and nodes have
- * no other control characters (ir.c). */
+/* Text of an attribute; a comma would end a tensor name.  Names of values and nodes
+ * have no other control characters (ir.c). */
 static void put_escaped(FILE *f, const char *text, bool is_tensor)
 {
     static const char *const entity[128] = {
-        ['&'] = "&amp;", ['<'] = "&lt;",  ['>'] = "&gt;",  ['"'] = "&quot;",
+        ['&'] = "&amp;", ['<'] = "&lt;",   ['>'] = "&gt;",   ['"'] = "&quot;",
         ['\t'] = "&#9;", ['\n'] = "&#10;", ['\r'] = "&#13;",
     };
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
