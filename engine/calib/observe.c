@@ -6,14 +6,23 @@
 
 #include "engine/calib/derive.h"
 
-/* NULL when the observer supports the scheme, else the schemes it supports. */
-static const char *objection(const qg_observer *o, uint32_t policy)
+/* NULL when the observer supports the scheme; else what it supports, and in *expected
+ * what helps. */
+static const char *objection(const qg_observer *o, uint32_t policy,
+                             char expected[QG_POLICY_TEXT])
 {
-    if (policy & QG_BLOCK)
+    if (policy & QG_BLOCK) { /* of any observer */
+        (void)snprintf(expected, QG_POLICY_TEXT, "per-tensor or per-channel");
         return "no block policy";
-    if (!(policy & QG_PER_TENSOR) && !o->per_channel)
+    }
+    if (!(policy & QG_PER_TENSOR) && !o->per_channel) {
+        (void)snprintf(expected, QG_POLICY_TEXT, "minmax");
         return "per-tensor only";
-    return (policy & o->policy) == o->policy ? NULL : "other schemes only";
+    }
+    if ((policy & o->policy) == o->policy)
+        return NULL;
+    (void)qg_policy_text(o->policy, expected);
+    return "other schemes only";
 }
 
 qg_status qg_observe_start(qg_ctx *ctx, const char *what, const qg_tensor *x,
@@ -26,10 +35,8 @@ qg_status qg_observe_start(qg_ctx *ctx, const char *what, const qg_tensor *x,
             ctx, QG_ECONFIG,
             "%s: axis %d does not fit rank %d, expected an axis below the rank", what,
             s->axis, (int)x->rank);
-    const char *why = objection(o->observer, s->policy);
-    char policy[QG_POLICY_TEXT] = "minmax";
-    if (why && (s->policy & o->observer->policy) != o->observer->policy)
-        (void)qg_policy_text(o->observer->policy, policy);
+    char policy[QG_POLICY_TEXT];
+    const char *why = objection(o->observer, s->policy, policy);
     if (why)
         return qg_fail(ctx, QG_ECONFIG, "%s: observer %s supports %s, expected %s",
                        what, o->observer->name, why, policy);

@@ -327,6 +327,8 @@ static qg_status convert_range(conversion *c, const qg_json *limits, const qg_op
     char step[QG_NUM_TEXT];
     QG_TRY(check_keys(c, limits, known));
     QG_TRY(qg_json_f64(c->ctx, limits, "min", &low));
+    if (!qg_json_get(limits, "max")) /* AIMET's schema requires min only */
+        return note(c, "%s.encoding_constraints: a min without a max, left out", place);
     QG_TRY(qg_json_f64(c->ctx, limits, "max", &high));
     if (!(low < high) || low > 0 || high < 0 || high - low > 1e30 || high - low < 1e-20)
         return qg_json_fail(c->ctx, QG_EPARSE, limits,
@@ -475,6 +477,52 @@ static qg_status convert_group(conversion *c, const qg_json *group, size_t numbe
                "}\n    why: \"the hardware runs the chain as one fused kernel\"\n"
                "    source: \"%s: %s\"\n",
                c->file, place);
+}
+
+/* MatmulAdd: an Add of a constant to a MatMul with constant weights is its bias, and the
+ * product has no quantizer.  place: of the pass.
+ * Source: aimet-onnx 2.42.0 graph_passes/passes/matmul_add.py, and
+ * meta/connectedgraph.py _get_matmul_add_bias_idx */
+static qg_status put_matmul_add(conversion *c, const char *place)
+{
+    if (c->out->fusions == 0)
+        QG_TRY(put(c, "\nfusions:\n"));
+    for (int bias = 1; bias >= 0; bias--, c->out->fusions++)
+        QG_TRY(put(c,
+                   "  - id: matmul-add-%d\n"
+                   "    pattern: {m: {op: MatMul}, a: {op: Add, in: [m]}}\n"
+                   "    where: {m.out0: {consumers: 1, graph-output: no}, m.in1: "
+                   "{constant: yes}, a.in%d: {constant: yes},\n"
+                   "            same-platform: [m, a]}\n"
+                   "    silence: {m.out0: a.out0}\n"
+                   "    why: \"the constant is the bias of the product\"\n"
+                   "    source: \"%s: %s\"\n",
+                   bias, bias, c->file, place));
+    return note(c,
+                "%s: where a supergroup begins with the Add, AIMET rounds the output of "
+                "the Add too, written as the supergroup",
+                place);
+}
+
+/* Graph passes, which AIMET runs before it looks for supergroups. */
+static qg_status convert_passes(conversion *c, const qg_json *root)
+{
+    const qg_json *list;
+    QG_TRY(member(c, root, "supergroup_pass_list", QG_JSON_ARRAY, &list));
+    for (size_t i = 0; list && i < list->count; i++) {
+        const char *name;
+        char place[PLACE];
+        QG_TRY(qg_json_as_text(c->ctx, &list->item[i], &name));
+        (void)snprintf(place, sizeof place, "supergroup_pass_list[%zu]", i);
+        if (strcmp(name, "MatmulAdd") == 0)
+            QG_TRY(put_matmul_add(c, place));
+        else
+            QG_TRY(note(c,
+                        "%s: no fusion is made of the pass '%.60s': where operators "
+                        "spell it out, each is rounded",
+                        place, tame(c, name)));
+    }
+    return QG_OK;
 }
 
 /* --- the whole --- */
@@ -639,9 +687,11 @@ static qg_status put_interface(conversion *c, const qg_json *root)
 
 static qg_status convert(conversion *c, const qg_json *root, const char *backend)
 {
-    static const char *const known[] = { "defaults",    "params",      "op_type",
-                                         "supergroups", "model_input", "model_output",
-                                         NULL };
+    /* clang-format off */
+    static const char *const known[] = {
+        "defaults", "params", "op_type", "supergroups", "supergroup_pass_list",
+        "model_input", "model_output", NULL };
+    /* clang-format on */
     const qg_json *defaults, *params, *ops, *groups;
     if (root->type != QG_JSON_OBJECT)
         return qg_json_fail(c->ctx, QG_EPARSE, root,
@@ -658,6 +708,7 @@ static qg_status convert(conversion *c, const qg_json *root, const char *backend
     for (size_t i = 0; i < ops->count; i++)
         QG_TRY(convert_op(c, &ops->item[i]));
     QG_TRY(put_interface(c, root));
+    QG_TRY(convert_passes(c, root));
     for (size_t i = 0; i < groups->count; i++)
         QG_TRY(convert_group(c, &groups->item[i], i));
     return QG_OK;
