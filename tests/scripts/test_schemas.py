@@ -70,6 +70,12 @@ def check_verbs(snapshot, folder):
              "search rules": ("search", MODEL, "-d", DATA, "-n", 4, "-b", "tflite-int8",
                               "--over", "rules"),
              "diff": ("diff", snapshot, snapshot),
+             "lint": ("lint", snapshot, "--target", "ort", "--all"),
+             "run": ("run", snapshot, "-d", DATA, "-n", 2, "-o", folder / "run"),
+             "evaluate": ("evaluate", snapshot, "-d", "configs/data/digits_test.npy",
+                          "--labels", "configs/data/digits_labels.npy"),
+             "import": ("import", folder / "aimet.json", "--format", "aimet", "--model",
+                        MODEL, "-o", folder / "imported"),
              "explain": ("explain", snapshot, "conv0.out0"), "version": ("version",)}
     calls |= {f"list {what}": ("list", what) for what in
               ("formats", "quirks", "backends", "observers")}

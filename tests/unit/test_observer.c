@@ -252,6 +252,12 @@ static void schemes_that_do_not_fit_are_refused(void **state)
     b.t[0]->scheme.axis = 0;
     assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &out), QG_ECONFIG,
                  "observer ppq-percentile supports per-tensor only, expected minmax");
+    b.t[0]->observer.name = "minmax";
+    b.t[0]->scheme.policy = QG_BLOCK | QG_LINEAR | QG_SYMMETRIC;
+    b.t[0]->scheme.block = 2;
+    assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &out), QG_ECONFIG,
+                 "observer minmax supports no block policy, expected per-tensor or "
+                 "per-channel");
     bench_close(&b);
 }
 
