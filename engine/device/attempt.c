@@ -37,6 +37,18 @@ static bool whole_in(const qg_value *v, const qg_tqc *root)
     return whole;
 }
 
+/* The draft's rule with the same match; NULL: none. */
+static qg_draft_change *same_match(qg_draft *d, const qg_draft_change *c)
+{
+    size_t n = (size_t)(strstr(c->body, "\n") - c->body);
+    for (size_t i = 0; i < d->change.n; i++) {
+        qg_draft_change *x = &d->change.at[i];
+        if (x->key == QG_DRAFT_RULE && strncmp(x->body, c->body, n + 1) == 0)
+            return x;
+    }
+    return NULL;
+}
+
 static qg_status add_rule(qg_attempt *t, const char *match, const char *set,
                           const char *why)
 {
@@ -48,7 +60,12 @@ static qg_status add_rule(qg_attempt *t, const char *match, const char *set,
                  : NULL;
     if (!c.word || !c.body || !c.why)
         return qg_nomem(t->how->m->ctx);
-    return qg_vec_push(t->how->m->ctx, a, &t->draft.change, c);
+    qg_draft_change *there = same_match(&t->draft, &c);
+    if (!there)
+        return qg_vec_push(t->how->m->ctx, a, &t->draft.change, c);
+    there->body = c.body;
+    there->why = c.why;
+    return QG_OK;
 }
 
 /* A rule for records of a group: by the name of the value when it is wholly in it, else

@@ -2,7 +2,9 @@
  * together: a run tries one scale of each.
  *
  *     powers     float formats and powers of two: own scale * 2^k, the one of least error
- *     scan       others: FACTORS from half to twice the own scale
+ *     scan       others: FACTORS from two thirds of the own scale to one and a half times
+ *                it, near enough that one of them gives most of 8-bit codes the device's
+ *                number: 127 (1 + x) is nearer to 127 than to 128 for x < 0.4 %
  *     zoom       AROUND scales about the best, four times as close each time
  *     edges      between equal scales: the ends of the interval by bisection, its middle
  *     zero       codes of the real 0, where the scheme has one: only clamped elements show
@@ -16,9 +18,10 @@
 
 enum {
     POWERS = 8,   /* binary orders below and above the own scale */
-    FACTORS = 33, /* of the scan */
+    FACTORS = 325, /* of the scan */
     AROUND = 9,   /* of a zoom */
-    ZOOMS = 10,   /* from a factor of 1.04 to 1e-7 */
+    ZOOMS = 8,    /* from NEXT to 1e-7 */
+    FINE = 6,     /* zooms once the limits are known */
     EDGES = 20,   /* halvings */
     ZEROS = 16,   /* zero points of a pass: every ZEROS-th code, then those between */
     WIDE = 24,    /* bits of codes that no element reaches */
@@ -26,11 +29,15 @@ enum {
 };
 /* Of the own error, from which a scale is clearly better. */
 #define CLEARLY 0.5
+/* Factors - 1: of the ends of the scan, of two neighbours in it. */
+#define SCAN 0.5
+#define NEXT 2.5e-3
 
 typedef struct group {
     const qg_tqc *root;
     qg_scheme scheme; /* of a trial */
     bool powers, offset; /* scales are own * 2^k; the scheme has a zero point */
+    bool found;          /* before: of all scales with the least error, the middle */
     float own, best, now;
     int32_t own_zero, best_zero, now_zero;
     double own_error, error; /* with the best */
@@ -110,6 +117,20 @@ static void mark_members(search *s, group *g, uint8_t *result)
     }
 }
 
+/* The scale was found before: by a rule of the draft with this reason. */
+#define FOUND "no array shows this scale"
+static bool is_found(const qg_attempt *t, const qg_tqc *root)
+{
+    const qg_backend *b = qg_attempt_model(t)->quant->backend;
+    for (size_t i = 0; root->rule != QG_NONE && i < t->draft.change.n; i++) {
+        const qg_draft_change *c = &t->draft.change.at[i];
+        if (c->key == QG_DRAFT_RULE && strncmp(c->why, FOUND, strlen(FOUND)) == 0 &&
+            strcmp(c->word, b->rule.at[root->rule].origin.id) == 0)
+            return true;
+    }
+    return false;
+}
+
 static qg_status add_group(search *s, const qg_tqc *root)
 {
     size_t values = s->t->how->seen->graph->value.n;
@@ -117,6 +138,7 @@ static qg_status add_group(search *s, const qg_tqc *root)
     qg_qparam p = qg_tqc_param(root);
     group g = { .root = root,
                 .powers = root->scheme.policy & (QG_FLOATING | QG_POWER_OF_2),
+                .found = is_found(s->t, root),
                 .offset = root->scheme.policy & QG_ASYMMETRIC,
                 .own = p.scale[0],
                 .own_zero = p.offset ? p.offset[0] : 0,
@@ -198,7 +220,8 @@ static qg_status try_best(search *s)
 static bool is_worth(const search *s, bool powers)
 {
     for (size_t i = 0; i < s->group.n; i++)
-        if (is_at_work(s, &s->group.at[i], powers) && s->group.at[i].error > 0)
+        if (is_at_work(s, &s->group.at[i], powers) &&
+            (s->group.at[i].error > 0 || s->group.at[i].found))
             return true;
     return false;
 }
@@ -343,17 +366,18 @@ static qg_status search_linear(search *s)
     widen(s, true);
     QG_TRY(try_best(s));
     for (size_t i = 0; i < s->group.n; i++)
-        s->group.at[i].spread = 1;
+        s->group.at[i].spread = SCAN;
     QG_TRY(try_scales(s, FACTORS));
-    QG_TRY(zoom(s, 0.045, ZOOMS));
-    QG_TRY(find_middle(s));
+    QG_TRY(zoom(s, NEXT, ZOOMS));
     widen(s, false);
     QG_TRY(try_best(s));
     if (has_zeros(s)) {
         QG_TRY(try_zeros(s, ZEROS, ZEROS / 2));
         QG_TRY(try_zeros(s, 1, ZEROS));
     }
-    return QG_OK;
+    QG_TRY(zoom(s, 2e-4, FINE));
+    QG_TRY(find_middle(s));
+    return try_best(s);
 }
 
 /* --- rules --- */
@@ -361,6 +385,8 @@ static qg_status search_linear(search *s)
 static bool is_better(const group *g)
 {
     bool other = g->best != g->own || g->best_zero != g->own_zero;
+    if (g->found && !g->powers)
+        return other && g->results && g->error <= g->own_error;
     return other && g->results &&
            (g->powers ? g->error < g->own_error : g->error < CLEARLY * g->own_error);
 }
@@ -375,8 +401,8 @@ static qg_status add_found(const search *s, const group *g, qg_arena *a,
     f.set = qg_arena_printf(a, "{observer: fixed, step: %s, zero: %lld}", step,
                             (long long)(g->best_zero - x->qmin + 1));
     f.why = qg_arena_printf(a,
-                            "no array shows this scale; with it the results have the "
-                            "squared error %.4g, with that of these samples %.4g",
+                            FOUND "; with it the results have the squared error %.4g, "
+                                  "with that of these samples %.4g",
                             g->error, g->own_error);
     if (!f.set || !f.why)
         return qg_nomem(s->t->how->m->ctx);

@@ -186,9 +186,17 @@ def same(a, b):
         len(a[1]) == len(b[1]) and np.allclose(a[1], b[1], rtol=3e-6, atol=0)
 
 
+def same_dump(mine, dump, data, folder, form):
+    """Whether a device under the file gives the dump of the other one, byte for byte."""
+    show(mine, data, folder / "again", form)
+    (info, arrays), (other, theirs) = (plants.read(x) for x in (dump, folder / "again"))
+    grids, others = ({a["value"]: a["grid"] for a in i["arrays"]} for i in (info, other))
+    return grids == others and all(np.array_equal(x, theirs[v]) for v, x in arrays.items())
+
+
 def judge(name, backend, folder, options, subject=None, more=()):
     """(equal endpoints, all, those that differ and are not listed, the report, all that
-    differ).  subject: of network(), where it is there; more: options of infer-backend."""
+    differ, same_dump).  subject: of network(), where it is there; more: options of infer-backend."""
     folder.mkdir(parents=True, exist_ok=True)
     model, calib, data = subject or network(name, folder)
     device, mine, dump = folder / "device", folder / "mine", folder / "dump"
@@ -204,7 +212,8 @@ def judge(name, backend, folder, options, subject=None, more=()):
     missed = [e for e in want if e not in got or not same(want[e], got[e])]
     listed = {u["endpoint"] for u in report["undecided"]}
     return len(want) - len(missed), len(want), [e for e in missed if e not in listed], report, \
-        {e: (want[e], got.get(e)) for e in missed}
+        {e: (want[e], got.get(e)) for e in missed}, \
+        bool(missed) and same_dump(mine, dump, data, folder, options.form)
 
 
 def decisions(backend, model, calib):
