@@ -555,6 +555,7 @@ static bool is_settled(const finder *f)
 static qg_status change(finder *f, contender *c)
 {
     QG_TRY(refine(f, c));
+    QG_TRY(qg_alternatives_drop(&c->t, &c->changes));
     note(&f->n->candidate.at[c->row], &c->t);
     f->n->candidate.at[c->row].changes = c->changes;
     return QG_OK;
