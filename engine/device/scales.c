@@ -27,6 +27,8 @@ enum {
     WIDE = 24,    /* bits of codes that no element reaches */
     FAR = 6       /* nodes behind a value that is not visible */
 };
+/* How the reason of a rule with a found scale begins. */
+#define FOUND "no array shows this scale"
 /* Of the own error, from which a scale is clearly better. */
 #define CLEARLY 0.5
 /* Factors - 1: of the ends of the scan, of two neighbours in it. */
@@ -117,9 +119,7 @@ static void mark_members(search *s, group *g, uint8_t *result)
     }
 }
 
-/* The scale was found before: by a rule of the draft with this reason. */
-#define FOUND "no array shows this scale"
-static bool is_found(const qg_attempt *t, const qg_tqc *root)
+bool qg_scales_is_found(const qg_attempt *t, const qg_tqc *root)
 {
     const qg_backend *b = qg_attempt_model(t)->quant->backend;
     for (size_t i = 0; root->rule != QG_NONE && i < t->draft.change.n; i++) {
@@ -138,7 +138,7 @@ static qg_status add_group(search *s, const qg_tqc *root)
     qg_qparam p = qg_tqc_param(root);
     group g = { .root = root,
                 .powers = root->scheme.policy & (QG_FLOATING | QG_POWER_OF_2),
-                .found = is_found(s->t, root),
+                .found = qg_scales_is_found(s->t, root),
                 .offset = root->scheme.policy & QG_ASYMMETRIC,
                 .own = p.scale[0],
                 .own_zero = p.offset ? p.offset[0] : 0,

@@ -34,4 +34,7 @@ typedef QG_VEC(qg_found_scale) qg_found_scales;
  * t: of qg_attempt_make, not refused. */
 QG_NODISCARD qg_status qg_scales_find(qg_attempt *t, qg_arena *a, qg_found_scales *out);
 
+/* Whether a rule of t's draft gives the group of `root` a scale that was found so. */
+bool qg_scales_is_found(const qg_attempt *t, const qg_tqc *root);
+
 #endif

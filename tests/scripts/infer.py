@@ -255,7 +255,7 @@ def try_changed(options, names):
             lost += len(got[2])
             print(f"{seed:5} {c.base:19} {c.network:16} {100 * share:6.1f} "
                   f"{got[0]:4}/{got[1]:<4} unlisted {len(got[2]):3} undecided "
-                  f"{got[3]['undecided_endpoints']:4} "
+                  f"{got[3]['undecided_endpoints']:4} {'same dump ' if got[5] else ''}"
                   f"base {got[3]['nearest']:19} {made:.0f}+{time.monotonic() - began - made:.0f} s"
                   f"  {c.text()}", flush=True)
             if options.verbose:
@@ -268,7 +268,8 @@ def try_changed(options, names):
 
 
 class Table:
-    """{backend: {network: [equal, all, unlisted, listed as undecided]}}, kept in a file."""
+    """{backend: {network: [equal, all, unlisted, listed as undecided, same dump]}}, kept in a
+    file."""
 
     def __init__(self, options, folder):
         self.options, self.folder, self.subjects = options, folder, {}
@@ -288,7 +289,7 @@ class Table:
             self.subjects[name] = network(name, self.folder / name)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                equal, of, unlisted, report, differ = judge(
+                equal, of, unlisted, report, differ, alike = judge(
                     name, backend, pathlib.Path(folder), self.options, self.subjects[name])
             except RuntimeError as fault:
                 print(f"  {backend} {name}: {fault}", file=sys.stderr)
@@ -296,14 +297,18 @@ class Table:
         if self.options.verbose:
             print(f"  {name}: base {report['nearest']}, {len(report['changes'])} changes, "
                   f"{report['undecided_endpoints']} undecided, missed {differ}")
-        return equal, of, unlisted, report["undecided_endpoints"]
+        return equal, of, unlisted, report["undecided_endpoints"], alike
+
+    def text(self, cell):
+        """-: not there; =: the misses are not in the dump (same_dump)."""
+        return f"{100 * cell[0] / cell[1]:.1f}{'=' if cell[4] else ''}" if cell else "-"
 
     def row(self, backend, names):
         """Texts, and the misses that are not listed."""
         cells = {n: c for n in names if (c := self.cell(backend, n)) and c[1]}
         equal, of = (sum(c[i] for c in cells.values()) for i in (0, 1))
         unlisted = [f"{n}:{m}" for n, c in cells.items() for m in c[2]]
-        texts = [f"{100 * cells[n][0] / cells[n][1]:.1f}" if n in cells else "-" for n in names]
+        texts = [self.text(cells.get(n)) for n in names]
         return [backend, *texts, f"{100 * equal / max(of, 1):.1f}", str(len(unlisted))], unlisted
 
 
