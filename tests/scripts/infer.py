@@ -187,11 +187,13 @@ def same(a, b):
 
 
 def same_dump(mine, dump, data, folder, form):
-    """Whether a device under the file gives the dump of the other one, byte for byte."""
+    """Whether a device under the file gives every array of the dump, byte for byte, with
+    its grid.  More arrays are no difference: a dump need not show all."""
     show(mine, data, folder / "again", form)
     (info, arrays), (other, theirs) = (plants.read(x) for x in (dump, folder / "again"))
-    grids, others = ({a["value"]: a["grid"] for a in i["arrays"]} for i in (info, other))
-    return grids == others and all(np.array_equal(x, theirs[v]) for v, x in arrays.items())
+    grids = {a["value"]: a["grid"] for a in other["arrays"]}
+    return all(v in theirs and np.array_equal(arrays[v], theirs[v]) and grids[v] == grid
+               for v, grid in ((a["value"], a["grid"]) for a in info["arrays"]))
 
 
 def judge(name, backend, folder, options, subject=None, more=()):

@@ -418,6 +418,16 @@ class Infer(unittest.TestCase):
             self.refused(dump, [words], "-o", yaml)
             self.assertFalse(yaml.exists())
 
+    def test_weights_that_destroy_the_network(self):
+        """Its arrays are far from the network's, and the backend gives every one."""
+        path = self.variant("trt-int8", "rules:\n  - id: ternary\n    match: {op: [Conv, Gemm], "
+                            "slot: weight, constant: yes}\n    set: {bits: 2, range: [-1, 1], "
+                            "policy: [per-tensor, linear, symmetric], observer: minmax}\n"
+                            "    why: planted\n    source: this test\n")
+        r = self.infer(self.device("ternary", path), "--from", path)
+        self.assertNotIn("verdict", r)
+        self.explained(r)
+
     def test_sixteen_bits(self):
         """int16 codes: bits are a fact by which backends are judged."""
         dump = self.device("wide", self.variant("trt-int8", "defaults: {bits: 16, range: "
