@@ -26,8 +26,8 @@ static const qg_kept_constant *find(const qg_kept_constants *k, const char *key)
     return NULL;
 }
 
-static qg_status keep(qg_ctx *ctx, qg_kept_constants *k, const char *key, const qg_observe *o,
-                      const qg_qparam *p)
+static qg_status keep(qg_ctx *ctx, qg_kept_constants *k, const char *key,
+                      const qg_observe *o, const qg_qparam *p)
 {
     qg_kept_constant c = { .observer = o->observer };
     float *scale = QG_NEWN(k->arena, p->n, float);

@@ -1,5 +1,5 @@
-/* observed.h -- results of observers of constants, kept between the quantizations of one
- * network: tools that try many backends calibrate the same weights again and again.
+/* observed.h -- results of observers of constants, kept between the quantizations of
+ * one network: tools that try many backends calibrate the same weights again and again.
  *
  *     qg_kept_constants kept = { .arena = arena };
  *     qg_kept_constants *at = &kept;
@@ -8,8 +8,8 @@
  *     ... quantize, as often as needed ...
  *     ctx->added[QG_ADDED_OBSERVED] = added.next;
  *
- * Key      observer with its parameters, scheme, quirks, dims and elements (SHA-256), so
- *          a result never belongs to other data
+ * Key      observer with its parameters, scheme, quirks, dims and elements (SHA-256),
+ *          so a result never belongs to other data
  * Threads  one, as the context */
 #ifndef QG_ENGINE_CALIB_OBSERVED_H
 #define QG_ENGINE_CALIB_OBSERVED_H

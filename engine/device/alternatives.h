@@ -15,8 +15,8 @@ QG_NODISCARD qg_status qg_alternatives_find(const qg_attempt *best, size_t chang
                                             qg_arena *arena, qg_rivals *list);
 
 /* Drops changes without which nothing more is contradicted and no result is lost: one
- * that was taken first can be needless after a later one.  t: of qg_attempt_make; *changes:
- * of its draft. */
+ * that was taken first can be needless after a later one.  t: of qg_attempt_make;
+ * *changes: of its draft. */
 QG_NODISCARD qg_status qg_alternatives_drop(qg_attempt *t, size_t *changes);
 
 /* Takes the single changes over that make more results exactly the device's and

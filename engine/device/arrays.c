@@ -44,7 +44,7 @@ static qg_status report_uncompared(const qg_device *d, qg_report *r)
         const qg_value *v = g->value.at[i];
         const char *why =
             d->stored[i] ? "the program has one value for it and another array"
-                           : "the program does not store it: it is inside of a kernel";
+                         : "the program does not store it: it is inside of a kernel";
         if (!d->pair[i].array || is_compared(d, v))
             continue;
         if (!t)

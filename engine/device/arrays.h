@@ -1,5 +1,5 @@
-/* arrays.h -- what became of the arrays of a trace: those that were paired otherwise than
- * by the name of a value, those that no value has, those that no step compares. */
+/* arrays.h -- what became of the arrays of a trace: those that were paired otherwise
+ * than by the name of a value, those that no value has, those that no step compares. */
 #ifndef QG_ENGINE_DEVICE_ARRAYS_H
 #define QG_ENGINE_DEVICE_ARRAYS_H
 

@@ -156,8 +156,8 @@ static qg_status write(inference *f, const char *yaml, qg_report *r)
 }
 
 /* Why no backend is named; NULL: one is.  Half of the facts, or less, can agree by
- * chance.  Arrays that are far from the network's are its own where a backend gives every
- * result: coarse weights can destroy a network. */
+ * chance.  Arrays that are far from the network's are its own where a backend gives
+ * every result: coarse weights can destroy a network. */
 static const char *verdict(const inference *f)
 {
     const qg_attempt *b = &f->ranking.best;

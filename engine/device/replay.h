@@ -6,8 +6,8 @@
  *     ... r.of[id], r.equal[id], r.error[id] of the last run ...
  *     qg_replay_close(&r);                  also after a failure
  *
- * Arrays have the index of a value of the float network.  The records can be replaced by
- * trial parameters, per endpoint, without compiling again. */
+ * Arrays have the index of a value of the float network.  The records can be replaced
+ * by trial parameters, per endpoint, without compiling again. */
 #ifndef QG_ENGINE_DEVICE_REPLAY_H
 #define QG_ENGINE_DEVICE_REPLAY_H
 
@@ -28,7 +28,7 @@ typedef struct qg_replay {
                             * end */
 
     uint64_t *equal, *of; /* elements that are the device's; that were compared */
-    double *error;        /* squared, in steps of the value's grid; of floats, relative to
+    double *error; /* squared, in steps of the value's grid; of floats, relative to
                            * the greatest element */
 
     qg_plan *plan; /* made */

@@ -1,14 +1,15 @@
 /* scales.c -- groups that no result depends on together form a batch, and are searched
  * together: a run tries one scale of each.
  *
- *     powers     float formats and powers of two: own scale * 2^k, the one of least error
- *     scan       others: FACTORS from two thirds of the own scale to one and a half times
- *                it, near enough that one of them gives most of 8-bit codes the device's
- *                number: 127 (1 + x) is nearer to 127 than to 128 for x < 0.4 %
- *     zoom       AROUND scales about the best, four times as close each time
- *     edges      between equal scales: the ends of the interval by bisection, its middle
- *     zero       codes of the real 0, where the scheme has one: only clamped elements show
- *                it, so the own one stays unless another is better */
+ *     powers   float formats and powers of two: own scale * 2^k, the one of least
+ *              error
+ *     scan     others: FACTORS from two thirds of the own scale to one and a half
+ *              times it, so near to each other that one of them gives most of 8-bit
+ *              codes the device's number: 127 (1 + x) rounds to 127 below x = 0.4 %
+ *     zoom     AROUND scales about the best, four times as close each time
+ *     edges    of equal scales: the ends of the interval by bisection, its middle
+ *     zero     codes of the real 0, where the scheme has one: only clamped elements
+ *              show it, so the own one stays unless another is better */
 #include "engine/device/scales.h"
 
 #include <math.h>
@@ -17,15 +18,15 @@
 #include "engine/device/replay.h"
 
 enum {
-    POWERS = 8,   /* binary orders below and above the own scale */
+    POWERS = 8,    /* binary orders below and above the own scale */
     FACTORS = 325, /* of the scan */
-    AROUND = 9,   /* of a zoom */
-    ZOOMS = 8,    /* from NEXT to 1e-7 */
-    FINE = 6,     /* zooms once the limits are known */
-    EDGES = 20,   /* halvings */
-    ZEROS = 16,   /* zero points of a pass: every ZEROS-th code, then those between */
-    WIDE = 24,    /* bits of codes that no element reaches */
-    FAR = 6       /* nodes behind a value that is not visible */
+    AROUND = 9,    /* of a zoom */
+    ZOOMS = 8,     /* from NEXT to 1e-7 */
+    FINE = 6,      /* zooms once the limits are known */
+    EDGES = 20,    /* halvings */
+    ZEROS = 16,    /* zero points of a pass: every ZEROS-th code, then those between */
+    WIDE = 24,     /* bits of codes that no element reaches */
+    FAR = 6        /* nodes behind a value that is not visible */
 };
 /* How the reason of a rule with a found scale begins. */
 #define FOUND "no array shows this scale"
@@ -37,7 +38,7 @@ enum {
 
 typedef struct group {
     const qg_tqc *root;
-    qg_scheme scheme; /* of a trial */
+    qg_scheme scheme;    /* of a trial */
     bool powers, offset; /* scales are own * 2^k; the scheme has a zero point */
     bool found;          /* before: of all scales with the least error, the middle */
     float own, best, now;
@@ -113,7 +114,7 @@ static void mark_members(search *s, group *g, uint8_t *result)
         if (qg_tqc_root(x) != g->root || !qg_tqc_rounds(x) || qg_tqc_is_constant(x))
             continue;
         s->trial[x->id] = (qg_replay_trial){
-            &g->scheme, { 1, &g->now, &g->now_zero }
+            &g->scheme, {1, &g->now, &g->now_zero}
         };
         (void)mark_results(s->t, x->node, 0, result);
     }
@@ -326,7 +327,8 @@ static qg_status try_zeros(search *s, int step, int n)
             group *g = &s->group.at[i];
             int64_t zero = (int64_t)center[i] + (int64_t)k * step;
             const qg_scheme *x = &g->root->scheme;
-            g->now_zero = !g->offset || !is_at_work(s, g, false) || zero < x->qmin || zero > x->qmax
+            g->now_zero = !g->offset || !is_at_work(s, g, false) || zero < x->qmin ||
+                                  zero > x->qmax
                               ? g->best_zero
                               : (int32_t)zero;
         }
@@ -435,7 +437,8 @@ static size_t make_batches(search *s)
     for (size_t i = 0; i < s->group.n; i++) {
         group *g = &s->group.at[i];
         for (size_t k = 0; k < i; k++)
-            if (s->group.at[k].batch == g->batch && have_common(s, g, &s->group.at[k])) {
+            if (s->group.at[k].batch == g->batch &&
+                have_common(s, g, &s->group.at[k])) {
                 g->batch++;
                 k = (size_t)-1; /* all again */
             }

@@ -1,5 +1,5 @@
-/* scales.h -- scales that no array of a trace shows, found from the results that depend on
- * them.
+/* scales.h -- scales that no array of a trace shows, found from the results that depend
+ * on them.
  *
  * A value that a node rounds when it reads it, such as an input of the network, is in a
  * dump as floats, or not at all.  But the results of that node are there, and under the
@@ -7,13 +7,13 @@
  * The same decides between scales of a float format that its elements leave open, where
  * an element of the samples is rounded otherwise by them.
  *
- * Example   y = Conv(x), x in 8 bits: of 4096 codes of y, 812 are others with the scale
- *           0.0294 that calibration gives on these samples; none is with 0.027834
+ * Example   y = Conv(x), x in 8 bits: with the scale 0.0294 that calibration gives on
+ *           these samples, 812 of 4096 codes of y are others; none is with 0.027834
  * Limits    a scale is known as far as the results depend on it: to 1 / (elements of the
  *           results) or so; all of an interval give the same dump.  A zero point shows
  *           only where the device clamps, a float format only by elements below its
  *           smallest normal number.  Groups with a visible grid are left alone
- * Cost      about 150 runs of the nodes up to the last such result
+ * Cost      about 600 runs per batch of the nodes up to the last such result
  * Source    none: least squares over the dump itself
  *
  *     QG_TRY(qg_scales_find(&t, arena, &list));
