@@ -11,8 +11,8 @@
  *           these samples, 812 of 4096 codes of y are others; none is with 0.027834
  * Limits    a scale is known as far as the results depend on it, to one part in 1e5 or
  *           so; all of an interval give the same dump.  A zero point shows only where
- *           the device clamps, a float format only by elements below its smallest normal
- *           number.  Groups with a visible grid are left alone
+ *           the device clamps, a float format only by elements below its smallest
+ *           normal number.  Groups with a visible grid are left alone
  * Cost      about 600 runs per batch of the nodes up to the last such result
  * Source    none: least squares over the dump itself
  *
