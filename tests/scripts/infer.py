@@ -311,7 +311,8 @@ class Table:
         equal, of = (sum(c[i] for c in cells.values()) for i in (0, 1))
         unlisted = [f"{n}:{m}" for n, c in cells.items() for m in c[2]]
         texts = [self.text(cells.get(n)) for n in names]
-        return [backend, *texts, f"{100 * equal / max(of, 1):.1f}", str(len(unlisted))], unlisted
+        share = f"{100 * equal / of:.1f}" if of else "-"
+        return [backend, *texts, share, str(len(unlisted))], unlisted
 
 
 def write(names, rows):
