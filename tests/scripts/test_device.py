@@ -615,6 +615,7 @@ class Device(unittest.TestCase):
         r = self.diverge(dump)
         self.assertIn("batchnormalization0_out", {u["value"] for u in r["not_compared"]})
         self.assertTrue(all("inside of a kernel" in u["why"] for u in r["not_compared"]))
+        self.assertEqual(self.fit(dump)["not_compared"], r["not_compared"])
         self.assertNotIn("not_compared", self.diverge(self.own))
 
     def test_an_endpoint_of_another_value(self):
