@@ -118,9 +118,11 @@ static void add_one_row(network *n)
     add(n, " v = const float32[%d,%d] seed(9)\n k = const float32[%d] seed(5)\n",
         turned ? classes : inner, turned ? inner : classes, classes);
     if (turned || below(n, 2))
-        add(n, " y = Gemm(f, v%s) transB=%d\n", below(n, 2) ? ", k" : "", turned);
+        add(n, " p = Gemm(f, v%s) transB=%d\n", below(n, 2) ? ", k" : "", turned);
     else
-        add(n, " y = MatMul(f, v)\n");
+        add(n, " p = MatMul(f, v)\n");
+    add(n, " s = Sigmoid(p)\n m = Exp(g)\n h = Flatten(m)\n");
+    add(n, " y = Concat(s, h) axis=1\n");
 }
 
 /* Both directions of a recurrent layer. */
