@@ -52,12 +52,13 @@ typedef struct qg_dnnl_job {
     int64_t rows;          /* 0: computed whole */
     bool columns;          /* spans are of output channels, of which there is one row:
                             * parts are whole blocks of the packed weights */
-    int weights_axis;      /* columns: the axis of the weights that has them */
+    int weights_axis;      /* that has the columns */
     double work;           /* multiplications, or elements read */
     const qg_tensor *bias; /* NULL: none */
 } qg_dnnl_job;
 
-/* The layout of columns [at.from, at.to), which start a block, within packed weights. */
+/* The layout of columns [at.from, at.to), which start a block, within packed
+ * weights. */
 dnnl_memory_desc_t qg_dnnl_columns(const dnnl_memory_desc_t *packed, int axis,
                                    qg_dnnl_span at);
 

@@ -28,9 +28,9 @@ typedef struct member {
     pthread_t thread;
 } member;
 
-/* Members 1 .. started - 1 are threads that wait for jobs.  Posting, joining and leaving
- * a job take no lock: threads that look for a job see it at once, and only those that
- * sleep need `lock`. */
+/* Members 1 .. started - 1 are threads that wait for jobs.  Posting, joining and
+ * leaving a job take no lock: threads that look for a job see it at once, and only
+ * those that sleep need `lock`. */
 struct qg_team {
     qg_ctx *ctx;
     unsigned forked, started;

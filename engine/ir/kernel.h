@@ -81,7 +81,8 @@ struct qg_compile {
 };
 
 /* The number of parts of a kernel of that many rows and multiplications: at most one
- * per thread and row, and each of some microseconds, more than a second thread costs. */
+ * per thread and row, and each of some microseconds, which is more than a second thread
+ * costs. */
 static inline uint32_t qg_compile_parts(const qg_compile *c, int64_t rows, double work)
 {
     static const double least = 1e5;
