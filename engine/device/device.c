@@ -212,7 +212,16 @@ static qg_status pair_by_name(qg_device *d, const qg_trace_array *a)
 
 /* --- by correlation --- */
 
-/* Values that the program computes and no array has by name. */
+/* Whether only elements can tell the order of the value's array. */
+static bool is_ambiguous(const qg_device *d, const qg_value *v)
+{
+    const qg_value *at = program_value(d, v);
+    const qg_pair *p = &d->pair[v->id];
+    return p->array && at && at->def && qg_pair_is_ambiguous(p->array, &at->type);
+}
+
+/* Values that the program computes and no array has by name, or one whose order is
+ * not known. */
 static qg_status choose_own(const qg_device *d, qg_correlation *o)
 {
     const qg_graph *g = d->m->graph;
@@ -222,7 +231,8 @@ static qg_status choose_own(const qg_device *d, qg_correlation *o)
         return qg_nomem(d->ctx);
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *at = program_value(d, g->value.at[i]);
-        if (!at || !at->def || d->pair[i].array)
+        if (!at || !at->def ||
+            (d->pair[i].array && !is_ambiguous(d, g->value.at[i])))
             continue;
         o->value[o->n] = g->value.at[i];
         o->keep[o->n++] = at->id;
@@ -292,17 +302,34 @@ static qg_status pair_by(qg_device *d, const qg_correlation *o, pairing pair)
     return QG_OK;
 }
 
+/* The order of arrays that are paired by name. */
+static qg_status settle_orders(qg_device *d, const qg_correlation *o)
+{
+    for (size_t i = 0; i < o->n; i++) {
+        qg_pair *p = &d->pair[o->value[i]->id];
+        if (p->array)
+            QG_TRY(qg_correlation_order(d->ctx, d->trace, o, i, p));
+    }
+    return QG_OK;
+}
+
+/* One run of the network in float, where names and dims leave anything open. */
 static qg_status pair_the_rest(qg_device *d)
 {
+    bool open = d->unpaired.n > 0;
     static const pairing by[] = { by_endpoint, by_correlation, by_endpoint_alone };
     qg_correlation o = { .graph = d->exe.graph,
                          .feed = &d->feed.feed,
                          .pair = d->pair };
-    if (!d->unpaired.n)
+    for (size_t i = 0; i < d->m->graph->value.n; i++)
+        open |= is_ambiguous(d, d->m->graph->value.at[i]);
+    if (!open)
         return QG_OK;
     qg_status s = choose_own(d, &o);
     if (s == QG_OK)
         s = qg_correlation_open(d->ctx, d->arena, &o);
+    if (s == QG_OK)
+        s = settle_orders(d, &o);
     for (size_t i = 0; i < sizeof by / sizeof *by && s == QG_OK; i++)
         s = pair_by(d, &o, by[i]);
     qg_correlation_close(&o);

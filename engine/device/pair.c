@@ -55,9 +55,6 @@ static bool given(const qg_trace_array *a, int32_t rank, int32_t order[QG_MAX_RA
     return true;
 }
 
-/* Channels-last is tried unasked only where the model's order does not fit, so
- * square cases such as C = H = W are read in the model's order: only a given layout
- * helps there. */
 bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out)
 {
     int32_t order[QG_MAX_RANK];
@@ -68,12 +65,19 @@ bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out)
         return given(a, type->rank, order) && view_by(a, type, order, &out->view);
     if (!a->channels_last) {
         identity(order);
-        if (view_by(a, type, order, &out->view))
+        if (out->order == QG_ORDER_FOUND && view_by(a, type, order, &out->view))
             return true;
         out->moved = true;
     }
     channels_last(type->rank, order);
     return type->rank > 2 && view_by(a, type, order, &out->view);
+}
+
+bool qg_pair_is_ambiguous(const qg_trace_array *a, const qg_tensor *type)
+{
+    qg_pair found = { 0 }, last = { .order = QG_ORDER_CHANNELS_LAST };
+    return !a->layout && !a->n_axis && qg_pair_fits(a, type, &found) && !found.moved &&
+           qg_pair_fits(a, type, &last);
 }
 
 /* A name goes before an endpoint.  Constants are no pair: they are no results. */

@@ -366,8 +366,16 @@ static qg_status look_at(qg_ctx *ctx, qg_seen_values *o, size_t samples, qg_seen
 
 typedef QG_VEC(const qg_trace_array *) strays;
 
-static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, qg_arena *a,
-                              const qg_trace_array *array)
+static size_t candidate_of(const qg_correlation *c, const qg_value *v)
+{
+    size_t i = 0;
+    while (i < c->n && c->value[i] != v)
+        i++;
+    return i;
+}
+
+static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c,
+                              qg_arena *a, const qg_trace_array *array)
 {
     qg_pair p = { .confidence = 1, .array = array };
     const qg_value *v = qg_pair_named(o->graph, array, &p.how);
@@ -382,6 +390,9 @@ static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, qg_arena *a,
                        o->trace->path, array->value,
                        qg_tensor_text(&array->type, text[0]),
                        qg_tensor_text(type, text[1]));
+    size_t at = candidate_of(c, v);
+    if (at < c->n)
+        QG_TRY(qg_correlation_order(ctx, o->trace, c, at, &p));
     o->pair[v->id] = p;
     return QG_OK;
 }
@@ -403,14 +414,6 @@ static qg_status candidates(qg_ctx *ctx, const qg_seen_values *o, qg_arena *a,
         c->keep[c->n++] = v->id;
     }
     return QG_OK;
-}
-
-static size_t candidate_of(const qg_correlation *c, const qg_value *v)
-{
-    size_t i = 0;
-    while (i < c->n && c->value[i] != v)
-        i++;
-    return i;
 }
 
 /* Whether the array of candidate i is rather the output k of its reader.  *better is
@@ -514,7 +517,7 @@ static qg_status pair_first(qg_ctx *ctx, qg_seen_values *o, const qg_correlation
         if (distance > OTHER && isfinite(distance))
             QG_TRY(qg_vec_push(ctx, a, stray, array));
         else
-            QG_TRY(pair_by_name(ctx, o, a, array));
+            QG_TRY(pair_by_name(ctx, o, c, a, array));
     }
     return QG_OK;
 }

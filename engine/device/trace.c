@@ -241,15 +241,16 @@ static qg_status optional(qg_ctx *ctx, const qg_json *j, const char *key,
 
 static qg_status read_array(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
 {
-    const char *layout = "model";
+    const char *layout = NULL;
     if (j->type != QG_JSON_OBJECT)
         return qg_json_fail(ctx, QG_EDATA, j, "is no object, expected one");
     QG_TRY(qg_json_text(ctx, j, "value", &a->value));
     QG_TRY(qg_json_text(ctx, j, "file", &a->file));
     QG_TRY(optional(ctx, j, "endpoint", &a->endpoint));
     QG_TRY(optional(ctx, j, "layout", &layout));
-    a->channels_last = strcmp(layout, "nhwc") == 0;
-    if (!a->channels_last && strcmp(layout, "model") != 0 &&
+    a->layout = layout != NULL;
+    a->channels_last = layout && strcmp(layout, "nhwc") == 0;
+    if (layout && !a->channels_last && strcmp(layout, "model") != 0 &&
         strcmp(layout, "nchw") != 0)
         return qg_json_fail(ctx, QG_EDATA, j,
                             "layout is '%.40s', expected model, nchw or nhwc", layout);

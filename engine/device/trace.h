@@ -34,7 +34,8 @@ typedef struct qg_trace_array {
     bool found;           /* or found in the elements (found.h) */
     double scale;         /* above 0, a float */
     int32_t zero;
-    bool channels_last;        /* layout nhwc */
+    bool layout;               /* one is given; */
+    bool channels_last;        /* it is nhwc */
     int32_t n_axis;            /* of permutation; 0: none was given */
     int32_t axis[QG_MAX_RANK]; /* axis k of a sample is axis[k] of the model's value */
 } qg_trace_array;

@@ -289,6 +289,45 @@ class Device(unittest.TestCase):
         self.assertIn("check layout", r["fault"])
         self.assertIn("check layout", r["nodes"][0]["verdict"])
 
+    def cube(self, layout):
+        """Channels, height and width are 4: only the elements tell channels-last apart."""
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        rng, shape = np.random.RandomState(5), helper.make_tensor_value_info
+        model, data, snap, dump = (self.work / f"cube{n}" for n in (".onnx", ".npy", "",
+                                                                    ".npz"))
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["c"], "conv", pads=[1, 1, 1, 1]),
+             helper.make_node("Relu", ["c"], ["r"], "relu"),
+             helper.make_node("Conv", ["r", "v"], ["y"], "last", pads=[1, 1, 1, 1])], "cube",
+            [shape("x", onnx.TensorProto.FLOAT, [1, 2, 4, 4])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, 4, 4, 4])],
+            [onnx.numpy_helper.from_array(rng.randn(4, n, 3, 3).astype(np.float32), w)
+             for w, n in (("w", 2), ("v", 4))]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, rng.randn(5, 1, 2, 4, 4).astype(np.float32))
+        plants.qg("quantize", model, "-b", "tflite-int8", "-d", data, "-o", snap)
+        plants.trace(snap, data, dump)
+        info, arrays = plants.read(dump)
+        for a in info["arrays"]:
+            a.pop("layout")
+            a.update(layout)
+            if a["value"] in "ry":
+                arrays[a["value"]] = arrays[a["value"]].transpose(0, 1, 3, 4, 2).copy()
+        out = self.work / f"cube-{layout.get('layout')}"
+        plants.write(out, info, arrays)
+        r = report("diverge", snap, "-d", data, "--against", out)
+        return r["values"], r["differing"], model, data, out
+
+    def test_channels_last_is_found_where_channels_height_and_width_are_equal(self):
+        values, differing, model, data, out = self.cube({})
+        self.assertEqual((values, differing), (3, 0))
+        r = report("infer-backend", model, "-d", data, "--against", out, "--from",
+                   "tflite-int8", "-o", self.work / "cube.yaml")
+        self.assertGreater(r["elements"], 0.99)
+        values, differing, *_ = self.cube({"layout": "model"})
+        self.assertEqual((values, differing), (3, 2))
+
     # --- hypotheses ---
     def test_only_the_limits_that_are_seen(self):
         for value in ("image", "relu0_out", "maxpool0_out", "concat0_out", "flatten0_out",
