@@ -196,17 +196,8 @@ static qg_status pair_by_name(qg_device *d, const qg_trace_array *a)
     bool by_name = v && strcmp(p.how, "name") == 0;
     if (by_name && take(d, v, a, p))
         return QG_OK;
-    if (by_name && !d->pair[v->id].array) {
-        char text[2][QG_SHAPE_TEXT];
-        return qg_fail(d->ctx, QG_EDATA,
-                       "read %.200s: array '%.100s' is %s, expected the dims of %s "
-                       "behind an axis of samples%s",
-                       d->trace->path, a->value, qg_tensor_text(&a->type, text[0]),
-                       qg_tensor_text(&v->type, text[1]),
-                       qg_tensor_known(&v->type)
-                           ? ""
-                           : "; the network leaves dims open, --shape gives them");
-    }
+    if (by_name && !d->pair[v->id].array)
+        return qg_pair_unfit(d->ctx, d->trace, a, &v->type);
     return qg_vec_push(d->ctx, d->arena, &d->unpaired, a);
 }
 
@@ -377,6 +368,18 @@ static qg_status list_steps(qg_device *d)
     return QG_OK;
 }
 
+/* Inputs alone are equal on every device: data in place of a trace, for example. */
+static qg_status expect_results(const qg_device *d)
+{
+    for (size_t i = 0; i < d->n_step; i++)
+        if (d->step[i].value->def)
+            return QG_OK;
+    return qg_fail(d->ctx, QG_EDATA,
+                   "read %.200s: all arrays are inputs of the network, expected values "
+                   "that the device computed (docs/trace.md)",
+                   d->trace->path);
+}
+
 qg_status qg_device_pair(qg_device *d, qg_trace *t)
 {
     d->trace = t;
@@ -392,13 +395,8 @@ qg_status qg_device_pair(qg_device *d, qg_trace *t)
                        "read %.200s: no array is a value of the network, expected "
                        "names of values or endpoints (docs/trace.md)",
                        t->path);
-    if (t->samples < d->samples)
-        return qg_fail(
-            d->ctx, QG_EDATA,
-            "read %.200s: %zu samples, expected %zu as in the data (or fewer "
-            "with --samples)",
-            t->path, t->samples, d->samples);
-    return QG_OK;
+    QG_TRY(qg_trace_expect(d->ctx, t, d->samples));
+    return expect_results(d);
 }
 
 /* A copy of d with members of its own: program, arena, pairs, steps.  exe.program is

@@ -73,6 +73,23 @@ bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out)
     return type->rank > 2 && view_by(a, type, order, &out->view);
 }
 
+qg_status qg_pair_unfit(qg_ctx *ctx, const qg_trace *t, const qg_trace_array *a,
+                        const qg_tensor *type)
+{
+    char text[2][QG_SHAPE_TEXT];
+    const char *order = a->n_axis          ? " in the order of its permutation"
+                        : a->channels_last ? " in its layout nhwc"
+                                           : "";
+    return qg_fail(ctx, QG_EDATA,
+                   "read %.200s: array '%.100s' is %s, expected samples in its first "
+                   "axis, then the dims of %s%s%s",
+                   t->path, a->value, qg_tensor_text(&a->type, text[0]),
+                   qg_tensor_text(type, text[1]), order,
+                   qg_tensor_known(type)
+                       ? ""
+                       : "; the network leaves dims open, --shape gives them");
+}
+
 bool qg_pair_is_ambiguous(const qg_trace_array *a, const qg_tensor *type)
 {
     qg_pair found = { 0 }, last = { .order = QG_ORDER_CHANNELS_LAST };

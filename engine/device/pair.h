@@ -39,6 +39,10 @@ typedef struct qg_pair {
  * moved. */
 bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out);
 
+/* QG_EDATA: the array has the name of a value of this type, and does not fit. */
+QG_NODISCARD qg_status qg_pair_unfit(qg_ctx *ctx, const qg_trace *t,
+                                     const qg_trace_array *a, const qg_tensor *type);
+
 /* Whether the dims fit in the model's order and in channels-last, and the trace does
  * not give one: elements must decide (qg_correlation_of). */
 bool qg_pair_is_ambiguous(const qg_trace_array *a, const qg_tensor *type);

@@ -56,8 +56,12 @@ typedef struct qg_trace {
 QG_NODISCARD qg_status qg_trace_open(qg_ctx *ctx, const char *path, qg_trace **out);
 void qg_trace_close(qg_trace *t); /* NULL is fine */
 
+/* QG_EDATA names the first array with fewer samples. */
+QG_NODISCARD qg_status qg_trace_expect(qg_ctx *ctx, const qg_trace *t, size_t samples);
+
 /* The elements of one array, ready to be read. */
 typedef struct qg_trace_data {
+    const qg_trace *trace;
     const qg_trace_array *array;
     qg_npy npy;
     qg_arena *arena; /* of a deflated array */

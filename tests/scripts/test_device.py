@@ -600,6 +600,9 @@ class Device(unittest.TestCase):
                 ("file", {"file": "../x.npy"}, ["array 'relu1_out'", "../x.npy"]),
                 ("gone", {"file": "gone.npy"}, ["gone.npy"]),
                 ("layout", {"layout": "hwc"}, ["arrays[2]", "layout is 'hwc'"]),
+                ("nhwc", {"layout": "nhwc"}, ["array 'relu1_out'", "in its layout nhwc"]),
+                ("order", {"permutation": [0, 1]}, ["array 'relu1_out'", "its permutation"]),
+                ("key", {"layuot": "nhwc"}, ["arrays[2].layuot", "did you mean 'layout'"]),
                 ("axes", {"permutation": [0, 0, 1]}, ["arrays[2].permutation"]),
                 ("scale", {"grid": {"scale": -1, "zero": 0}}, ["arrays[2].grid", "scale is -1"]),
                 ("zero", {"grid": {"scale": 1, "zero": 0.5}}, ["arrays[2].grid"]),
@@ -611,15 +614,23 @@ class Device(unittest.TestCase):
             def change(_, arrays):
                 arrays["relu1_out"] = array(arrays["relu1_out"])
             self.refused(self.rewritten(f"bad_{name}", change), *words)
-        with_array("shape", lambda x: x[..., :-1], ["array 'relu1_out'", "expected the dims"])
+        with_array("shape", lambda x: x[..., :-1], ["array 'relu1_out'", "then the dims"])
         with_array("nan", lambda x: np.full(x.shape, np.nan, np.float32),
                    ["array 'relu1_out'", "element 0 of sample 0"])
         with_array("infinite", lambda x: np.where(np.arange(x.size).reshape(x.shape) == 7,
                                                   np.inf, x).astype(np.float32),
                    ["array 'relu1_out'", "element 7 of sample 0 is inf"])
-        with_array("few", lambda x: x[:3], ["3 samples", "expected 6"])
+        with_array("few", lambda x: x[:3], ["array 'relu1_out'", "3 samples", "expected 6"])
         with_array("type", lambda x: x.astype(np.int32) + 1000, ["relu1_out", "int8"])
         with_array("empty", lambda x: x[:0], ["array 'relu1_out'", "no elements"])
+
+    def test_inputs_alone_are_no_trace(self):
+        alone = self.work / "alone.npz"
+        np.savez(alone, image=np.load(self.data)[:6])
+        self.refused(alone, "alone.npz", "inputs of the network", "values that the device")
+
+    def test_own_keys_of_a_producer_are_ignored(self):
+        self.assertEqual(self.diverge(self.changed("own_key", board="rev 3"))["differing"], 0)
 
     def test_open_dims_are_those_of_the_samples(self):
         import onnx  # pylint: disable=import-outside-toplevel
@@ -718,7 +729,7 @@ class Device(unittest.TestCase):
                  "'-3', expected a whole number"),
                 (("diff", self.own, "none"), 1, "none: No such file"),
                 (("diff", "none", self.own), 1, "none: No such file"),
-                (("diff", self.own, self.snapshot), 1, f"{self.snapshot}: no array")):
+                (("diff", self.own, self.snapshot), 1, f"{self.snapshot}: no array, expected a trace")):
             got, _, error = qg(*args)
             self.assertEqual(got, status, args)
             self.assertIn(word, error)
