@@ -222,8 +222,7 @@ static qg_status choose_own(const qg_device *d, qg_correlation *o)
         return qg_nomem(d->ctx);
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *at = program_value(d, g->value.at[i]);
-        if (!at || !at->def ||
-            (d->pair[i].array && !is_ambiguous(d, g->value.at[i])))
+        if (!at || !at->def || (d->pair[i].array && !is_ambiguous(d, g->value.at[i])))
             continue;
         o->value[o->n] = g->value.at[i];
         o->keep[o->n++] = at->id;

@@ -266,9 +266,9 @@ static qg_status optional(qg_ctx *ctx, const qg_json *j, const char *key,
 
 static qg_status read_array(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
 {
-    static const char *const known[] = { "value", "file",   "endpoint",    "type",
-                                         "shape", "layout", "permutation", "grid",
-                                         NULL };
+    static const char *const known[] = { "value",       "file",  "endpoint",
+                                         "type",        "shape", "layout",
+                                         "permutation", "grid",  NULL };
     const char *layout = NULL;
     if (j->type != QG_JSON_OBJECT)
         return qg_json_fail(ctx, QG_EDATA, j, "is no object, expected one");
