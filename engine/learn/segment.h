@@ -4,13 +4,13 @@
  *     memory   bytes of all values that lead from one segment to another or out of the
  *              list, and the cost of the most expensive segment
  *
- * Rule     for each k up to 64, segments of at most a k-th of the cost of all nodes, cut
- *          where the fewest bytes lead on, in their second half; the k with the least
- *          memory, the first of equal ones
+ * Rule     for each k up to 64, segments of at most a k-th of the cost of all nodes,
+ *          cut where the fewest bytes lead on, in their second half; the k with the
+ *          least memory, the first of equal ones
  * Source   Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016
  *
- * Example  eight nodes of cost 10 in a chain, each value 1 byte: k = 4 cuts it into four
- *          segments of two nodes, with 3 + 20 bytes; k = 8 needs 7 + 10
+ * Example  eight nodes of cost 10 in a chain, each value 1 byte: k = 4 cuts it into
+ *          four segments of two nodes, with 4 + 20 bytes; k = 8 needs 8 + 10
  *
  *     QG_TRY(qg_segments_plan(ctx, a, &list, &end, &n));
  *     segment i: nodes [i ? end[i - 1] : 0, end[i]) */

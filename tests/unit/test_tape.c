@@ -257,7 +257,8 @@ static void test_dropped_roundings(void **state)
     close_one();
 }
 
-/* A second tape of the fixture's part, which recomputes and watches every second value. */
+/* A second tape of the fixture's part, which recomputes and watches every second
+ * value. */
 static qg_tape *recomputing(void)
 {
     qg_tape *t;
@@ -279,7 +280,7 @@ static qg_tape *recomputing(void)
 
 static void expect_same(const qg_tensor *got, const qg_tensor *want)
 {
-    assert_true((got != NULL) == (want != NULL));
+    assert_int_equal(got != NULL, want != NULL);
     if (!got)
         return;
     assert_true(qg_same_dims(got, want));
