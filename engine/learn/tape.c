@@ -11,9 +11,9 @@
  *
  * The list is cut into segments, one unless the tape recomputes.  Forward frees what a
  * segment computed as it enters the next, except for copies of the values that lead
- * out of it (`kept`).  Backward computes each segment again before it goes through it; the
- * last is still there.  A gradient in a segment's memory ends with the segment; those of
- * values that last longer are copied.
+ * out of it (`kept`).  Backward computes each segment again before it goes through it;
+ * the last is still there.  A gradient in a segment's memory ends with the segment;
+ * those of values that last longer are copied.
  */
 #include <string.h>
 

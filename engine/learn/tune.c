@@ -208,9 +208,9 @@ static qg_status run_block(tuning *t, size_t k, thrift how)
     return QG_OK;
 }
 
-/* From the fastest way to the one that needs least memory, each from the start of
- * the block.  Memory that lacks for no single node, such as the state of an optimizer, lacks
- * for the block. */
+/* From the fastest way to the one that needs least memory, each from the start of the
+ * block.  Memory that lacks for no single node, such as the state of an optimizer,
+ * lacks for the block. */
 static qg_status tune_block(tuning *t, size_t k)
 {
     static const thrift ways[] = {
