@@ -3,6 +3,7 @@
 #   Seeds: tests/fuzz/corpus/NAME (every past finding, kept) and what seeds.txt names.
 #   New inputs go to build/fuzz/NAME; a finding is left there as crash-*: make it small
 #   with -minimize_crash=1, fix it, and keep it in tests/fuzz/corpus/NAME.
+# TIMEOUT: seconds that one input may take (20); more on a busy machine.
 # Every seed is run first, so `run.sh NAME 1` is a regression test.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -33,6 +34,6 @@ clang -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -g -O1 -I. \
 
 mkdir -p "build/fuzz/$name"
 # shellcheck disable=SC2086
-"build/fuzz/fuzz_$name" -max_total_time="$seconds" -max_len=$max -timeout=20 \
+"build/fuzz/fuzz_$name" -max_total_time="$seconds" -max_len=$max -timeout="${TIMEOUT:-20}" \
     -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/fuzz/$name/" \
     "build/fuzz/$name" $seeds
