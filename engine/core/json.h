@@ -146,6 +146,12 @@ QG_NODISCARD qg_status qg_json_as_int(qg_ctx *ctx, const qg_json *v, int64_t *ou
 QG_NODISCARD qg_status qg_json_as_f64(qg_ctx *ctx, const qg_json *v, double *out);
 QG_NODISCARD qg_status qg_json_as_f32(qg_ctx *ctx, const qg_json *v, float *out);
 
+/* Lines of text that is valid JSON, from 1: where each element of the document's array
+ * `key` begins, of elements that are objects.  Fills line[n]; returns the number of
+ * elements, 0 without such an array.  Other text gives other numbers. */
+size_t qg_json_lines(const qg_json_source *from, const char *key, uint32_t *line,
+                     size_t n);
+
 /* Fails with "read FILE: tqcs[3].state: <message>". */
 qg_status qg_json_fail(qg_ctx *ctx, qg_status s, const qg_json *at, const char *fmt,
                        ...) QG_PRINTF(4, 5);

@@ -66,13 +66,13 @@ qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
 
 qg_status qg_export_word(qg_export *e, const char *name, const char *ends)
 {
-    if (!strpbrk(name, ends))
-        return QG_OK;
-    return qg_fail(
-        e->ctx, QG_EUNSUPPORTED,
-        "export: format '%s': name '%.100s': it has a space or a line break, "
-        "which end a name in this file, expected a model with other names",
-        e->format->name, name);
+    const char *at = strpbrk(name, ends);
+    return at ? qg_fail(
+                    e->ctx, QG_EUNSUPPORTED,
+                    "export: format '%s': name '%.100s': it has the character 0x%02x, "
+                    "which names in this file cannot have, expected other names",
+                    e->format->name, name, (unsigned char)*at)
+              : QG_OK;
 }
 
 qg_status qg_export_wrote(qg_export *e, const char *path)

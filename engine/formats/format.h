@@ -163,8 +163,8 @@ struct qg_import {
 QG_NODISCARD qg_status qg_export_run(qg_export *e, bool strict);
 void qg_export_end(qg_export *e); /* safe twice */
 
-/* For build: a name that is one word of a line.  QG_EUNSUPPORTED when it has one of the
- * characters `ends`, which end words there: readers of the file would see two. */
+/* For build: QG_EUNSUPPORTED when the name has one of the characters `ends`: those that
+ * end words, where names are words of a line, or those that the file cannot hold. */
 QG_NODISCARD qg_status qg_export_word(qg_export *e, const char *name, const char *ends);
 
 /* For build: one more loss; t NULL for the whole model.  The text gives the loss and

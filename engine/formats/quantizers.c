@@ -126,21 +126,36 @@ static bool takes_name(const qg_value *x, const qg_value *r)
            (codes || strlen(x->name) < strlen(r->name));
 }
 
+/* The grid of a constant that is rounded: its floats are whole steps up to their last
+ * bit, which a directed mode would take for a step less or more. */
+static const qg_grid_record *grid_of_rounded(folder *f, const qg_grid_record *grid)
+{
+    if (grid->scheme.rounding != QG_ROUND_UP && grid->scheme.rounding != QG_ROUND_DOWN)
+        return grid;
+    qg_grid_record *nearest = QG_NEW(f->arena, qg_grid_record);
+    if (!nearest)
+        return NULL;
+    *nearest = *grid;
+    nearest->scheme.rounding = QG_ROUND_HALF_EVEN;
+    return nearest;
+}
+
 /* A constant on its grid in place of the result of n: codes become the floats that they
  * stand for, floats are rounded.  n goes. */
 static qg_status fold_constant(folder *f, qg_node *n, qg_value *x,
                                const qg_grid_record *grid)
 {
     qg_value *r = n->out[0];
+    const qg_grid_record *kept = grid_of_rounded(f, grid);
     qg_tensor *t = QG_NEW(f->arena, qg_tensor);
-    if (!t)
+    if (!t || !kept)
         return qg_nomem(f->ctx);
     qg_tensor_init(t, QG_F32, x->constant->rank, x->constant->dim);
     QG_TRY(qg_tensor_alloc(f->ctx, f->arena, t));
     if (qg_tensor_count(t))
         QG_TRY((x->constant->dtype == QG_F32 ? qg_fake_quantize : qg_dequantize)(
             f->ctx, n->name, &grid->scheme, &grid->param, x->constant, t));
-    QG_TRY(plan_readers(f, r, grid));
+    QG_TRY(plan_readers(f, r, kept));
     if (takes_name(x, r))
         qg_value_swap_names(f->g, x, r);
     QG_TRY(qg_edit_make_constant(f->g, r, t));

@@ -51,6 +51,13 @@ const char *qg_endpoint_text(qg_endpoint at, char text[QG_ENDPOINT_TEXT])
     return text;
 }
 
+const char *qg_endpoint_full_text(qg_arena *a, qg_endpoint at)
+{
+    char slot[QG_SLOT_TEXT];
+    return qg_arena_printf(a, "%s.%s", at.node->name,
+                           qg_slot_text(at.is_output, at.slot, slot));
+}
+
 bool qg_slot_parse(const char *text, bool *is_output, int64_t *slot)
 {
     bool out = strncmp(text, "out", 3) == 0;

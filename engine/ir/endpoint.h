@@ -52,6 +52,8 @@ const char *qg_slot_text(bool is_output, uint32_t slot, char text[QG_SLOT_TEXT])
  * Returns `text`; names of more than 140 bytes are cut. */
 enum { QG_ENDPOINT_TEXT = 160 };
 const char *qg_endpoint_text(qg_endpoint at, char text[QG_ENDPOINT_TEXT]);
+/* The same for files: uncut, in the arena; NULL when out of memory. */
+const char *qg_endpoint_full_text(qg_arena *a, qg_endpoint at);
 
 /* "in1", "out0" to the end of the text; *slot >= 0, as large as it is written.  False,
  * and nothing is written, for anything else. */

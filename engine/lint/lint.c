@@ -189,6 +189,7 @@ qg_status qg_model_lint(qg_model *m, const qg_lint_options *given, qg_report **r
     QG_TRY(qg_model_with_records(m, "lint", &q));
     qg_lint l = { .ctx = m->ctx,
                   .arena = qg_arena_new(m->ctx->alloc),
+                  .path = m->path,
                   .graph = q->graph,
                   .quant = q->quant };
     qg_status s = l.arena ? examine(&l, o.target) : qg_nomem(m->ctx);

@@ -33,7 +33,7 @@
  *
  * The parts: placement.c (grids), predicates.c, predicate_ranges.c (the vocabulary of
  * configs/lint), fates.c (kernel rows), lint.c (findings, the report), lint_files.c
- * (SARIF, the policy patch). */
+ * (SARIF, the policy patch), places.c (lines of quant.json). */
 #ifndef QG_ENGINE_LINT_LINT_H
 #define QG_ENGINE_LINT_LINT_H
 
@@ -67,6 +67,7 @@ typedef struct qg_lint_conversions {
 typedef struct qg_lint {
     qg_ctx *ctx;
     qg_arena *arena;
+    const char *path;      /* of the snapshot or file, as it was opened; NULL: none */
     const qg_graph *graph; /* normalized; with records */
     const qg_quant *quant;
     const qg_lint_target *target;
@@ -133,6 +134,21 @@ qg_predicate_test qg_test_ratio_above, qg_test_ratio_below, qg_test_bias_above,
 /* Fills node, count and conversions; rows in the order fused, moves, integer.  Once,
  * after qg_lint_place: count is added to.  QG_ENOMEM only. */
 QG_NODISCARD qg_status qg_lint_decide(qg_lint *l);
+
+/* --- places.c: where findings are in files --- */
+
+/* uri      of quant.json of a snapshot folder, else of the file that was opened; NULL:
+ *          neither is there
+ * lines    from 1, of each node and of each record, by id; NULL: the file has none, or
+ *          it is not the one that was opened */
+typedef struct qg_lint_places {
+    const char *uri;
+    const uint32_t *node_line; /* [nodes] */
+    const uint32_t *tqc_line;  /* [records] */
+} qg_lint_places;
+
+/* In l->arena.  QG_ENOMEM, or QG_EIO: quant.json is there and cannot be read. */
+QG_NODISCARD qg_status qg_lint_find_places(const qg_lint *l, qg_lint_places *out);
 
 /* --- lint_files.c: findings for other programs --- */
 

@@ -2,9 +2,10 @@
  * quantize --policy`.
  *
  * SARIF    one run; tool.driver.rules has every rule of the target, also those that
- *          found nothing, so that ruleIndex is the position in the target's file.  The
- *          places are logical locations (section 3.33): a graph has no lines.  The
- *          properties of the run name the target
+ *          found nothing, so that ruleIndex is the position in the target's file.  A
+ *          place is a node or an endpoint of the graph (logical location, section
+ *          3.33), and its lines in quant.json or the file (physical location, 3.29).
+ *          The properties of the run name the target
  * Patch    one rule per finding whose lint rule has a fix, with a name that leads back
  *          to it: lint-<rule>-<number>.  Fixes of different rules may exclude each
  *          other, since each is written without regard to the rest; the last one wins
@@ -51,26 +52,47 @@ static void put_rules(qg_json_writer *w, const qg_lint *l)
     qg_json_put_end(w);
 }
 
-/* The place is logical: an endpoint or a node of the graph. */
-static void put_place(qg_json_writer *w, const qg_lint_finding *f)
+static void put_physical(qg_json_writer *w, const qg_lint_places *p,
+                         const qg_lint_finding *f)
 {
-    char where[QG_ENDPOINT_TEXT];
+    const uint32_t *line = f->at ? p->tqc_line : p->node_line;
+    qg_json_put_object_line(w, "physicalLocation");
+    qg_json_put_object_line(w, "artifactLocation");
+    qg_json_put_text(w, "uri", p->uri);
+    qg_json_put_end(w);
+    if (line) {
+        qg_json_put_object_line(w, "region");
+        qg_json_put_int(w, "startLine", line[f->at ? f->at->id : f->node->id]);
+        qg_json_put_end(w);
+    }
+    qg_json_put_end(w);
+}
+
+static qg_status put_place(qg_json_writer *w, const qg_lint *l, const qg_lint_places *p,
+                           const qg_lint_finding *f)
+{
+    const char *where =
+        f->at ? qg_endpoint_full_text(l->arena, qg_tqc_endpoint(f->at)) : f->node->name;
+    if (!where)
+        return qg_nomem(l->ctx);
     qg_json_put_array(w, "locations");
     qg_json_put_object(w, NULL);
+    if (p->uri)
+        put_physical(w, p, f);
     qg_json_put_array(w, "logicalLocations");
     qg_json_put_object_line(w, NULL);
     qg_json_put_text(w, "name", f->node->name);
-    qg_json_put_text(w, "fullyQualifiedName",
-                     f->at ? qg_tqc_text(f->at, where) : f->node->name);
+    qg_json_put_text(w, "fullyQualifiedName", where);
     qg_json_put_text(w, "kind", f->at ? "member" : "function");
     qg_json_put_end(w);
     qg_json_put_end(w);
     qg_json_put_end(w);
     qg_json_put_end(w);
+    return QG_OK;
 }
 
 static qg_status put_result(qg_json_writer *w, const qg_lint *l,
-                            const qg_lint_finding *f)
+                            const qg_lint_places *p, const qg_lint_finding *f)
 {
     const char *text =
         qg_arena_printf(l->arena, "%s%s%s%s", f->rule->origin.why,
@@ -82,13 +104,15 @@ static qg_status put_result(qg_json_writer *w, const qg_lint *l,
     qg_json_put_int(w, "ruleIndex", f->rule - l->target->rule.at);
     qg_json_put_text(w, "level", qg_level_name(f->rule->level));
     put_message(w, "message", text);
-    put_place(w, f);
+    QG_TRY(put_place(w, l, p, f));
     qg_json_put_end(w);
     return QG_OK;
 }
 
 static qg_status put_run(qg_json_writer *w, const qg_lint *l)
 {
+    qg_lint_places places;
+    QG_TRY(qg_lint_find_places(l, &places));
     qg_json_put_object(w, NULL);
     qg_json_put_object(w, "tool");
     qg_json_put_object(w, "driver");
@@ -99,7 +123,7 @@ static qg_status put_run(qg_json_writer *w, const qg_lint *l)
     qg_json_put_end(w);
     qg_json_put_array(w, "results");
     for (size_t i = 0; i < l->found.n; i++)
-        QG_TRY(put_result(w, l, &l->found.at[i]));
+        QG_TRY(put_result(w, l, &places, &l->found.at[i]));
     qg_json_put_end(w);
     qg_json_put_object_line(w, "properties");
     qg_json_put_text(w, "target", l->target->name);

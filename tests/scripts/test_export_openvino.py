@@ -298,11 +298,39 @@ def residuals(table, folder):
                       agreement.stack(runtime, s), *outputs, limit=0.02)
 
 
+def names(table, folder):
+    """Inputs and outputs keep their names, whatever the characters; those that XML cannot hold
+    are refused."""
+    make, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    for k, name in enumerate(("a b/c:0", "tab\there", "line\nbreak\r", "<&'\">,\\", "\u00e9\U0001f642",
+                              "x" * 1000, "bell\x07")):
+        path = f"{folder}/{k}.onnx"
+        graph = onnx.helper.make_graph(
+            [make("Conv", [name, "w"], [name + "y"], name)], "names", [info(name, 1, (1, 3, 4, 4))],
+            [info(name + "y", 1, (1, 2, 4, 4))],
+            [onnx.numpy_helper.from_array(np.ones((2, 3, 1, 1), np.float32), "w")])
+        onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[
+            onnx.helper.make_opsetid("", 14)]), path)
+        s = agreement.Snapshot(f"{folder}/{k}", path, "openvino-int8",
+                               np.ones((2, 1, 3, 4, 4), np.float32))
+        try:
+            file, _ = s.export("ov.xml", "--format", "openvino-ir")
+            model = ov.Core().read_model(file)
+            found = [n for port in model.inputs + model.outputs for n in port.names]
+        except RuntimeError as why:
+            found = [name, name + "y"] if "\x07" in name and "character 0x07" in str(why) else why
+        if found != [name, name + "y"]:
+            table.bad.append(f"names {name[:20]!r}: {found}")
+
+
 def main():
     table = agreement.Table()
     if not sys.argv[1:] or "residuals" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             residuals(table, folder)
+    if not sys.argv[1:] or "names" in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            names(table, folder)
     for name, path, x in agreement.models():
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue

@@ -156,6 +156,24 @@ def rows_and_blocks(path):
     return random.normal(0, 1, (SAMPLES, 1, 4, 8, 8)).astype("f4")
 
 
+LIMITS = (None, 1.5), (-0.5, 1), (-1, None), (0.25, None), (0.25, 1.5), (0, 6), (0, None), (-9, 9)
+
+
+def clamps(path):
+    """Clips of an input, each of whose limits is below, at or above 0, or absent."""
+    random, node, nodes, last = np.random.RandomState(10), helper.make_node, [], "x"
+    weights = {"w": random.normal(0, 0.5, (4, 4, 1, 1))}
+    for k, limits in enumerate(LIMITS):
+        names = [f"l{k}_{i}" if v is not None else "" for i, v in enumerate(limits)]
+        weights |= {n: v for n, v in zip(names, limits) if n}
+        nodes += [node("Clip", ["x", *names], [f"k{k}"], f"k{k}"),
+                  node("Conv", [f"k{k}", "w"], [f"c{k}"], f"c{k}"),
+                  node("Add", [last, f"c{k}"], [last := f"a{k}"], f"a{k}")]
+    nodes[-1].output[0] = "y"
+    network(nodes, weights, path)
+    return random.normal(0, 1, (SAMPLES, 1, 4, 8, 8)).astype("f4")
+
+
 def lines(path):
     """Convolutions along one axis, with pads and strides and per channel of the input, and a
     Softmax over each axis."""
@@ -189,7 +207,7 @@ def old_softmax(path):
 
 def check_islands(bad):
     for backend in BACKENDS:
-        for write in (islands, gelus, rows_and_blocks, lines):
+        for write in (islands, gelus, rows_and_blocks, lines, clamps):
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, f"{write.__name__}.onnx")
                 compare(bad, write.__name__, backend,
@@ -268,6 +286,13 @@ def foreign(path):
     onnx.save(model, path)
 
 
+def old_pad(path):
+    """Until opset 10 the pads are an attribute."""
+    network([helper.make_node("Conv", ["x", "w"], ["c"], "c"),
+             helper.make_node("Pad", ["c"], ["y"], "pad", mode="reflect", pads=[0, 0, 1, 1] * 2)],
+            {"w": np.random.RandomState(9).normal(0, 0.5, (4, 4, 1, 1))}, path, opset=10)
+
+
 def check_named(bad, write, *expected):
     """The message of a refusal."""
     with tempfile.TemporaryDirectory() as folder:
@@ -313,6 +338,7 @@ def main():
         check_refused(bad)
         check_named(bad, foreign, "node 'quick' (QuickGelu): ", "expected an integer kernel")
         check_named(bad, old_softmax, "node 'soft' (Softmax): ", "axis 1")
+        check_named(bad, old_pad, "node 'pad' (Pad): mode reflect")
     for kind in ("int8", "uint8") if not sys.argv[1:] else ():
         tensors = sum(again(bad, kind, seed) for seed in range(NETWORKS))
         print(f"{NETWORKS} networks of {kind}: {tensors} tensors")

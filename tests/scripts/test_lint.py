@@ -5,9 +5,11 @@ files."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 
 try:
     import jsonschema
@@ -27,6 +29,11 @@ CLEAN, FAILED, USAGE, FOUND = 0, 1, 2, 3
 TEXT = {"type": "object", "required": ["text"], "additionalProperties": False,
         "properties": {"text": {"type": "string", "minLength": 1}}}
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
+PHYSICAL = {"type": "object", "required": ["artifactLocation"], "properties": {
+    "artifactLocation": {"type": "object", "required": ["uri"], "properties": {
+        "uri": {"type": "string", "format": "uri-reference"}}},
+    "region": {"type": "object", "required": ["startLine"], "properties": {
+        "startLine": {"type": "integer", "minimum": 1}}}}}
 SARIF = {
     "type": "object", "required": ["version", "runs"],
     "properties": {"version": {"const": "2.1.0"}, "runs": {"type": "array", "items": {
@@ -47,6 +54,7 @@ SARIF = {
                     "ruleIndex": {"type": "integer", "minimum": 0},
                     "locations": {"type": "array", "minItems": 1, "items": {
                         "required": ["logicalLocations"], "properties": {
+                            "physicalLocation": PHYSICAL,
                             "logicalLocations": {"type": "array", "minItems": 1, "items": {
                                 "required": ["name", "fullyQualifiedName", "kind"]}}}}}}}}}}}}}
 
@@ -395,6 +403,51 @@ def check_sarif(suite):
     if [r["ruleId"] for r in made["results"]] != rules or \
             any(names[r["ruleIndex"]] != r["ruleId"] for r in made["results"]):
         suite.bad.append(f"{file.name}: {made['results']}, expected {rules}")
+    check_places(suite)
+
+
+def places(suite, what):
+    """Of each finding in ncnn's report about it: URI, line or None, full name."""
+    file = suite.folder / "places.sarif"
+    run("lint", what, "--target", "ncnn", "--sarif", file, expect=FOUND)
+    tree = json.loads(file.read_text())
+    jsonschema.validate(tree, SARIF)
+    for result in tree["runs"][0]["results"]:
+        at = result["locations"][0]
+        yield (at["physicalLocation"]["artifactLocation"]["uri"],
+               at["physicalLocation"].get("region", {}).get("startLine"),
+               at["logicalLocations"][0]["fullyQualifiedName"])
+
+
+def check_places(suite):
+    """A finding has the line of its record, or of its node, in quant.json, whatever the names
+    of folder and nodes; in a file without lines, only the file."""
+    model, snapshot = suite.folder / "long.onnx", suite.folder / "a b#\u00e9"
+    residual(model)
+    net = onnx.load(model)
+    for k, n in enumerate(net.graph.node):
+        n.name = "{[\"tqcs\": [" + "n" * 200 + str(k)
+    onnx.save(net, model)
+    run("quantize", model, "-b", "tflite-int8", "-d", "random:2", "-o", snapshot)
+    lines = (snapshot / "quant.json").read_text().splitlines()
+    found, kinds = list(places(suite, snapshot)), set()
+    for uri, line, name in found:
+        member = re.fullmatch(r"(.*)\.((in|out)\d+)", name)
+        text = "\n".join(lines[line - 1:line + 4])
+        want = {"node": member[1], "slot": member[2]} if member else {"name": name}
+        kinds.add(bool(member))
+        if urllib.parse.unquote(uri) != (snapshot / "quant.json").as_uri().replace(
+                "%20", " ").replace("%23", "#").replace("%C3%A9", "\u00e9") or " " in uri or \
+                lines[line - 1].strip() != "{" or \
+                any(f"{json.dumps(k)}: {json.dumps(v)}" not in text for k, v in want.items()):
+            suite.bad.append(f"SARIF: {uri}:{line}: {text}, expected {name}")
+    qdq = suite.folder / "long.qdq.onnx"
+    run("export", snapshot, "--format", "onnx-qdq", "-o", qdq)
+    for uri, line, _ in places(suite, qdq):
+        if uri != qdq.as_uri() or line is not None:
+            suite.bad.append(f"SARIF: {uri}: {line}, expected the file")
+    if kinds != {False, True}:
+        suite.bad.append(f"SARIF: findings of one kind only: {found}")
 
 
 BAD = [  # text of a target, part of the message

@@ -42,6 +42,7 @@ CASES = {  # backend and options of qg quantize
                WEIGHT + FLOAT8.format("per-channel")),
     "per tensor": ("trt-int8", WEIGHT + "policy=per-tensor,linear,symmetric"),
     "unsigned": ("openvino-int8", "pass=unsigned-activations run=yes"),
+    "directed": ("trt-int8", ACTIVATION + "rounding=up", WEIGHT + "rounding=down"),
     "levels": ("ppl-dsp-int8", ACTIVATION + "rounding=half-even-level"),
 }
 FORMATS = {"onnx-qdq": "onnx", "onnx-qoperator": "onnx", "openvino-fq": "onnx",

@@ -2,6 +2,7 @@
 """Tables of scales that are imported: what the seeds of their fuzzers mean, forms that
 real files have, and what is refused with which words.  Files that only their vendor's
 tools read have the members of the vendors' documented examples."""
+import csv
 import json
 import os
 import pathlib
@@ -223,6 +224,49 @@ def check_nxp(folder):
     return None if fine else f"{got} {refused}"
 
 
+def check_csv(folder):
+    """RFC 4180 whatever the names; all records come back."""
+    name = 'a,"b"\n' + "n" * 600
+    model = onnx.load(f"{folder}/m.onnx")
+    model.graph.node[0].name = name
+    onnx.save(model, f"{folder}/names.onnx")
+    snapshot, back = f"{folder}/s", f"{folder}/back"
+    subprocess.run([QG, "quantize", f"{folder}/names.onnx", "-b", "trt-int8", "-d", "random:2",
+                    "-o", snapshot], check=True, stdout=subprocess.DEVNULL)
+    exported("csv", ".csv", folder)
+    with open(f"{folder}/out.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    subprocess.run([QG, "import", f"{folder}/out.csv", "--format", "csv", "--model",
+                    f"{folder}/out.onnx", "-o", back], check=True, stdout=subprocess.DEVNULL)
+    before, after = ({f"{t['node']}.{t['slot']}": t["scale"] for t in json.loads(
+        pathlib.Path(path, "quant.json").read_text())["tqcs"] if t["scale"] and t["state"] in (
+            "ACTIVATED", "PASSIVE", "BAKED", "PASSIVE_BAKED")} for path in (snapshot, back))
+    places = {row[k] for row in rows for k in ("endpoint", "dominator")}
+    fine = before == after and f"{name}.in1" in before and f"{name}.in0" in places and \
+        all(set(row) == set(rows[0]) and None not in row.values() for row in rows)
+    return None if fine else f"records of {before.keys() ^ after.keys()}"
+
+
+def check_mnn(folder):
+    """Entries are called after the value of a node, however long its name."""
+    names = ["n" * 600 + end for end in "cd"]
+    random = np.random.RandomState(2)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], names[:1], "a"),
+         helper.make_node("Conv", [names[0], "v"], names[1:], "b")], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 4, 4])],
+        [helper.make_tensor_value_info(names[1], TensorProto.FLOAT, [1, 4, 4, 4])],
+        [numpy_helper.from_array(random.rand(*s).astype("f4"), n)
+         for n, s in (("w", (4, 2, 1, 1)), ("v", (4, 4, 1, 1)))])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)],
+                                ir_version=8), f"{folder}/long.onnx")
+    subprocess.run([QG, "quantize", f"{folder}/long.onnx", "-b", "mnn-int8", "-d", "random:2",
+                    "-o", f"{folder}/s"], check=True, stdout=subprocess.DEVNULL)
+    keys = json.loads(exported("mnn-json", ".json", folder)).keys() - {"shape"}
+    want = {f"{n} {end}_tensor_0" for n in names for end in ("input", "output")}
+    return None if keys == want else f"{len(keys)} entries, expected {len(want)}"
+
+
 def main():
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -232,7 +276,7 @@ def main():
             if wrong:
                 print(f"FAILED {seed}: {wrong}")
                 bad += 1
-        for check in check_cache, check_rknn, check_ascend, check_nxp:
+        for check in check_cache, check_rknn, check_ascend, check_nxp, check_csv, check_mnn:
             wrong = check(folder)
             if wrong:
                 print(f"FAILED {check.__name__}: {wrong}")

@@ -48,7 +48,7 @@ static const char *const column_word[N_COLUMN] = {
 
 /* --- writing --- */
 
-static void put_text(FILE *stream, const char *text)
+static void put_text(FILE *stream, const char *text, char end)
 {
     (void)fputc('"', stream);
     for (; *text; text++) {
@@ -56,7 +56,8 @@ static void put_text(FILE *stream, const char *text)
             (void)fputc('"', stream);
         (void)fputc(*text, stream);
     }
-    (void)fputs("\",", stream);
+    (void)fputc('"', stream);
+    (void)fputc(end, stream);
 }
 
 static void put_params(FILE *stream, qg_qparam p)
@@ -72,13 +73,17 @@ static void put_params(FILE *stream, qg_qparam p)
     (void)fputc(',', stream);
 }
 
-static void put_row(FILE *stream, const qg_tqc *t)
+static qg_status put_row(qg_export *e, FILE *stream, const qg_tqc *t)
 {
-    char text[QG_ENDPOINT_TEXT], policy[QG_POLICY_TEXT];
+    char policy[QG_POLICY_TEXT];
     const qg_scheme *s = &t->scheme;
-    put_text(stream, qg_tqc_text(t, text));
-    put_text(stream, qg_tqc_value(t)->name);
-    put_text(stream, t->node->op->name);
+    const char *own = qg_endpoint_full_text(e->arena, qg_tqc_endpoint(t));
+    const char *root = qg_endpoint_full_text(e->arena, qg_tqc_endpoint(qg_tqc_root(t)));
+    if (!own || !root)
+        return qg_nomem(e->ctx);
+    put_text(stream, own, ',');
+    put_text(stream, qg_tqc_value(t)->name, ',');
+    put_text(stream, t->node->op->name, ',');
     (void)fprintf(stream, "%s,%s,%u,%u,%lld,%lld,%s,", qg_tqc_state_name(t->state),
                   qg_policy_text(s->policy, policy), s->bits, s->exponent_bits,
                   (long long)s->qmin, (long long)s->qmax,
@@ -90,7 +95,8 @@ static void put_row(FILE *stream, const qg_tqc *t)
         (void)fprintf(stream, "%d", s->block);
     (void)fputc(',', stream);
     put_params(stream, qg_tqc_param(t));
-    (void)fprintf(stream, "\"%s\"\n", qg_tqc_text(qg_tqc_root(t), text));
+    put_text(stream, root, '\n');
+    return QG_OK;
 }
 
 static qg_status put(qg_export *e, FILE *stream)
@@ -99,20 +105,14 @@ static qg_status put(qg_export *e, FILE *stream)
         (void)fprintf(stream, "%s%s", i ? "," : "", column_word[i]);
     (void)fputc('\n', stream);
     for (size_t i = 0; i < e->quant->tqc.n; i++)
-        put_row(stream, e->quant->tqc.at[i]);
+        QG_TRY(put_row(e, stream, e->quant->tqc.at[i]));
     return QG_OK;
 }
 
-/* Names that endpoint texts cut cannot be found again. */
 static qg_status build(qg_export *e)
 {
     for (size_t i = 0; i < e->quant->tqc.n; i++) {
         const qg_tqc *t = e->quant->tqc.at[i];
-        char text[QG_ENDPOINT_TEXT];
-        if (qg_table_acts(t) &&
-            qg_tqc_named(e->quant->graph, qg_tqc_text(t, text)) != t)
-            QG_TRY(qg_table_lose(e, QG_SAYS_ENDPOINT, t,
-                                 "its name is too long to be read back"));
         if (t->scheme.variant)
             QG_TRY(qg_table_lose(e, QG_SAYS_FLOATING, t,
                                  "the variant of the floating-point grid"));

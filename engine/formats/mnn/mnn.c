@@ -47,12 +47,15 @@ static const qg_quirk_row quirks[] = {
     { 0 },
 };
 
-static void put_scale(qg_json_writer *w, const qg_node *n, const char *what,
-                      const qg_tqc *t)
+static qg_status put_scale(qg_export *e, qg_json_writer *w, const qg_node *n,
+                           const char *what, const qg_tqc *t)
 {
-    char key[512];
-    (void)snprintf(key, sizeof key, "%.480s %s_tensor_0", n->out[0]->name, what);
+    const char *key =
+        qg_arena_printf(e->arena, "%s %s_tensor_0", n->out[0]->name, what);
+    if (!key)
+        return qg_nomem(e->ctx);
     qg_json_put_f64(w, key, (double)qg_tqc_param(t).scale[0]);
+    return QG_OK;
 }
 
 static void put_shape(qg_json_writer *w, const qg_graph *g)
@@ -92,10 +95,10 @@ static qg_status put(qg_export *e, FILE *stream)
         const qg_node *n = g->node.at[i];
         listed l = activations(n);
         if (is_conv(n) && l.n == 2) {
-            put_scale(w, n, "input", l.at[0]);
-            put_scale(w, n, "output", l.at[1]);
+            QG_TRY(put_scale(e, w, n, "input", l.at[0]));
+            QG_TRY(put_scale(e, w, n, "output", l.at[1]));
         } else if (is_sum(n) && l.n == 3) {
-            put_scale(w, n, "output", how.of_sum(&l));
+            QG_TRY(put_scale(e, w, n, "output", how.of_sum(&l)));
         }
     }
     qg_json_put_end(w);

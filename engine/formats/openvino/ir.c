@@ -40,10 +40,24 @@ static qg_status add_all(qg_ir *ir)
     return QG_OK;
 }
 
+/* XML has no control characters but tab and line breaks. */
+static qg_status check_names(qg_export *e)
+{
+    static const char control[] = "\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10"
+                                  "\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d"
+                                  "\x1e\x1f";
+    for (size_t i = 0; i < e->graph->value.n; i++)
+        QG_TRY(qg_export_word(e, e->graph->value.at[i]->name, control));
+    for (size_t i = 0; i < e->graph->node.n; i++)
+        QG_TRY(qg_export_word(e, e->graph->node.at[i]->name, control));
+    return QG_OK;
+}
+
 /* The graph with FakeQuantize, inferred, as layers; nothing is written yet. */
 static qg_status build(qg_export *e)
 {
     QG_TRY(qg_openvino_graph(e));
+    QG_TRY(check_names(e));
     QG_TRY(qg_infer(e->graph, NULL, 0));
     qg_ir *ir = QG_NEW(e->arena, qg_ir);
     if (!ir)

@@ -190,11 +190,13 @@ qg_status qg_ir_result(qg_ir *ir, const qg_value *v)
 
 /* --- the files --- */
 
-/* Text of an attribute; a comma would end a tensor name. */
+/* Text of an attribute; a comma would end a tensor name.  Names of values and nodes
+ * have no other control characters (ir.c). */
 static void put_escaped(FILE *f, const char *text, bool is_tensor)
 {
     static const char *const entity[128] = {
-        ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;"
+        ['&'] = "&amp;", ['<'] = "&lt;",   ['>'] = "&gt;",   ['"'] = "&quot;",
+        ['\t'] = "&#9;", ['\n'] = "&#10;", ['\r'] = "&#13;",
     };
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
         if (*p == ',' && is_tensor)
@@ -202,7 +204,7 @@ static void put_escaped(FILE *f, const char *text, bool is_tensor)
         else if (*p < 128 && entity[*p])
             (void)fputs(entity[*p], f);
         else
-            (void)fputc(*p < ' ' ? '_' : *p, f); /* XML has no control characters */
+            (void)fputc(*p < ' ' ? '_' : *p, f);
     }
 }
 

@@ -378,29 +378,26 @@ static qg_status table(qg_tflite_writer *w)
                                 &o, false);
 }
 
-/* From one grid to another; RELU clamps at its zero, the rest of the limits follows. */
+/* From one grid to another.  A clamp at 0 alone is a RELU, with the arithmetic of
+ * QUANTIZE; other limits follow it. */
 static qg_status rescale(qg_tflite_writer *w)
 {
     enum qg_tflite_form form =
         qg_tflite_is_picture(w, w->node->in[0]) ? QG_TFLITE_NHWC : QG_TFLITE_AS_IS;
     const qg_stored *y = &w->recipe->out;
     qg_code_range all = qg_code_range_of(y->dtype, 0);
+    int32_t zero = y->zero[0] > all.lo ? y->zero[0] : all.lo;
     uint64_t uses;
-    int32_t in;
+    int32_t in, out;
     QG_TRY(row_of(w, &uses));
     QG_TRY(input(w, 0, form, &in));
     bool relu = uses & QG_USE_BIT(RELU);
-    if (relu && y->low >= y->zero[0] && y->low >= all.lo && y->high == all.hi) {
-        int32_t out;
-        if (y->low != (y->zero[0] > all.lo ? y->zero[0] : all.lo))
-            return qg_tflite_refuse(w, "a clamp above 0");
-        QG_TRY(qg_tflite_make(w, w->node->out[0], form, &out));
-        return qg_tflite_put(w, RELU, (qg_tflite_slots){ &in, &out, 1, 1 },
-                             &(qg_tflite_options){ 0 });
-    }
-    return qg_tflite_put_kernel(w, relu ? RELU : QUANTIZE,
-                                (qg_tflite_slots){ &in, NULL, 1, 0 }, form,
-                                &(qg_tflite_options){ 0 }, false);
+    if (!relu || y->low != zero || y->high != all.hi)
+        return qg_tflite_put_kernel(w, QUANTIZE, (qg_tflite_slots){ &in, NULL, 1, 0 },
+                                    form, &(qg_tflite_options){ 0 }, false);
+    QG_TRY(qg_tflite_make(w, w->node->out[0], form, &out));
+    return qg_tflite_put(w, RELU, (qg_tflite_slots){ &in, &out, 1, 1 },
+                         &(qg_tflite_options){ 0 });
 }
 
 static qg_status softmax(qg_tflite_writer *w)

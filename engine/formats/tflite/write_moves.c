@@ -179,7 +179,7 @@ static qg_status pad(qg_tflite_writer *w)
     enum qg_tflite_form form = form_of_input(w);
     int32_t rank = n->in[0]->type.rank, in[3], around[2 * QG_MAX_RANK] = { 0 };
     int64_t pads[2 * QG_MAX_RANK];
-    const qg_tensor *t = n->in[1]->constant;
+    const qg_tensor *t = n->n_in > 1 ? n->in[1]->constant : NULL; /* until opset 10 */
     const char *mode;
     QG_TRY(qg_attr_string(w->ctx, n, "mode", "constant", &mode));
     if (strcmp(mode, "constant") != 0 || !t || qg_tensor_count(t) != 2 * rank ||
