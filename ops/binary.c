@@ -407,11 +407,36 @@ static qg_status linear_backward(const qg_backward *b, double first, double othe
     return QG_OK;
 }
 
+/* Until opset 6: the same with input 1 and its gradient as the modern rule aligns
+ * them. */
+static qg_status aligned(const qg_backward *b, qg_status (*f)(const qg_backward *))
+{
+    qg_call k = *b->call;
+    qg_tensor view = qg_binary_view(&k), grad = view;
+    const qg_tensor *in[] = { k.in[0], &view };
+    if (b->in[1])
+        grad.data = b->in[1]->data;
+    k.in = in;
+    qg_tensor *to[] = { b->in[0], b->in[1] ? &grad : NULL };
+    return f(&(qg_backward){ &k, b->out, to });
+}
+
 static qg_status add_backward(const qg_backward *b) { return linear_backward(b, 1, 1); }
 static qg_status sub_backward(const qg_backward *b)
 {
     return linear_backward(b, 1, -1);
 }
+#define ALIGNED(id)                                                                    \
+    static qg_status id##_aligned(const qg_backward *b)                                \
+    {                                                                                  \
+        return aligned(b, id##_backward);                                              \
+    }
+ALIGNED(add)
+ALIGNED(sub)
+ALIGNED(mul)
+ALIGNED(divide)
+ALIGNED(prelu)
+ALIGNED(pow)
 #define sum_backward add_backward
 
 static qg_status mean_backward(const qg_backward *b)
@@ -482,7 +507,8 @@ static const qg_node *square_of(const qg_node *n)
         .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
         .free_axes = qg_binary_free_axes, .infer = infer_numbers, .run = id##_run,     \
         .in_place = 3, .lower = lower_##id, .element = binary_element,                 \
-        .compile = qg_compile_elements, .backward = (first) < 7 ? NULL : id##_backward \
+        .compile = qg_compile_elements,                                                \
+        .backward = (first) < 7 ? id##_aligned : id##_backward                         \
     }
 #define ROWPRELU(first, last)                                                          \
     {                                                                                  \
@@ -493,7 +519,7 @@ static const qg_node *square_of(const qg_node *n)
         .param_size = sizeof(qg_binary_param), .prepare = prelu_prepare,               \
         .free_axes = qg_binary_free_axes, .infer = prelu_infer, .run = prelu_run,      \
         .in_place = 1, .lower = lower_prelu,                                           \
-        .backward = (first) < 7 ? NULL : prelu_backward                                \
+        .backward = (first) < 7 ? prelu_aligned : prelu_backward                       \
     }
 #define ROWPOW(first, last)                                                            \
     {                                                                                  \
@@ -502,7 +528,7 @@ static const qg_node *square_of(const qg_node *n)
         .traits = QG_OP_ELEMENTWISE | QG_OP_PURE,                                      \
         .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
         .free_axes = qg_binary_free_axes, .infer = pow_infer, .run = pow_run,          \
-        .in_place = 1, .backward = (first) < 7 ? NULL : pow_backward                   \
+        .in_place = 1, .backward = (first) < 7 ? pow_aligned : pow_backward            \
     }
 #define ROWFOLD(onnx, first, id, types)                                                \
     {                                                                                  \

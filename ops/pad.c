@@ -265,15 +265,23 @@ static qg_status lower_pad(qg_lower *l)
     return QG_OK;
 }
 
-/* Until 10 the value is an attribute, which would count as the position of an
- * element. */
+/* A value that is an attribute, until 10, would count as the position of an element. */
+static qg_status backward(const qg_backward *b)
+{
+    pad_param p = *(const pad_param *)b->call->param;
+    qg_call k = *b->call;
+    p.value = 0;
+    k.param = &p;
+    return qg_backward_move(&(qg_backward){ &k, b->out, b->in });
+}
+
 #define ROW(first, last, least, most)                                                  \
     {                                                                                  \
         .name = "Pad", .since = first, .until = last, .min_in = least, .max_in = most, \
         .min_out = 1, .max_out = 1, .in_roles = "dsps",                                \
         .traits = QG_OP_PASSIVE | QG_OP_PURE, .param_size = sizeof(pad_param),         \
         .prepare = prepare, .infer = infer, .run = run, .lower = lower_pad,            \
-        .backward = (first) < 11 ? NULL : qg_backward_move                             \
+        .backward = backward                                                           \
     }
 
 const qg_op qg_ops_pad[] = {

@@ -216,24 +216,49 @@ static qg_status run_global(const qg_call *k)
     return qg_run_as(k, NARROW, QG_F32, global);
 }
 
-/* The definition's sums, of columns of channels-last memory. */
-static qg_status run_mean_last(const qg_kernel *kernel, const qg_call *k)
+/* Channels that one pass of column_means takes. */
+enum { MEAN_BLOCK = 32 };
+
+/* The definition's sums, of columns of channels-last memory: channels from .. to. */
+static void mean_last(const qg_call *k, int64_t from, int64_t to)
 {
     const qg_tensor *x = k->in[0];
     const int64_t space = qg_dims_product(x, 2, x->rank), channels = x->dim[1];
-    (void)kernel;
     for (int64_t n = 0; n < x->dim[0]; n++)
-        qg_vector_best()->column_means(space, channels, x->f32 + n * space * channels,
-                                       k->out[0]->f32 + n * channels);
+        qg_vector_best()->column_means(space, to - from, channels,
+                                       x->f32 + n * space * channels + from,
+                                       k->out[0]->f32 + n * channels + from);
+}
+
+static qg_status run_mean_last(const qg_kernel *kernel, const qg_call *k)
+{
+    (void)kernel;
+    mean_last(k, 0, k->in[0]->dim[1]);
+    return QG_OK;
+}
+
+/* A range of blocks of channels. */
+static qg_status part_mean_last(const qg_kernel *kernel, const qg_call *k, uint32_t i)
+{
+    const int64_t channels = k->in[0]->dim[1], n = kernel->parts;
+    const int64_t blocks = (channels + MEAN_BLOCK - 1) / MEAN_BLOCK;
+    const int64_t to = blocks * (i + 1) / n * MEAN_BLOCK;
+    mean_last(k, blocks * i / n * MEAN_BLOCK, to < channels ? to : channels);
     return QG_OK;
 }
 
 static qg_status compile_mean_last(qg_compile *c, qg_kernel **out)
 {
+    static const double element = 8; /* sums in double: of so many multiplications */
+    const qg_tensor *x = c->in[0];
     *out = QG_NEW(c->arena, qg_kernel);
     if (!*out)
         return qg_nomem(c->ctx);
     **out = (qg_kernel){ .run = run_mean_last,
+                         .parts = qg_compile_parts(
+                             c, (x->dim[1] + MEAN_BLOCK - 1) / MEAN_BLOCK,
+                             element * (double)qg_tensor_count(x)),
+                         .part = part_mean_last,
                          .in_layout = { QG_LAYOUT_CHANNELS_LAST },
                          .out_layout = QG_LAYOUT_CHANNELS_LAST,
                          .name = "means of columns" };

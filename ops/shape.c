@@ -343,6 +343,14 @@ static qg_status dropout_run(const qg_call *k)
     return k->out[0] ? qg_run_copy(k) : QG_OK;
 }
 
+/* Without the mask, which is a float before 10, hence no position of an element. */
+static qg_status dropout_backward(const qg_backward *b)
+{
+    qg_call k = *b->call;
+    k.n_out = 1;
+    return qg_backward_move(&(qg_backward){ &k, b->out, b->in });
+}
+
 /* Between two grids it is a rescale (TFLite's QUANTIZE of codes). */
 static qg_status lower_identity(qg_lower *l)
 {
@@ -361,7 +369,6 @@ static qg_status lower_identity(qg_lower *l)
         .infer = id##_infer, .run = qg_run_copy, .in_place = 1,                        \
         .lower = qg_lower_move, .backward = qg_backward_move                           \
     }
-/* Before 10 the mask is a float, hence no position that qg_backward_move could take. */
 #define ROWDROP(first, last, inputs)                                                   \
     {                                                                                  \
         .name = "Dropout", .since = first, .until = last, .min_in = 1,                 \
@@ -369,8 +376,7 @@ static qg_status lower_identity(qg_lower *l)
         .out_roles = "ds",                                                             \
         .traits = MOVES | QG_OP_BATCH_FIRST | QG_OP_COPY | QG_OP_ELEMENTWISE,          \
         .prepare = dropout_prepare, .infer = dropout_infer, .run = dropout_run,        \
-        .in_place = 1, .lower = qg_lower_move,                                         \
-        .backward = (first) < 10 ? NULL : qg_backward_move                             \
+        .in_place = 1, .lower = qg_lower_move, .backward = dropout_backward            \
     }
 
 /* clang-format off */

@@ -374,12 +374,18 @@ qg_status qg_binary_infer(const qg_call *k, qg_dtype dtype)
     return QG_OK;
 }
 
-void qg_binary_run(const qg_call *k, qg_row2 f)
+qg_tensor qg_binary_view(const qg_call *k)
 {
     const qg_binary_param *p = k->param;
     qg_tensor view = *k->in[1];
     if (p->legacy && legacy_view(k, p, &view) != QG_OK)
         assert(!"infer accepted what run refuses");
+    return view;
+}
+
+void qg_binary_run(const qg_call *k, qg_row2 f)
+{
+    const qg_tensor view = qg_binary_view(k);
     qg_run_row2(f, k->in[0], &view, k->out[0]);
 }
 

@@ -99,6 +99,9 @@ QG_NODISCARD qg_status qg_binary_infer(const qg_call *k, qg_dtype dtype);
 /* For .free_axes: none where axes are not counted from the last. */
 uint32_t qg_binary_free_axes(const qg_call *k);
 void qg_binary_run(const qg_call *k, qg_row2 f);
+/* Input 1 with the dims that the modern rule aligns as the node does; the call has been
+ * inferred. */
+qg_tensor qg_binary_view(const qg_call *k);
 /* With the row function of the inputs' type (rows[QG_NDTYPE]); 16-bit floats as
  * float32. */
 QG_NODISCARD qg_status qg_binary_run_rows(const qg_call *k, const qg_row2 *rows);

@@ -123,9 +123,10 @@ enum { QG_STRIP = 128 };
 typedef void qg_strip_fn(int64_t n, int64_t k, const float *w, const float *x,
                          float *y);
 
-/* y[j] = the mean of x[i][j], x [rows][n]; sums in double, rows ascending, as of the
- * pooling of accel.h. */
-typedef void qg_column_means_fn(int64_t rows, int64_t n, const float *x, float *y);
+/* y[j], j < n: the mean of x[i * step + j], i < rows; sums in double, rows ascending,
+ * as of the pooling of accel.h. */
+typedef void qg_column_means_fn(int64_t rows, int64_t n, int64_t step, const float *x,
+                                float *y);
 
 /* Sum of n elements in double, of their squared distances to `mean`, in an order that
  * the text fixes. */

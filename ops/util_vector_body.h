@@ -426,28 +426,29 @@ typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
 typedef double eight_sums __attribute__((vector_size(64)));
 
 /* Columns j .. j + PARTS * 8: every sum is in a register. */
-INLINE void column_block(int64_t rows, int64_t n, const float *x, float *y)
+INLINE void column_block(int64_t rows, int64_t step, const float *x, float *y)
 {
     enum { PARTS = 4 };
     eight_sums sum[PARTS] = { 0 };
     for (int64_t i = 0; i < rows; i++)
         for (int p = 0; p < PARTS; p++)
-            sum[p] += __builtin_convertvector(*(const eight *)(x + i * n + p * 8),
+            sum[p] += __builtin_convertvector(*(const eight *)(x + i * step + p * 8),
                                               eight_sums);
     for (int p = 0; p < PARTS; p++)
         for (int c = 0; c < 8; c++)
             y[p * 8 + c] = (float)(sum[p][c] / (double)rows);
 }
 
-TARGET static void column_means(int64_t rows, int64_t n, const float *x, float *y)
+TARGET static void column_means(int64_t rows, int64_t n, int64_t step, const float *x,
+                                float *y)
 {
     int64_t j = 0;
     for (; j + 32 <= n; j += 32)
-        column_block(rows, n, x + j, y + j);
+        column_block(rows, step, x + j, y + j);
     for (; j < n; j++) {
         double sum = 0;
         for (int64_t i = 0; i < rows; i++)
-            sum += (double)x[i * n + j];
+            sum += (double)x[i * step + j];
         y[j] = (float)(sum / (double)rows);
     }
 }

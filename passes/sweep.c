@@ -1,4 +1,5 @@
-/* sweep -- removes nodes and values that no graph output needs. */
+/* sweep -- removes nodes and values that no graph output needs, except for the float
+ * values of learned constants, which errors refer to. */
 #include "engine/ir/edit.h"
 #include "passes/passes.h"
 #include "passes/util_copies.h"
@@ -21,7 +22,7 @@ static qg_status run(qg_pass_env *env)
     qg_pass_quirks(env, &how);
     if (how.before)
         QG_TRY(how.before(env));
-    QG_TRY(qg_graph_sweep(env->graph, &removed));
+    QG_TRY(qg_graph_sweep_dead(env->graph, &removed));
     env->changed = removed > UINT32_MAX ? UINT32_MAX : (uint32_t)removed;
     return QG_OK;
 }

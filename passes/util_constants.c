@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "engine/calib/calibrate.h"
-#include "engine/calib/observe.h"
+#include "engine/calib/observed.h"
 
 /* A mask of -inf, as attention adds or selects it, has no scale: it stays in float, as
  * ONNX Runtime leaves Where whose inputs are not both quantized
@@ -24,8 +24,8 @@ static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
     if (qg_tensor_count(x) < 1)
         return qg_tqc_set_state(env->quant, t, QG_TQC_FP32); /* no elements */
     QG_TRY(qg_observe_begin(env->ctx, t, x, 1, &o));
-    qg_status s = qg_observe_tensor(env->ctx, &o, x,
-                                    qg_range_quirks(env->quant->quirks), scratch, &p);
+    qg_status s = qg_observe_constant(env->ctx, &o, x,
+                                      qg_range_quirks(env->quant->quirks), scratch, &p);
     if (s == QG_ENUMERIC && qg_holds_mask(qg_tqc_value(t), x))
         return leave_float(env, t);
     if (s == QG_ENUMERIC) {

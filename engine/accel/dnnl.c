@@ -175,6 +175,11 @@ static int64_t cut_rows(const windows *w)
     return axis < 0 ? w->batch : w->out[axis];
 }
 
+static qg_dnnl_span all_rows(const windows *w)
+{
+    return (qg_dnnl_span){ 0, cut_rows(w) };
+}
+
 static void describe_activation(dnnl_memory_desc_t *md, const qg_tensor *t,
                                 const windows *w, const int64_t space[QG_SPACE])
 {
@@ -224,6 +229,10 @@ static bool describe_windows(windows *w, qg_dnnl_span rows, request *r)
     return true;
 }
 
+/* Columns are read once per weight, and there are more bytes of them than of anything
+ * else: what a thread saves is their transfer, of several multiplications each. */
+static const double COLUMN_WORK = 4;
+
 /* --- convolution --- */
 
 typedef struct convolution {
@@ -256,6 +265,28 @@ static void describe_weights(request *r, const convolution *v)
     describe(&r->weights, qg_dnnl_type(v->w.c->in[1]), rank, dims, strides);
 }
 
+/* One place, all of whose channels depend on all inputs: parts are output channels. */
+static bool is_one_place(const convolution *v)
+{
+    const windows *w = &v->w;
+    return w->batch == 1 && w->out[0] * w->out[1] * w->out[2] == 1 &&
+           v->p->groups == 1 && !w->transposed && !v->codes;
+}
+
+/* Leaves some of the output channels. */
+static void cut_channels(request *r, qg_dnnl_span at)
+{
+    const dnnl_dim_t n = at.to - at.from;
+    r->weights.dims[0] = r->weights.padded_dims[0] = n;
+    r->bias.dims[0] = r->bias.padded_dims[0] = n;
+    r->dst.dims[1] = r->dst.padded_dims[1] = n;
+    for (int i = 0; i < r->dst.ndims; i++) /* the extents there are 1 */
+        if (i != 1)
+            r->dst.format_desc.blocking.strides[i] = n;
+    r->dst_at = (size_t)at.from * sizeof(float);
+    r->first_column = at.from;
+}
+
 /* False: a shape oneDNN refuses. */
 static bool describe_conv(const void *problem, qg_dnnl_span rows,
                           const dnnl_memory_desc_t *packed, request *r)
@@ -269,13 +300,16 @@ static bool describe_conv(const void *problem, qg_dnnl_span rows,
     describe_weights(r, v);
     dnnl_dims_t channels = { v->p->out_channels }, one = { 1 };
     describe(&r->bias, v->codes ? dnnl_s32 : dnnl_f32, 1, channels, one);
-    if (!describe_windows(&w, rows, r))
+    const bool columns = is_one_place(v);
+    if (!describe_windows(&w, columns ? all_rows(&w) : rows, r))
         return false;
+    if (columns)
+        cut_channels(r, rows);
     dnnl_memory_desc_t any = r->weights, *b = bias ? &r->bias : NULL;
     (void)dnnl_memory_desc_init_by_tag(&any, r->weights.ndims, r->weights.dims,
                                        r->weights.data_type, dnnl_format_tag_any);
     if (packed)
-        any = *packed;
+        any = columns ? qg_dnnl_columns(packed, 0, rows) : *packed;
     dnnl_window at = window_of(&w);
     return dnnl_success ==
            (w.transposed ? dnnl_dilated_deconvolution_forward_desc_init(
@@ -306,6 +340,11 @@ static qg_status make_conv(qg_compile *c, const qg_conv_problem *p, bool transpo
                         .rows = cut_rows(&v.w),
                         .work = (double)qg_tensor_count(larger) * (double)each,
                         .bias = bias };
+    if (is_one_place(&v)) {
+        job.columns = true;
+        job.rows = p->out_channels;
+        job.work *= COLUMN_WORK;
+    }
     QG_TRY(qg_dnnl_kernel(c, &job, out));
     if (*out) {
         (*out)->in_layout[0] = QG_LAYOUT_CHANNELS_LAST;
@@ -448,6 +487,13 @@ static int product_axis(const product *v)
     return axis == v->y.rank - 1 || v->trans_a || constant ? -1 : axis;
 }
 
+/* One row: parts are columns of b. */
+static bool is_one_row(const product *v)
+{
+    const int64_t n = v->y.dim[v->y.rank - 1];
+    return qg_tensor_count(&v->y) == n && v->b.data && !v->trans_a && !v->codes;
+}
+
 /* Leaves the rows of t along `axis` of y, if it has them; the bytes before them. */
 static size_t cut_matrix(qg_tensor *t, int axis, qg_dnnl_span rows)
 {
@@ -469,12 +515,27 @@ static void cut_product(product *v, int axis, qg_dnnl_span rows, request *r)
     r->dst_at = cut_matrix(&v->y, axis, rows);
 }
 
+/* Leaves some of the columns of a product of one row. */
+static void cut_columns(request *r, int rank, qg_dnnl_span at)
+{
+    dnnl_memory_desc_t *of[] = { &r->weights, &r->dst, &r->bias };
+    const dnnl_dim_t n = at.to - at.from;
+    for (int k = 0; k < 3; k++) {
+        of[k]->dims[rank - 1] = of[k]->padded_dims[rank - 1] = n;
+        for (int i = 0; k > 0 && i < rank - 1; i++) /* the extents there are 1 */
+            of[k]->format_desc.blocking.strides[i] = n;
+    }
+    r->dst_at = (size_t)at.from * sizeof(float);
+    r->first_column = at.from;
+}
+
 static bool describe_product(const void *problem, qg_dnnl_span rows,
                              const dnnl_memory_desc_t *packed, request *r)
 {
     product v = *(const product *)problem;
     const int rank = v.y.rank, axis = product_axis(&v);
     const int64_t n = v.y.dim[rank - 1];
+    const bool columns = is_one_row(&v);
     *r = (request){ .has_weights = true,
                     .has_bias = v.bias,
                     .has_other = !v.b.data,
@@ -486,12 +547,14 @@ static bool describe_product(const void *problem, qg_dnnl_span rows,
     describe_matrix(&r->weights, &v.b, rank, v.trans_b);
     describe_matrix(&r->dst, &v.y, rank, false);
     describe_row(&r->bias, v.codes ? dnnl_s32 : dnnl_f32, rank, n);
+    if (columns)
+        cut_columns(r, rank, rows);
     dnnl_memory_desc_t weights = r->weights;
     if (v.b.data)
         (void)dnnl_memory_desc_init_by_tag(&weights, rank, r->weights.dims,
                                            r->weights.data_type, dnnl_format_tag_any);
     if (v.b.data && packed)
-        weights = *packed;
+        weights = columns ? qg_dnnl_columns(packed, rank - 1, rows) : *packed;
     return dnnl_matmul_desc_init(&r->desc.matmul, &r->src, &weights,
                                  v.bias ? &r->bias : NULL, &r->dst) == dnnl_success;
 }
@@ -519,6 +582,12 @@ static qg_status make_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
                         .rows = axis < 0 ? 0 : v.y.dim[axis],
                         .work = (double)qg_tensor_count(y) * (double)p->k,
                         .bias = bias >= 0 ? c->in[bias] : NULL };
+    if (is_one_row(&v)) {
+        job.columns = true;
+        job.weights_axis = v.y.rank - 1;
+        job.rows = p->n;
+        job.work *= COLUMN_WORK;
+    }
     return qg_dnnl_kernel(c, &job, out);
 }
 

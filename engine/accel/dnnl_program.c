@@ -20,6 +20,7 @@ typedef struct piece {
     dnnl_primitive_t primitive;
     size_t scratch_bytes;
     size_t src_at, dst_at, other_at; /* as in the request */
+    dnnl_memory_t weights, bias;     /* of its columns; NULL: those of the program */
 } piece;
 
 /* State shared by all workers. */
@@ -148,10 +149,11 @@ static qg_status run_piece(const program *p, const piece *q, const qg_call *call
         QG_TRY(set_data(ctx, b->other, call->in[1], q->other_at));
         arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_WEIGHTS, b->other };
     } else if (p->weights) {
-        arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_WEIGHTS, p->weights };
+        arg[n++] =
+            (dnnl_exec_arg_t){ DNNL_ARG_WEIGHTS, q->weights ? q->weights : p->weights };
     }
     if (p->bias)
-        arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_BIAS, p->bias };
+        arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_BIAS, q->bias ? q->bias : p->bias };
     DNNL(ctx, qg_dnnl_primitive_execute(q->primitive, b->stream, n, arg));
     return QG_OK;
 }
@@ -170,6 +172,15 @@ static qg_status kernel_part(const qg_kernel *k, const qg_call *call, uint32_t i
     return run_piece(p, &p->piece[i + 1], call, (binding *)call->local + i + 1);
 }
 
+static void piece_free(piece *q)
+{
+    if (q->weights)
+        (void)dnnl_memory_destroy(q->weights);
+    if (q->bias)
+        (void)dnnl_memory_destroy(q->bias);
+    (void)dnnl_primitive_destroy(q->primitive);
+}
+
 /* Takes a program that was made half way. */
 static void program_free(program *p)
 {
@@ -178,7 +189,7 @@ static void program_free(program *p)
     if (p->bias)
         (void)dnnl_memory_destroy(p->bias);
     for (uint32_t i = 0; i < p->pieces; i++)
-        (void)dnnl_primitive_destroy(p->piece[i].primitive);
+        piece_free(&p->piece[i]);
     if (p->engine)
         (void)dnnl_engine_destroy(p->engine);
 }
@@ -333,6 +344,53 @@ static qg_status bind_constants(qg_compile *c, program *p, const request *r,
 
 /* --- parts --- */
 
+/* Columns of the packed weights that belong together; 0: those of a part would not be
+ * one piece of memory. */
+static int64_t block_of(const dnnl_memory_desc_t *md, int axis)
+{
+    const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
+    int64_t block = 1;
+    if (md->format_kind != dnnl_blocked || md->extra.flags || md->offset0)
+        return 0;
+    for (int i = 0; i < b->inner_nblks; i++)
+        block *= b->inner_idxs[i] == axis ? b->inner_blks[i] : 1;
+    for (int i = 0; i < md->ndims; i++)
+        if (i != axis && md->padded_dims[i] > 1 && b->strides[i] >= b->strides[axis])
+            return 0;
+    return block;
+}
+
+dnnl_memory_desc_t qg_dnnl_columns(const dnnl_memory_desc_t *packed, int axis,
+                                   qg_dnnl_span at)
+{
+    const int64_t block = block_of(packed, axis), n = at.to - at.from;
+    dnnl_memory_desc_t md = *packed;
+    assert(block > 0 && at.from % block == 0);
+    md.dims[axis] = n;
+    md.padded_dims[axis] = (n + block - 1) / block * block;
+    return md;
+}
+
+/* The part's weights and bias, in the memory of the whole. */
+static qg_status bind_columns(qg_compile *c, const program *p, const qg_dnnl_job *job,
+                              const request *r, const_dnnl_primitive_desc_t pd,
+                              piece *q)
+{
+    const dnnl_memory_desc_t *md = queried(pd, dnnl_query_weights_md);
+    const int axis = job->weights_axis;
+    const int64_t block = block_of(md, axis);
+    void *data;
+    assert(block > 0 && p->weights);
+    DNNL(c->ctx, dnnl_memory_get_data_handle(p->weights, &data));
+    data = (float *)data +
+           r->first_column / block * md->format_desc.blocking.strides[axis];
+    DNNL(c->ctx, qg_dnnl_memory_create(&q->weights, md, p->engine, data));
+    if (r->has_bias)
+        DNNL(c->ctx, qg_dnnl_memory_create(&q->bias, &r->bias, p->engine,
+                                           job->bias->f32 + r->first_column));
+    return QG_OK;
+}
+
 /* One part; false: it is not as the whole. */
 static qg_status make_part(qg_compile *c, program *p, const qg_dnnl_job *job,
                            qg_dnnl_span rows, const qg_kernel *whole, bool *made)
@@ -351,27 +409,43 @@ static qg_status make_part(qg_compile *c, program *p, const qg_dnnl_job *job,
     qg_status s = QG_OK;
     if (absorbed == whole->absorbed && strcmp(name_of(pd), name_of(first)) == 0) {
         s = add_piece(c, p, &r, pd);
+        if (s == QG_OK && job->columns)
+            s = bind_columns(c, p, job, &r, pd, &p->piece[p->pieces - 1]);
         *made = s == QG_OK;
     }
     (void)dnnl_primitive_desc_destroy(pd);
     return s;
 }
 
+/* As block_of, for the weights of the whole. */
+static qg_status columns_of(qg_compile *c, const program *p, int axis, int64_t *block)
+{
+    const_dnnl_primitive_desc_t first;
+    DNNL(c->ctx, dnnl_primitive_get_primitive_desc(p->piece[0].primitive, &first));
+    *block = block_of(queried(first, dnnl_query_weights_md), axis);
+    return QG_OK;
+}
+
 /* All parts, or none.  sums: of products. */
 static qg_status make_parts(qg_compile *c, program *p, const qg_dnnl_job *job,
                             bool sums, qg_kernel *k)
 {
-    const int64_t n = qg_compile_parts(c, job->rows, job->work);
+    int64_t unit = 1;
+    if (job->columns)
+        QG_TRY(columns_of(c, p, job->weights_axis, &unit));
+    const int64_t units = unit ? (job->rows + unit - 1) / unit : 0;
+    const int64_t n = qg_compile_parts(c, units, job->work);
     const bool exact = !sums || c->in[0]->dtype != QG_F32;
     bool made = true;
     if (n < 2 || (!exact && strstr(k->name, "gemm")))
         return QG_OK;
     for (int64_t i = 0; i < n && made; i++) {
-        qg_dnnl_span rows = { job->rows * i / n, job->rows * (i + 1) / n };
+        qg_dnnl_span rows = { units * i / n * unit, units * (i + 1) / n * unit };
+        rows.to = rows.to < job->rows ? rows.to : job->rows;
         QG_TRY(make_part(c, p, job, rows, k, &made));
     }
     for (; !made && p->pieces > 1; p->pieces--)
-        (void)dnnl_primitive_destroy(p->piece[p->pieces - 1].primitive);
+        piece_free(&p->piece[p->pieces - 1]);
     k->parts = p->pieces - 1;
     k->part = kernel_part;
     return QG_OK;

@@ -8,6 +8,8 @@
  *           part reads the packed weights of the whole and must be of the same
  *           implementation, else the kernel stays whole.  Then the sums have the same
  *           order: tests/prop/test_parts.c compares the bits
+ * Columns   results of one row are cut into ranges of output channels instead; a part
+ *           reads its blocks of the packed weights
  * Refused   products through a general matrix multiplication ("gemm"): there the number
  *           of rows decides the order of sums; of integers all orders are equal
  *
@@ -32,6 +34,7 @@ typedef struct qg_dnnl_request {
     const qg_accel_codes *codes;     /* NULL: floats */
     int channel_axis;                /* of dst */
     size_t src_at, dst_at, other_at; /* bytes of the operands before those of a part */
+    int64_t first_column;            /* of a part of the columns */
 } qg_dnnl_request;
 
 /* Some of the rows that parts consist of. */
@@ -47,9 +50,17 @@ typedef struct qg_dnnl_job {
                      const dnnl_memory_desc_t *packed, qg_dnnl_request *r);
     const void *problem;
     int64_t rows;          /* 0: computed whole */
+    bool columns;          /* spans are of output channels, of which there is one row:
+                            * parts are whole blocks of the packed weights */
+    int weights_axis;      /* that has the columns */
     double work;           /* multiplications, or elements read */
     const qg_tensor *bias; /* NULL: none */
 } qg_dnnl_job;
+
+/* The layout of columns [at.from, at.to), which start a block, within packed
+ * weights. */
+dnnl_memory_desc_t qg_dnnl_columns(const dnnl_memory_desc_t *packed, int axis,
+                                   qg_dnnl_span at);
 
 /* *out stays NULL when oneDNN has no implementation. */
 QG_NODISCARD qg_status qg_dnnl_kernel(qg_compile *c, const qg_dnnl_job *job,

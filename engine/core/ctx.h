@@ -46,6 +46,7 @@ enum qg_added_kind {
     QG_ADDED_QUANTIZER, /* quant/round.h, qg_quantizer */
     QG_ADDED_CONFIG,    /* config/search.h, qg_config_text */
     QG_ADDED_OPAQUE,    /* ir/opaque.h, qg_op: not by the host, by files */
+    QG_ADDED_OBSERVED,  /* calib/observed.h, qg_kept_constants *: not by the host */
     QG_NADDED
 };
 typedef struct qg_added qg_added;

@@ -134,7 +134,7 @@ static bool regrids(const qg_attempt *t, const qg_node *n)
     for (uint32_t k = 0; has_step(in) && k < n->n_out; k++) {
         const qg_seen *out = n->out[k] ? qg_attempt_seen(t, n->out[k]) : NULL;
         if (has_step(out) && in->zero_known && out->zero_known &&
-            !qg_grid_same_step(in->step, out->step))
+            !qg_grid_same_seen(in, out))
             return true;
     }
     return false;
@@ -350,7 +350,7 @@ static void add_link(const qg_attempt *t, const qg_value *a, const qg_value *b,
     const qg_tqc *p = qg_attempt_tqc(a), *q = qg_attempt_tqc(b);
     *l = (qg_link){ .a = a, .b = b };
     l->known = qg_attempt_comparable(t, a) && qg_attempt_comparable(t, b);
-    l->equal = qg_grid_same_step(x->step, y->step) &&
+    l->equal = qg_grid_same_seen(x, y) &&
                (!x->zero_known || !y->zero_known || x->zero == y->zero);
     l->shared = l->known && is_shared(p, q, l->equal);
     bool by_chance =

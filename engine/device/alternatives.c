@@ -107,6 +107,12 @@ static qg_status drop_changes(improver *x)
     return QG_OK;
 }
 
+qg_status qg_alternatives_drop(qg_attempt *t, size_t *changes)
+{
+    improver x = { t, changes, false };
+    return drop_changes(&x);
+}
+
 qg_status qg_alternatives_take(qg_attempt *t, size_t *changes)
 {
     improver x = { t, changes, true };

@@ -14,6 +14,11 @@
 QG_NODISCARD qg_status qg_alternatives_find(const qg_attempt *best, size_t changes,
                                             qg_arena *arena, qg_rivals *list);
 
+/* Drops changes without which nothing more is contradicted and no result is lost: one
+ * that was taken first can be needless after a later one.  t: of qg_attempt_make;
+ * *changes: of its draft. */
+QG_NODISCARD qg_status qg_alternatives_drop(qg_attempt *t, size_t *changes);
+
 /* Takes the single changes over that make more results exactly the device's and
  * contradict nothing more, one after another, until none is left. *t is of
  * qg_attempt_make with *changes of its draft before rules of scales; both are those

@@ -37,33 +37,41 @@ static bool whole_in(const qg_value *v, const qg_tqc *root)
     return whole;
 }
 
-static qg_status add_rule(qg_attempt *t, const char *match, const qg_tqc *root,
-                          const char *set, const qg_seen *o)
+/* The draft's rule with the same match; NULL: none. */
+static qg_draft_change *same_match(qg_draft *d, const qg_draft_change *c)
 {
-    bool open = !o->zero_known && root->scheme.policy & QG_ASYMMETRIC;
+    size_t n = (size_t)(strstr(c->body, "\n") - c->body);
+    for (size_t i = 0; i < d->change.n; i++) {
+        qg_draft_change *x = &d->change.at[i];
+        if (x->key == QG_DRAFT_RULE && strncmp(x->body, c->body, n + 1) == 0)
+            return x;
+    }
+    return NULL;
+}
+
+static qg_status add_rule(qg_attempt *t, const char *match, const char *set,
+                          const char *why)
+{
     qg_arena *a = t->how->arena;
-    qg_draft_change c = { .key = QG_DRAFT_RULE };
+    qg_draft_change c = { .key = QG_DRAFT_RULE, .why = why };
     c.word = qg_arena_printf(a, "grid-%zu", t->draft.change.n + 1);
     c.body = match && set
                  ? qg_arena_printf(a, "    match: {%s}\n    set: %s\n", match, set)
                  : NULL;
-    c.why =
-        qg_arena_printf(a,
-                        "%zu different elements of %.80s are multiples %.0f to %.0f "
-                        "of this step%s",
-                        o->levels, o->value->name, o->low, o->high,
-                        o->zero_known ? ", zero point given"
-                        : open        ? "; the zero point is a guess, undecided"
-                                      : "");
     if (!c.word || !c.body || !c.why)
         return qg_nomem(t->how->m->ctx);
-    return qg_vec_push(t->how->m->ctx, a, &t->draft.change, c);
+    qg_draft_change *there = same_match(&t->draft, &c);
+    if (!there)
+        return qg_vec_push(t->how->m->ctx, a, &t->draft.change, c);
+    there->body = c.body;
+    there->why = c.why;
+    return QG_OK;
 }
 
 /* A rule for records of a group: by the name of the value when it is wholly in it, else
  * for this endpoint. */
 static qg_status give_to(qg_attempt *t, const qg_tqc *x, const char *set,
-                         const qg_seen *o)
+                         const char *why)
 {
     qg_arena *a = t->how->arena;
     char slot[QG_SLOT_TEXT];
@@ -73,12 +81,44 @@ static qg_status give_to(qg_attempt *t, const qg_tqc *x, const char *set,
     if (!name)
         return qg_nomem(t->how->m->ctx);
     if (whole)
-        return add_rule(t, qg_arena_printf(a, "value: [%s]", name), qg_tqc_root(x), set,
-                        o);
+        return add_rule(t, qg_arena_printf(a, "value: [%s]", name), set, why);
     return add_rule(t,
                     qg_arena_printf(a, "node: [%s], slot: %s", name,
                                     qg_slot_text(x->is_output, x->slot, slot)),
-                    qg_tqc_root(x), set, o);
+                    set, why);
+}
+
+/* No member of the group before x has its value. */
+static bool is_first_of(const qg_tqc *x, const qg_tqc *root)
+{
+    for (const qg_tqc *y = root; y && y != x; y = qg_group_next(y, root))
+        if (qg_tqc_value(y) == qg_tqc_value(x))
+            return false;
+    return true;
+}
+
+/* A scale to every member of a group; to those of one value by its name. */
+static qg_status give_all(qg_attempt *t, const qg_tqc *root, const char *set,
+                          const char *why)
+{
+    for (const qg_tqc *x = root; x; x = qg_group_next(x, root)) {
+        const qg_value *v = qg_tqc_value(x);
+        bool first = !whole_in(v, root) || is_first_of(x, root);
+        if (!qg_tqc_is_constant(x) && first)
+            QG_TRY(give_to(t, x, set, why));
+    }
+    return QG_OK;
+}
+
+static const char *evidence_of(qg_arena *a, const qg_tqc *root, const qg_seen *o)
+{
+    bool open = !o->zero_known && root->scheme.policy & QG_ASYMMETRIC;
+    return qg_arena_printf(
+        a, "%zu different elements of %.80s are multiples %.0f to %.0f of this step%s",
+        o->levels, o->value->name, o->low, o->high,
+        o->zero_known ? ", zero point given"
+        : open        ? "; the zero point is a guess, undecided"
+                      : "");
 }
 
 /* The scale of a group: to its dominator, from which the others have it; `all`: to
@@ -87,15 +127,8 @@ static qg_status give_grid(qg_attempt *t, const qg_tqc *root, const qg_seen *o,
                            bool all)
 {
     const char *set = qg_grid_setting(t->how->arena, root, o);
-    if (!all)
-        return give_to(t, root, set, o);
-    for (const qg_tqc *x = root; x; x = qg_group_next(x, root)) {
-        const qg_value *v = qg_tqc_value(x);
-        bool first = !whole_in(v, root) || x == qg_attempt_tqc(v);
-        if (!qg_tqc_is_constant(x) && first)
-            QG_TRY(give_to(t, x, set, o));
-    }
-    return QG_OK;
+    const char *why = evidence_of(t->how->arena, root, o);
+    return all ? give_all(t, root, set, why) : give_to(t, root, set, why);
 }
 
 /* The groups of own.graph whose scale the draft gives, by id of the dominator. */
@@ -255,6 +288,28 @@ static qg_status finish(qg_attempt *t)
     if (!t->given.graph)
         QG_TRY(quantize(t, NULL, &t->given));
     return qg_attempt_replay(t);
+}
+
+/* Where a group is found again: by the endpoint of its dominator. */
+static const qg_tqc *same_root(const qg_model *m, const qg_tqc *root)
+{
+    const qg_node *n = qg_graph_node(m->graph, root->node->name);
+    uint32_t slots = !n ? 0 : root->is_output ? n->n_out : n->n_in;
+    const qg_tqc *t = root->slot >= slots ? NULL
+                      : root->is_output   ? qg_output_tqc(n, root->slot)
+                                          : qg_input_tqc(n, root->slot);
+    return t ? qg_tqc_root(t) : NULL;
+}
+
+qg_status qg_attempt_give(qg_attempt *t, size_t *changes, const qg_tqc *root,
+                          const char *set, const char *why)
+{
+    const qg_tqc *own = same_root(&t->own, root);
+    t->draft.change.n = *changes;
+    if (own)
+        QG_TRY(give_all(t, own, set, why));
+    *changes = t->draft.change.n;
+    return QG_OK;
 }
 
 /* A failure that is about the draft becomes its refusal. */

@@ -154,6 +154,12 @@ QG_NODISCARD qg_status qg_attempt_find_kinds(qg_attempt *t);
 void qg_attempt_count(qg_attempt *t);
 QG_NODISCARD qg_status qg_attempt_replay(qg_attempt *t);
 
+/* The first *changes of t's draft, and rules that give the group of `root` (of t's
+ * model) these settings; *changes is their number then. */
+QG_NODISCARD qg_status qg_attempt_give(qg_attempt *t, size_t *changes,
+                                       const qg_tqc *root, const char *set,
+                                       const char *why);
+
 /* Codes in records and trace, of which a rule can give the group the grid. */
 bool qg_attempt_comparable(const qg_attempt *t, const qg_value *v);
 

@@ -40,17 +40,60 @@ void qg_correlation_close(qg_correlation *c)
     qg_plan_free(c->plan);
 }
 
-qg_status qg_correlation_of(qg_ctx *ctx, const qg_trace_data *data,
-                            const qg_correlation *c, size_t i, qg_pair *p)
+/* p->view and p->confidence of one order; false in *fits: the dims do not fit. */
+static qg_status in_order(qg_ctx *ctx, const qg_trace_data *data, const qg_tensor *own,
+                          qg_pair_order order, qg_pair *p, bool *fits)
 {
-    const qg_tensor *own = qg_run_kept(c->run, i);
     double *x;
-    *p = (qg_pair){ .array = data->array, .how = "correlation" };
-    if (!qg_pair_fits(data->array, own, p))
+    *p = (qg_pair){ .array = data->array, .how = "correlation", .order = order };
+    *fits = qg_pair_fits(data->array, own, p);
+    if (!*fits)
         return QG_OK;
     QG_TRY(qg_pair_read(ctx, p, data, 0, data->arena, &x));
     p->confidence = correlation(x, own);
     return QG_OK;
+}
+
+/* In the model's order, unless only channels-last correlates. */
+static qg_status in_best_order(qg_ctx *ctx, const qg_trace_data *data,
+                               const qg_tensor *own, qg_pair *p, bool *fits)
+{
+    qg_pair last;
+    bool last_fits;
+    QG_TRY(in_order(ctx, data, own, QG_ORDER_FOUND, p, fits));
+    if (p->confidence >= QG_CORRELATION_SURE || !qg_pair_is_ambiguous(data->array, own))
+        return QG_OK;
+    QG_TRY(in_order(ctx, data, own, QG_ORDER_CHANNELS_LAST, &last, &last_fits));
+    if (last_fits && last.confidence >= QG_CORRELATION_SURE)
+        *p = last;
+    return QG_OK;
+}
+
+qg_status qg_correlation_of(qg_ctx *ctx, const qg_trace_data *data,
+                            const qg_correlation *c, size_t i, qg_pair *p)
+{
+    bool fits;
+    return in_best_order(ctx, data, qg_run_kept(c->run, i), p, &fits);
+}
+
+qg_status qg_correlation_order(qg_ctx *ctx, const qg_trace *t, const qg_correlation *c,
+                               size_t i, qg_pair *p)
+{
+    const qg_trace_array *array = p->array;
+    const qg_tensor *own = qg_run_kept(c->run, i);
+    qg_trace_data data;
+    qg_pair best;
+    bool fits;
+    if (!qg_pair_is_ambiguous(array, own))
+        return QG_OK;
+    QG_TRY(qg_trace_load(ctx, t, array, &data));
+    qg_status s = in_best_order(ctx, &data, own, &best, &fits);
+    qg_trace_unload(&data);
+    if (s == QG_OK && best.order == QG_ORDER_CHANNELS_LAST) {
+        p->order = best.order;
+        fits = qg_pair_fits(array, own, p);
+    }
+    return s;
 }
 
 qg_status qg_correlation_distance(qg_ctx *ctx, const qg_trace_data *data,
@@ -60,9 +103,10 @@ qg_status qg_correlation_distance(qg_ctx *ctx, const qg_trace_data *data,
     const qg_trace_array *array = data->array;
     double *x, apart = 0, all = 0;
     qg_pair p;
+    bool fits;
     *out = (double)INFINITY;
-    QG_TRY(qg_correlation_of(ctx, data, c, i, &p));
-    if (!qg_pair_fits(array, own, &p))
+    QG_TRY(in_best_order(ctx, data, own, &p, &fits));
+    if (!fits)
         return QG_OK;
     *out = 1 - p.confidence * p.confidence;
     bool codes = qg_trace_holds_codes(array);

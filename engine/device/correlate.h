@@ -55,9 +55,16 @@ QG_NODISCARD qg_status qg_correlation_open(qg_ctx *ctx, qg_arena *a, qg_correlat
 void qg_correlation_close(qg_correlation *c); /* also of one that was not opened */
 
 /* Pearson's correlation of the array with candidate i on the first sample, in
- * p->confidence, and its view; 0: the dims do not fit, or one of both is constant. */
+ * p->confidence, and its view; 0: the dims do not fit, or one of both is constant.
+ * Where dims fit in two orders (C = H = W), the order is the model's, unless only
+ * channels-last correlates. */
 QG_NODISCARD qg_status qg_correlation_of(qg_ctx *ctx, const qg_trace_data *data,
                                          const qg_correlation *c, size_t i, qg_pair *p);
+
+/* The same choice for an array that is paired already, in p->order, view and moved. */
+QG_NODISCARD qg_status qg_correlation_order(qg_ctx *ctx, const qg_trace *t,
+                                            const qg_correlation *c, size_t i,
+                                            qg_pair *p);
 
 /* Squared distance of the array's real values from those of candidate i, of which 1 is
  * the sum of its own squares; INFINITY: the dims do not fit.  Codes of an unknown grid:

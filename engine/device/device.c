@@ -196,23 +196,23 @@ static qg_status pair_by_name(qg_device *d, const qg_trace_array *a)
     bool by_name = v && strcmp(p.how, "name") == 0;
     if (by_name && take(d, v, a, p))
         return QG_OK;
-    if (by_name && !d->pair[v->id].array) {
-        char text[2][QG_SHAPE_TEXT];
-        return qg_fail(d->ctx, QG_EDATA,
-                       "read %.200s: array '%.100s' is %s, expected the dims of %s "
-                       "behind an axis of samples%s",
-                       d->trace->path, a->value, qg_tensor_text(&a->type, text[0]),
-                       qg_tensor_text(&v->type, text[1]),
-                       qg_tensor_known(&v->type)
-                           ? ""
-                           : "; the network leaves dims open, --shape gives them");
-    }
+    if (by_name && !d->pair[v->id].array)
+        return qg_pair_unfit(d->ctx, d->trace, a, &v->type);
     return qg_vec_push(d->ctx, d->arena, &d->unpaired, a);
 }
 
 /* --- by correlation --- */
 
-/* Values that the program computes and no array has by name. */
+/* Whether only elements can tell the order of the value's array. */
+static bool is_ambiguous(const qg_device *d, const qg_value *v)
+{
+    const qg_value *at = program_value(d, v);
+    const qg_pair *p = &d->pair[v->id];
+    return p->array && at && at->def && qg_pair_is_ambiguous(p->array, &at->type);
+}
+
+/* Values that the program computes and no array has by name, or one whose order is
+ * not known. */
 static qg_status choose_own(const qg_device *d, qg_correlation *o)
 {
     const qg_graph *g = d->m->graph;
@@ -222,7 +222,7 @@ static qg_status choose_own(const qg_device *d, qg_correlation *o)
         return qg_nomem(d->ctx);
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *at = program_value(d, g->value.at[i]);
-        if (!at || !at->def || d->pair[i].array)
+        if (!at || !at->def || (d->pair[i].array && !is_ambiguous(d, g->value.at[i])))
             continue;
         o->value[o->n] = g->value.at[i];
         o->keep[o->n++] = at->id;
@@ -292,17 +292,34 @@ static qg_status pair_by(qg_device *d, const qg_correlation *o, pairing pair)
     return QG_OK;
 }
 
+/* The order of arrays that are paired by name. */
+static qg_status settle_orders(qg_device *d, const qg_correlation *o)
+{
+    for (size_t i = 0; i < o->n; i++) {
+        qg_pair *p = &d->pair[o->value[i]->id];
+        if (p->array)
+            QG_TRY(qg_correlation_order(d->ctx, d->trace, o, i, p));
+    }
+    return QG_OK;
+}
+
+/* One run of the network in float, where names and dims leave anything open. */
 static qg_status pair_the_rest(qg_device *d)
 {
+    bool open = d->unpaired.n > 0;
     static const pairing by[] = { by_endpoint, by_correlation, by_endpoint_alone };
     qg_correlation o = { .graph = d->exe.graph,
                          .feed = &d->feed.feed,
                          .pair = d->pair };
-    if (!d->unpaired.n)
+    for (size_t i = 0; i < d->m->graph->value.n; i++)
+        open |= is_ambiguous(d, d->m->graph->value.at[i]);
+    if (!open)
         return QG_OK;
     qg_status s = choose_own(d, &o);
     if (s == QG_OK)
         s = qg_correlation_open(d->ctx, d->arena, &o);
+    if (s == QG_OK)
+        s = settle_orders(d, &o);
     for (size_t i = 0; i < sizeof by / sizeof *by && s == QG_OK; i++)
         s = pair_by(d, &o, by[i]);
     qg_correlation_close(&o);
@@ -350,6 +367,18 @@ static qg_status list_steps(qg_device *d)
     return QG_OK;
 }
 
+/* Inputs alone are equal on every device: data in place of a trace, for example. */
+static qg_status expect_results(const qg_device *d)
+{
+    for (size_t i = 0; i < d->n_step; i++)
+        if (d->step[i].value->def)
+            return QG_OK;
+    return qg_fail(d->ctx, QG_EDATA,
+                   "read %.200s: all arrays are inputs of the network, expected values "
+                   "that the device computed (docs/trace.md)",
+                   d->trace->path);
+}
+
 qg_status qg_device_pair(qg_device *d, qg_trace *t)
 {
     d->trace = t;
@@ -365,13 +394,8 @@ qg_status qg_device_pair(qg_device *d, qg_trace *t)
                        "read %.200s: no array is a value of the network, expected "
                        "names of values or endpoints (docs/trace.md)",
                        t->path);
-    if (t->samples < d->samples)
-        return qg_fail(
-            d->ctx, QG_EDATA,
-            "read %.200s: %zu samples, expected %zu as in the data (or fewer "
-            "with --samples)",
-            t->path, t->samples, d->samples);
-    return QG_OK;
+    QG_TRY(qg_trace_expect(d->ctx, t, d->samples));
+    return expect_results(d);
 }
 
 /* A copy of d with members of its own: program, arena, pairs, steps.  exe.program is

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/device/arrays.h"
 #include "engine/device/correlate.h"
 #include "engine/device/declared.h"
 #include "engine/device/premise.h"
@@ -317,60 +318,6 @@ static qg_status report_hypotheses(const comparison *c, qg_report *r)
     return QG_OK;
 }
 
-/* Pairs that are not by name, and arrays that no value has: never silent. */
-static qg_status report_pairs(const comparison *c, qg_report *r)
-{
-    const qg_device *d = &c->d;
-    qg_table *t = NULL;
-    for (size_t i = 0; i < d->m->graph->value.n; i++) {
-        const qg_pair *p = &d->pair[i];
-        if (!p->array || (strcmp(p->how, "name") == 0 && !p->moved))
-            continue;
-        if (!t)
-            QG_TRY(
-                qg_report_table(r, "pairs", "array value how confidence layout", &t));
-        QG_TRY(qg_table_cells(r, t, qg_cell_text(p->array->value),
-                              qg_cell_text(d->m->graph->value.at[i]->name),
-                              qg_cell_text(p->how), qg_cell_percent(p->confidence),
-                              qg_cell_text(p->moved ? "channels last" : "as it is")));
-    }
-    if (!d->unpaired.n)
-        return QG_OK;
-    QG_TRY(qg_report_table(r, "unpaired", "array", &t));
-    for (size_t i = 0; i < d->unpaired.n; i++)
-        QG_TRY(qg_table_add(r, t, qg_cell_text(d->unpaired.at[i]->value)));
-    return QG_OK;
-}
-
-static bool is_compared(const comparison *c, const qg_value *v)
-{
-    const qg_value *at = c->d.exe.program->value[v->id];
-    for (size_t i = 0; i < c->d.n_step; i++)
-        if (c->d.step[i].value == v)
-            return true;
-    return at && !at->def; /* an input as it is fed: premise.h */
-}
-
-/* Arrays with a value that no step computes. */
-static qg_status report_uncompared(const comparison *c, qg_report *r)
-{
-    const qg_graph *g = c->d.m->graph;
-    qg_table *t = NULL;
-    for (size_t i = 0; i < g->value.n; i++) {
-        const qg_value *v = g->value.at[i];
-        const char *why =
-            c->d.stored[i] ? "the program has one value for it and another array"
-                           : "the program does not store it: it is inside of a kernel";
-        if (!c->d.pair[i].array || is_compared(c, v))
-            continue;
-        if (!t)
-            QG_TRY(qg_report_table(r, "not_compared", "array value why", &t));
-        QG_TRY(qg_table_cells(r, t, qg_cell_text(c->d.pair[i].array->value),
-                              qg_cell_text(v->name), qg_cell_text(why)));
-    }
-    return QG_OK;
-}
-
 /* Floats that lie on no code of the value's grid. */
 static qg_status report_off(const comparison *c, qg_report *r)
 {
@@ -416,8 +363,7 @@ static qg_status fill(const comparison *c, qg_report *r)
     QG_TRY(qg_report_add(r, "differing", qg_cell_count(c->differing)));
     QG_TRY(qg_report_add(r, "first", qg_cell_text(first)));
     QG_TRY(qg_premise_report(&c->premise, r));
-    QG_TRY(report_pairs(c, r));
-    QG_TRY(report_uncompared(c, r));
+    QG_TRY(qg_arrays_report(&c->d, r));
     QG_TRY(report_off(c, r));
     QG_TRY(qg_declared_report(&c->d, r));
     if (!first)

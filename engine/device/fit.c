@@ -1,6 +1,7 @@
 /* fit.c -- qg_model_fit: which profile's rows explain the outputs of a device. */
 #include <string.h>
 
+#include "engine/device/arrays.h"
 #include "engine/device/compose.h"
 #include "engine/device/declared.h"
 #include "engine/device/exact.h"
@@ -234,6 +235,7 @@ static qg_status fill(qg_fit *f, const qg_premise *p, const char *yaml, qg_repor
     if (n > 1)
         QG_TRY(qg_report_add(r, "not_told_apart", qg_cell_text(names)));
     QG_TRY(qg_premise_report(p, r));
+    QG_TRY(qg_arrays_report(f->d, r));
     QG_TRY(qg_declared_report(f->d, r));
     QG_TRY(report_operators(f, r));
     QG_TRY(report_profiles(f, r));

@@ -17,6 +17,12 @@ enum { FINE = 12 };
 
 bool qg_grid_same_step(double x, double y) { return fabs(x - y) <= SAME_SCALE * x; }
 
+bool qg_grid_same_seen(const qg_seen *x, const qg_seen *y)
+{
+    double same = x->zero_known && y->zero_known ? SAME_GIVEN : SAME_SCALE;
+    return fabs(x->step - y->step) <= same * x->step;
+}
+
 static bool is_whole(double x) { return fabs(x - nearbyint(x)) < SAME_SCALE; }
 
 bool qg_grid_is_common_step(double step) { return is_whole(log2(step)); }

@@ -22,6 +22,11 @@
  * 1e-6. */
 bool qg_grid_same_step(double x, double y);
 
+/* The same of two observed values.  Scales that the trace gives are compared as they
+ * are: the largest values of two tensors can be nearly alike, as those of two sigmoids
+ * that saturate are. */
+bool qg_grid_same_seen(const qg_seen *x, const qg_seen *y);
+
 /* Whether two values that share this step can do so by chance: it is a power of two, as
  * are all scales of some backends. */
 bool qg_grid_is_common_step(double step);

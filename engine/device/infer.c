@@ -4,6 +4,7 @@
  *     2  the backend that explains it with the fewest changes (ranking.h)
  *     3  the file is written, read again, and compared with the trace once more
  *     4  what the trace does not decide is listed (undecided.h) */
+#include "engine/calib/observed.h"
 #include "engine/device/ranking.h"
 #include "engine/device/undecided.h"
 
@@ -18,6 +19,7 @@ typedef struct inference {
     qg_seen_values seen;
     qg_attempts how, quick;
     qg_ranking ranking;
+    qg_kept_constants kept; /* scales of weights, which every attempt needs again */
 } inference;
 
 /* --- the report --- */
@@ -154,7 +156,8 @@ static qg_status write(inference *f, const char *yaml, qg_report *r)
 }
 
 /* Why no backend is named; NULL: one is.  Half of the facts, or less, can agree by
- * chance. */
+ * chance.  Arrays that are far from the network's are its own where a backend gives
+ * every result: coarse weights can destroy a network. */
 static const char *verdict(const inference *f)
 {
     const qg_attempt *b = &f->ranking.best;
@@ -164,7 +167,8 @@ static const char *verdict(const inference *f)
         codes += o->at[i].kind == QG_SEEN_CODES;
         steps += o->at[i].kind == QG_SEEN_CODES && o->at[i].step > 0;
     }
-    if (o->compared > 0 && 2 * o->alike < o->compared)
+    bool all_results = b->results.of > 0 && b->results.part == b->results.of;
+    if (o->compared > 0 && 2 * o->alike < o->compared && !all_results)
         return "the arrays are not those of the network on these samples: check "
                "samples, "
                "their order, layout and names";
@@ -243,7 +247,12 @@ qg_status qg_model_infer_backend(qg_model *m, const qg_infer_options *given,
     QG_TRY(qg_model_expect_path(m->ctx, "infer-backend", dump));
     QG_TRY(qg_model_begin_float32(m));
     inference f = { .m = m, .o = &o, .arena = qg_arena_new(m->ctx->alloc) };
+    qg_kept_constants *kept = &f.kept;
+    qg_added added = { m->ctx->added[QG_ADDED_OBSERVED], "constants", &kept };
+    f.kept.arena = f.arena;
+    m->ctx->added[QG_ADDED_OBSERVED] = &added;
     qg_status s = f.arena ? run(&f, dump, yaml, report) : qg_nomem(m->ctx);
+    m->ctx->added[QG_ADDED_OBSERVED] = added.next;
     qg_attempt_free(&f.ranking.best);
     qg_trace_close(f.trace);
     qg_feed_close(&f.feed);

@@ -55,9 +55,6 @@ static bool given(const qg_trace_array *a, int32_t rank, int32_t order[QG_MAX_RA
     return true;
 }
 
-/* Channels-last is tried unasked only where the model's order does not fit, so
- * square cases such as C = H = W are read in the model's order: only a given layout
- * helps there. */
 bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out)
 {
     int32_t order[QG_MAX_RANK];
@@ -68,12 +65,36 @@ bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out)
         return given(a, type->rank, order) && view_by(a, type, order, &out->view);
     if (!a->channels_last) {
         identity(order);
-        if (view_by(a, type, order, &out->view))
+        if (out->order == QG_ORDER_FOUND && view_by(a, type, order, &out->view))
             return true;
         out->moved = true;
     }
     channels_last(type->rank, order);
     return type->rank > 2 && view_by(a, type, order, &out->view);
+}
+
+qg_status qg_pair_unfit(qg_ctx *ctx, const qg_trace *t, const qg_trace_array *a,
+                        const qg_tensor *type)
+{
+    char text[2][QG_SHAPE_TEXT];
+    const char *order = a->n_axis          ? " in the order of its permutation"
+                        : a->channels_last ? " in its layout nhwc"
+                                           : "";
+    return qg_fail(ctx, QG_EDATA,
+                   "read %.200s: array '%.100s' is %s, expected samples in its first "
+                   "axis, then the dims of %s%s%s",
+                   t->path, a->value, qg_tensor_text(&a->type, text[0]),
+                   qg_tensor_text(type, text[1]), order,
+                   qg_tensor_known(type)
+                       ? ""
+                       : "; the network leaves dims open, --shape gives them");
+}
+
+bool qg_pair_is_ambiguous(const qg_trace_array *a, const qg_tensor *type)
+{
+    qg_pair found = { 0 }, last = { .order = QG_ORDER_CHANNELS_LAST };
+    return !a->layout && !a->n_axis && qg_pair_fits(a, type, &found) && !found.moved &&
+           qg_pair_fits(a, type, &last);
 }
 
 /* A name goes before an endpoint.  Constants are no pair: they are no results. */

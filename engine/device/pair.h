@@ -13,11 +13,16 @@
 #include "engine/device/trace.h"
 #include "engine/ir/recipe.h"
 
+/* In which order the elements of a sample are read.  FOUND: as the array's layout or
+ * permutation gives it, else the model's where that fits, else channels-last. */
+typedef enum qg_pair_order { QG_ORDER_FOUND, QG_ORDER_CHANNELS_LAST } qg_pair_order;
+
 /* A pair must stay where it is: grid can point to zero and scale of the same pair. */
 typedef struct qg_pair {
     const qg_trace_array *array; /* NULL: the value is not in the trace */
     const char *how;             /* static: see above */
     double confidence;           /* 1, or the correlation */
+    qg_pair_order order;
     qg_tensor view; /* float64, dims of the value, strides of the array's sample */
     bool moved;     /* channels-last was found out, not given */
     qg_stored grid; /* on which the device's codes are; codes false: floats */
@@ -30,9 +35,17 @@ typedef struct qg_pair {
         shift; /* to the program's codes from those of another type, uint8 for int8 */
 } qg_pair;
 
-/* Whether the array's samples have these dims in some order that is given or found:
- * then *out has view and moved. */
+/* Whether the array's samples have these dims in out->order: then *out has view and
+ * moved. */
 bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out);
+
+/* QG_EDATA: the array has the name of a value of this type, and does not fit. */
+QG_NODISCARD qg_status qg_pair_unfit(qg_ctx *ctx, const qg_trace *t,
+                                     const qg_trace_array *a, const qg_tensor *type);
+
+/* Whether the dims fit in the model's order and in channels-last, and the trace does
+ * not give one: elements must decide (qg_correlation_of). */
+bool qg_pair_is_ambiguous(const qg_trace_array *a, const qg_tensor *type);
 
 /* Where the grid of the pair's array comes from, for the end of a sentence. */
 static inline const char *qg_pair_origin(const qg_pair *p)

@@ -4,6 +4,7 @@
 
 #include "engine/device/alternatives.h"
 #include "engine/device/propose.h"
+#include "engine/device/scales.h"
 #include "engine/exec/meter.h"
 
 /* A kept change costs a try of all others. */
@@ -487,6 +488,35 @@ static qg_status find_rivals(finder *f, const qg_attempt *best)
                                 &f->n->rivals);
 }
 
+/* The best attempt again, with the scales that its results show.  Twice: the bias of a
+ * product has its scale from that of the input. */
+static qg_status find_scales(finder *f, qg_draft d)
+{
+    enum { TWICE = 2 };
+    qg_ranking *n = f->n;
+    for (int i = 0; i < TWICE; i++) {
+        qg_found_scales found = { 0 };
+        qg_attempt t = { 0 };
+        size_t changes = d.change.n;
+        QG_TRY(qg_scales_find(&n->best, arena_of(f), &found));
+        if (!found.n)
+            return QG_OK;
+        for (size_t k = 0; k < found.n; k++)
+            QG_TRY(qg_attempt_give(&n->best, &changes, found.at[k].root,
+                                   found.at[k].set, found.at[k].why));
+        d = n->best.draft;
+        d.change.n = changes;
+        qg_status s = qg_attempt_make(n->how, &d, &t);
+        bool better = s == QG_OK && !t.refusal &&
+                      qg_attempt_contradicted(&t) <= qg_attempt_contradicted(&n->best);
+        qg_attempt_free(better ? &n->best : &t);
+        if (!better)
+            return s;
+        n->best = t;
+    }
+    return QG_OK;
+}
+
 static qg_status finish(finder *f)
 {
     size_t row;
@@ -503,7 +533,7 @@ static qg_status finish(finder *f)
     if (f->n->best.refusal)
         return qg_fail(ctx_of(f), QG_ECONFIG, "infer-backend: backend '%.200s': %.400s",
                        d.base, f->n->best.refusal);
-    return QG_OK;
+    return find_scales(f, d);
 }
 
 /* Nothing contradicts it, and nearly all results are the device's. */
@@ -525,6 +555,7 @@ static bool is_settled(const finder *f)
 static qg_status change(finder *f, contender *c)
 {
     QG_TRY(refine(f, c));
+    QG_TRY(qg_alternatives_drop(&c->t, &c->changes));
     note(&f->n->candidate.at[c->row], &c->t);
     f->n->candidate.at[c->row].changes = c->changes;
     return QG_OK;

@@ -1,6 +1,6 @@
 /* replay.c -- simulates each node on the device's own inputs, and counts the elements
  * that are the device's. */
-#include "engine/device/attempt.h"
+#include "engine/device/replay.h"
 
 #include <math.h>
 
@@ -9,6 +9,8 @@
 
 /* Of the greatest element: floats that differ by less are equal. */
 #define SAME_REAL 1e-4
+/* Steps by which a code in float32 misses its place. */
+#define SAME_CODE 0.02
 /* Samples on which the nodes are simulated: each costs a run per attempt. */
 enum { REPLAYED = 4, QUICK = 2 };
 /* Nodes behind a value that is not visible, until one is that is. */
@@ -17,12 +19,6 @@ enum { FAR = 6 };
 #define CLEARLY 0.02
 
 /* --- replay --- */
-
-typedef struct replay {
-    qg_attempt *t;
-    qg_arena *arena; /* of a call */
-    uint64_t *equal, *of;
-} replay;
 
 static bool is_equal(const qg_seen *o, double most, double ours, double theirs)
 {
@@ -39,16 +35,61 @@ static qg_status as_readers(qg_ctx *ctx, const qg_value *v, qg_tensor *x)
     return qg_fake_quantize(ctx, v->name, &qg_tqc_root(t)->scheme, &p, x, x);
 }
 
+static bool has_trial(const qg_replay *r, const qg_tqc *t)
+{
+    return t && r->trial && r->trial[t->id].scheme;
+}
+
+/* Rounds by the trial parameter of the endpoint, where it has one. */
+static qg_status round_trial(const qg_replay *r, qg_ctx *ctx, const qg_hook_point *at,
+                             qg_tensor *x)
+{
+    const qg_tqc *t = qg_endpoint_tqc(at->endpoint);
+    if (!has_trial(r, t) || at->rounded)
+        return QG_OK;
+    return qg_fake_quantize(ctx, t->node->name, r->trial[t->id].scheme,
+                            &r->trial[t->id].param, x, x);
+}
+
+/* Counts the elements of an output as the node stores it, and replaces them by the
+ * device's. */
+static void compare(qg_replay *r, const qg_seen *o, const double *theirs, float *ours,
+                    size_t n)
+{
+    uint32_t id = o->value->id;
+    double most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = isfinite(theirs[i]) ? fmax(most, fabs(theirs[i])) : most;
+    double unit = o->kind == QG_SEEN_CODES ? o->step : most > 0 ? most : 1;
+    for (size_t i = 0; i < n; i++) {
+        double e = ((double)ours[i] - theirs[i]) / unit;
+        if (o->kind == QG_SEEN_CODES && fabs(e) < SAME_CODE)
+            e = 0;
+        r->equal[id] += is_equal(o, most, (double)ours[i], theirs[i]);
+        r->error[id] += isfinite(e) ? e * e : 0;
+        ours[i] = (float)theirs[i];
+    }
+    r->of[id] += n;
+}
+
+static bool is_last(qg_replay *r, const qg_seen *o)
+{
+    r->met += r->wanted && r->wanted[o->value->id];
+    return r->wanted && r->met == r->awaited;
+}
+
 /* Compares an output as the node stores it, and goes on with the device's. */
 static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value)
 {
-    replay *r = ud;
+    qg_replay *r = ud;
     const qg_value *v = qg_endpoint_value(at->endpoint);
     const qg_seen *o = at->endpoint.is_output ? qg_attempt_seen(r->t, v) : NULL;
-    bool again = at->tqc && qg_tqc_rounds(at->tqc) && !at->rounded;
+    bool again = at->tqc && qg_tqc_rounds(at->tqc) && !at->rounded &&
+                 !has_trial(r, qg_endpoint_tqc(at->endpoint));
     qg_tensor x;
-    double *theirs, most = 0;
+    double *theirs;
+    QG_TRY(round_trial(r, ctx, at, value));
     if (!o || again || value->dtype != QG_F32 || o->kind == QG_SEEN_HIDDEN ||
         (o->kind == QG_SEEN_CODES && !(o->step > 0)))
         return QG_OK;
@@ -61,21 +102,14 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     qg_tensor_copy(value, &x);
     if (o->kind == QG_SEEN_CODES && qg_attempt_by_readers(v))
         QG_TRY(as_readers(ctx, v, &x));
-    size_t n = (size_t)qg_tensor_count(&x);
-    for (size_t i = 0; i < n; i++)
-        most = isfinite(theirs[i]) ? fmax(most, fabs(theirs[i])) : most;
-    for (size_t i = 0; i < n; i++) {
-        r->equal[o->value->id] += is_equal(o, most, (double)x.f32[i], theirs[i]);
-        x.f32[i] = (float)theirs[i];
-    }
-    r->of[o->value->id] += n;
+    compare(r, o, theirs, x.f32, (size_t)qg_tensor_count(&x));
     qg_tensor_copy(&x, value);
-    return QG_OK;
+    return is_last(r, o) ? QG_ECANCELED : QG_OK;
 }
 
-/* [nodes] of [endpoints]: hooks replace every output. */
-static qg_status outputs_to_write(qg_ctx *ctx, const qg_graph *g,
-                                  const uint8_t *const **out)
+/* [nodes] of [endpoints]: hooks replace every output, and inputs with a trial. */
+static qg_status endpoints_to_write(const qg_replay *r, qg_ctx *ctx, const qg_graph *g,
+                                    const uint8_t *const **out)
 {
     const uint8_t **write = QG_NEWN(g->arena, g->node.n, const uint8_t *);
     if (!write)
@@ -85,6 +119,8 @@ static qg_status outputs_to_write(qg_ctx *ctx, const qg_graph *g,
         uint8_t *mask = QG_NEWN(g->arena, qg_node_endpoints(n), uint8_t);
         if (!mask)
             return qg_nomem(ctx);
+        for (uint32_t k = 0; k < n->n_in; k++)
+            mask[k] = has_trial(r, qg_input_tqc(n, k));
         memset(mask + n->n_in, 1, n->n_out);
         write[i] = mask;
     }
@@ -92,25 +128,76 @@ static qg_status outputs_to_write(qg_ctx *ctx, const qg_graph *g,
     return QG_OK;
 }
 
-static qg_status run_samples(replay *r, const qg_plan *p)
+/* The quantizers that trial parameters replace. */
+static qg_status quantizers_to_mute(const qg_replay *r, const qg_model *m,
+                                    const uint8_t **out)
+{
+    uint8_t *mute = QG_NEWN(m->graph->arena, m->quant->tqc.n, uint8_t);
+    if (!mute)
+        return qg_nomem(m->ctx);
+    for (size_t i = 0; i < m->quant->tqc.n; i++)
+        mute[i] = has_trial(r, m->quant->tqc.at[i]);
+    *out = mute;
+    return QG_OK;
+}
+
+qg_status qg_replay_open(qg_replay *r)
+{
+    const qg_model *m = qg_attempt_model(r->t);
+    qg_ctx *ctx = r->t->how->m->ctx;
+    size_t n = r->t->how->seen->graph->value.n;
+    qg_plan_options o = { .mode = QG_MODE_SIMULATE,
+                          .quant = m->quant,
+                          .watch_all = true,
+                          .input = r->t->how->feed->feed.shape,
+                          .reference = r->t->how->work->reference_kernels };
+    r->equal = QG_NEWN(m->graph->arena, n, uint64_t);
+    r->of = QG_NEWN(m->graph->arena, n, uint64_t);
+    r->error = QG_NEWN(m->graph->arena, n, double);
+    r->arena = qg_arena_new(ctx->alloc);
+    if (!r->equal || !r->of || !r->error || !r->arena)
+        return qg_nomem(ctx);
+    QG_TRY(endpoints_to_write(r, ctx, m->graph, &o.write));
+    if (r->trial)
+        QG_TRY(quantizers_to_mute(r, m, &o.mute));
+    for (size_t i = 0; r->wanted && i < n; i++)
+        r->awaited += r->wanted[i];
+    QG_TRY(qg_plan_new(ctx, m->graph, &o, &r->plan));
+    return qg_run_new(ctx, r->plan, &r->run);
+}
+
+qg_status qg_replay_run(qg_replay *r)
 {
     const qg_feed *feed = &r->t->how->feed->feed;
     qg_ctx *ctx = r->t->how->m->ctx;
     qg_arena *sample = qg_arena_new(ctx->alloc);
-    qg_run *run = NULL;
     qg_hook hook = { see, r };
-    qg_status s = sample ? qg_run_new(ctx, p, &run) : qg_nomem(ctx);
+    qg_status s = sample ? QG_OK : qg_nomem(ctx);
     size_t n = r->t->how->quick ? QUICK : REPLAYED;
+    size_t values = r->t->how->seen->graph->value.n;
+    memset(r->equal, 0, values * sizeof *r->equal);
+    memset(r->of, 0, values * sizeof *r->of);
+    memset(r->error, 0, values * sizeof *r->error);
     for (size_t i = 0; i < feed->n && i < n && s == QG_OK; i++) {
         qg_arena_reset(sample);
-        const qg_tensor **in = QG_NEWN(sample, p->graph->input.n, const qg_tensor *);
+        const qg_tensor **in =
+            QG_NEWN(sample, r->plan->graph->input.n, const qg_tensor *);
         s = in ? feed->fetch(feed->ud, ctx, sample, i, in) : qg_nomem(ctx);
+        r->met = 0;
         if (s == QG_OK)
-            s = qg_run_execute(run, in, &hook, 1, i);
+            s = qg_run_execute(r->run, in, &hook, 1, i);
+        if (s == QG_ECANCELED && r->wanted && r->met == r->awaited)
+            s = QG_OK;
     }
-    qg_run_free(run);
     qg_arena_free(sample);
     return s;
+}
+
+void qg_replay_close(qg_replay *r)
+{
+    qg_run_free(r->run);
+    qg_plan_free(r->plan);
+    qg_arena_free(r->arena);
 }
 
 /* --- exactness --- */
@@ -184,26 +271,16 @@ bool qg_attempt_is_exact(const qg_attempt *t)
 qg_status qg_attempt_replay(qg_attempt *t)
 {
     const qg_model *m = qg_attempt_model(t);
-    qg_ctx *ctx = t->how->m->ctx;
     size_t n = t->how->seen->graph->value.n;
-    qg_plan_options o = { .mode = QG_MODE_SIMULATE,
-                          .quant = m->quant,
-                          .watch_all = true,
-                          .input = t->how->feed->feed.shape,
-                          .reference = t->how->work->reference_kernels };
-    qg_plan *plan;
-    replay r = { .t = t,
-                 .equal = QG_NEWN(m->graph->arena, n, uint64_t),
-                 .of = QG_NEWN(m->graph->arena, n, uint64_t) };
+    qg_replay r = { .t = t };
     t->share = QG_NEWN(m->graph->arena, n, double);
     t->unequal = QG_NEWN(m->graph->arena, n, uint64_t);
-    if (!t->share || !t->unequal || !r.equal || !r.of)
-        return qg_nomem(ctx);
-    QG_TRY(outputs_to_write(ctx, m->graph, &o.write));
-    QG_TRY(qg_plan_new(ctx, m->graph, &o, &plan));
-    r.arena = qg_arena_new(ctx->alloc);
-    qg_status s = r.arena ? run_samples(&r, plan) : qg_nomem(ctx);
-    for (size_t i = 0; i < n; i++) {
+    if (!t->share || !t->unequal)
+        return qg_nomem(m->ctx);
+    qg_status s = qg_replay_open(&r);
+    if (s == QG_OK)
+        s = qg_replay_run(&r);
+    for (size_t i = 0; s == QG_OK && i < n; i++) {
         t->share[i] = r.of[i] ? (double)r.equal[i] / (double)r.of[i] : -1;
         t->unequal[i] = r.of[i] - r.equal[i];
         t->results.of += r.of[i] > 0;
@@ -211,8 +288,7 @@ qg_status qg_attempt_replay(qg_attempt *t)
         t->elements += r.of[i] ? t->share[i] : 0;
     }
     t->elements = t->results.of ? t->elements / (double)t->results.of : 0;
-    qg_arena_free(r.arena);
-    qg_plan_free(plan);
+    qg_replay_close(&r);
     return s == QG_OK ? find_clean(t) : s;
 }
 

@@ -366,22 +366,27 @@ static qg_status look_at(qg_ctx *ctx, qg_seen_values *o, size_t samples, qg_seen
 
 typedef QG_VEC(const qg_trace_array *) strays;
 
-static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, qg_arena *a,
-                              const qg_trace_array *array)
+static size_t candidate_of(const qg_correlation *c, const qg_value *v)
+{
+    size_t i = 0;
+    while (i < c->n && c->value[i] != v)
+        i++;
+    return i;
+}
+
+static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c,
+                              qg_arena *a, const qg_trace_array *array)
 {
     qg_pair p = { .confidence = 1, .array = array };
     const qg_value *v = qg_pair_named(o->graph, array, &p.how);
-    char text[2][QG_SHAPE_TEXT];
     const qg_tensor *type = v ? &o->at[v->id].type : NULL;
     if (!v || v->type.dtype != QG_F32 || !qg_tensor_known(type) || o->pair[v->id].array)
         return qg_vec_push(ctx, a, &o->unpaired, array);
     if (!qg_pair_fits(array, type, &p))
-        return qg_fail(ctx, QG_EDATA,
-                       "read %.200s: array '%.100s' is %s, expected the dims of %s "
-                       "behind an axis of samples",
-                       o->trace->path, array->value,
-                       qg_tensor_text(&array->type, text[0]),
-                       qg_tensor_text(type, text[1]));
+        return qg_pair_unfit(ctx, o->trace, array, type);
+    size_t at = candidate_of(c, v);
+    if (at < c->n)
+        QG_TRY(qg_correlation_order(ctx, o->trace, c, at, &p));
     o->pair[v->id] = p;
     return QG_OK;
 }
@@ -403,14 +408,6 @@ static qg_status candidates(qg_ctx *ctx, const qg_seen_values *o, qg_arena *a,
         c->keep[c->n++] = v->id;
     }
     return QG_OK;
-}
-
-static size_t candidate_of(const qg_correlation *c, const qg_value *v)
-{
-    size_t i = 0;
-    while (i < c->n && c->value[i] != v)
-        i++;
-    return i;
 }
 
 /* Whether the array of candidate i is rather the output k of its reader.  *better is
@@ -514,7 +511,7 @@ static qg_status pair_first(qg_ctx *ctx, qg_seen_values *o, const qg_correlation
         if (distance > OTHER && isfinite(distance))
             QG_TRY(qg_vec_push(ctx, a, stray, array));
         else
-            QG_TRY(pair_by_name(ctx, o, a, array));
+            QG_TRY(pair_by_name(ctx, o, c, a, array));
     }
     return QG_OK;
 }
@@ -588,12 +585,7 @@ qg_status qg_see_values(qg_model *m, const qg_feed *feed, const qg_trace *t,
         if (out->pair[i].array && strcmp(out->pair[i].how, "endpoint") == 0)
             QG_TRY(qg_vec_push(m->ctx, a, &out->by_endpoint, g->value.at[i]));
     }
-    if (t->samples < feed->n)
-        return qg_fail(
-            m->ctx, QG_EDATA,
-            "read %.200s: %zu samples, expected %zu as in the data (or fewer "
-            "with --samples)",
-            t->path, t->samples, feed->n);
+    QG_TRY(qg_trace_expect(m->ctx, t, feed->n));
     for (size_t i = 0; i < g->value.n; i++)
         QG_TRY(look_at(m->ctx, out, feed->n, &out->at[i]));
     for (size_t i = 0; i < g->value.n; i++)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/core/json.h"
+#include "engine/core/suggest.h"
 #include "engine/session/sink.h"
 
 /* Bytes of the largest trace.json that is read. */
@@ -115,7 +116,9 @@ static qg_status open_array(qg_ctx *ctx, const qg_trace *t, const qg_trace_array
 qg_status qg_trace_load(qg_ctx *ctx, const qg_trace *t, const qg_trace_array *a,
                         qg_trace_data *out)
 {
-    qg_trace_data d = { .array = a, .npy.fd = -1, .arena = qg_arena_new(ctx->alloc) };
+    qg_trace_data d = {
+        .trace = t, .array = a, .npy.fd = -1, .arena = qg_arena_new(ctx->alloc)
+    };
     qg_status s = d.arena ? open_array(ctx, t, a, d.arena, &d.npy) : qg_nomem(ctx);
     if (s == QG_OK && (d.npy.head.type.dtype != a->type.dtype ||
                        !qg_same_dims(&d.npy.head.type, &a->type)))
@@ -148,10 +151,9 @@ qg_status qg_trace_sample(qg_ctx *ctx, const qg_trace_data *d, size_t sample,
     for (size_t i = 0; s == QG_OK && i < a->count; i++) {
         out[i] = qg_tensor_f64(&x, (int64_t)i);
         if (isnan(out[i]))
-            s = qg_fail(ctx, QG_EDATA,
-                        "read array '%.120s': element %zu of sample %zu is %g, "
-                        "expected a number",
-                        a->value, i, sample, out[i]);
+            s = bad(ctx, d->trace, a,
+                    "element %zu of sample %zu is %g, expected a number", i, sample,
+                    out[i]);
     }
     qg_arena_free(scratch);
     return s;
@@ -159,13 +161,36 @@ qg_status qg_trace_sample(qg_ctx *ctx, const qg_trace_data *d, size_t sample,
 
 /* --- trace.json --- */
 
+/* Producers may have keys of their own; one that resembles a key of the format is a
+ * mistake, which would be ignored in silence. */
+static qg_status refuse_misspelled(qg_ctx *ctx, const qg_json *j,
+                                   const char *const *known)
+{
+    for (size_t i = 0; i < j->count; i++) {
+        const char *key = j->item[i].key;
+        char text[QG_SUGGEST_TEXT];
+        qg_suggest near = qg_suggest_for(key);
+        bool is_known = false;
+        for (const char *const *k = known; *k; k++) {
+            is_known |= strcmp(key, *k) == 0;
+            qg_suggest_try(&near, *k);
+        }
+        if (!is_known && near.best)
+            return qg_json_fail(ctx, QG_EDATA, &j->item[i], "unknown key%s",
+                                qg_suggest_text(&near, text));
+    }
+    return QG_OK;
+}
+
 static qg_status read_grid(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
 {
+    static const char *const known[] = { "scale", "zero", NULL };
     const qg_json *g = qg_json_get(j, "grid");
     int64_t zero;
     if (!g || g->type == QG_JSON_NULL)
         return QG_OK;
     QG_TRY(qg_json_member(ctx, j, "grid", QG_JSON_OBJECT, &g));
+    QG_TRY(refuse_misspelled(ctx, g, known));
     QG_TRY(qg_json_f64(ctx, g, "scale", &a->scale));
     QG_TRY(qg_json_int(ctx, g, "zero", &zero));
     if (!(a->scale > 0 && a->scale <= FLT_MAX)) /* as a record may have */
@@ -241,15 +266,20 @@ static qg_status optional(qg_ctx *ctx, const qg_json *j, const char *key,
 
 static qg_status read_array(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
 {
-    const char *layout = "model";
+    static const char *const known[] = { "value",       "file",  "endpoint",
+                                         "type",        "shape", "layout",
+                                         "permutation", "grid",  NULL };
+    const char *layout = NULL;
     if (j->type != QG_JSON_OBJECT)
         return qg_json_fail(ctx, QG_EDATA, j, "is no object, expected one");
+    QG_TRY(refuse_misspelled(ctx, j, known));
     QG_TRY(qg_json_text(ctx, j, "value", &a->value));
     QG_TRY(qg_json_text(ctx, j, "file", &a->file));
     QG_TRY(optional(ctx, j, "endpoint", &a->endpoint));
     QG_TRY(optional(ctx, j, "layout", &layout));
-    a->channels_last = strcmp(layout, "nhwc") == 0;
-    if (!a->channels_last && strcmp(layout, "model") != 0 &&
+    a->layout = layout != NULL;
+    a->channels_last = layout && strcmp(layout, "nhwc") == 0;
+    if (layout && !a->channels_last && strcmp(layout, "model") != 0 &&
         strcmp(layout, "nchw") != 0)
         return qg_json_fail(ctx, QG_EDATA, j,
                             "layout is '%.40s', expected model, nchw or nhwc", layout);
@@ -263,11 +293,14 @@ static qg_status read_array(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
  * t->arena. */
 static qg_status read_json(qg_ctx *ctx, qg_trace *t, const qg_json *root)
 {
+    static const char *const known[] = { "format", "version", "producer", "arrays",
+                                         NULL };
     const char *format;
     const qg_json *list;
     int64_t version;
     if (root->type != QG_JSON_OBJECT)
         return qg_json_fail(ctx, QG_EDATA, root, "is no object, expected one");
+    QG_TRY(refuse_misspelled(ctx, root, known));
     QG_TRY(qg_json_text(ctx, root, "format", &format));
     QG_TRY(qg_json_int(ctx, root, "version", &version));
     if (strcmp(format, QG_TRACE_FORMAT) != 0 || version != QG_TRACE_VERSION)
@@ -421,7 +454,8 @@ qg_status qg_trace_open(qg_ctx *ctx, const char *path, qg_trace **out)
                                           : open_archive(ctx, t);
     if (s == QG_OK && t->n == 0)
         s = qg_fail(ctx, QG_EDATA,
-                    "read %.200s: no array, expected at least one, as .npy or in %s",
+                    "read %.200s: no array, expected a trace: .npy files, or %s with a "
+                    "list of files (docs/trace.md)",
                     path, QG_TRACE_JSON);
     if (s == QG_OK)
         s = check(ctx, t);
@@ -430,6 +464,17 @@ qg_status qg_trace_open(qg_ctx *ctx, const char *path, qg_trace **out)
     else
         qg_trace_close(t);
     return s;
+}
+
+qg_status qg_trace_expect(qg_ctx *ctx, const qg_trace *t, size_t samples)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->array[i].samples < samples)
+            return bad(ctx, t, &t->array[i],
+                       "has %zu samples, expected %zu as in the data (or fewer with "
+                       "--samples)",
+                       t->array[i].samples, samples);
+    return QG_OK;
 }
 
 void qg_trace_close(qg_trace *t)

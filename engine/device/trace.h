@@ -34,7 +34,8 @@ typedef struct qg_trace_array {
     bool found;           /* or found in the elements (found.h) */
     double scale;         /* above 0, a float */
     int32_t zero;
-    bool channels_last;        /* layout nhwc */
+    bool layout;               /* one is given; */
+    bool channels_last;        /* it is nhwc */
     int32_t n_axis;            /* of permutation; 0: none was given */
     int32_t axis[QG_MAX_RANK]; /* axis k of a sample is axis[k] of the model's value */
 } qg_trace_array;
@@ -55,8 +56,12 @@ typedef struct qg_trace {
 QG_NODISCARD qg_status qg_trace_open(qg_ctx *ctx, const char *path, qg_trace **out);
 void qg_trace_close(qg_trace *t); /* NULL is fine */
 
+/* QG_EDATA names the first array with fewer samples. */
+QG_NODISCARD qg_status qg_trace_expect(qg_ctx *ctx, const qg_trace *t, size_t samples);
+
 /* The elements of one array, ready to be read. */
 typedef struct qg_trace_data {
+    const qg_trace *trace;
     const qg_trace_array *array;
     qg_npy npy;
     qg_arena *arena; /* of a deflated array */

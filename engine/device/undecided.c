@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "engine/device/scales.h"
+
 /* Bits of codes whose limits a constant does not reach. */
 enum { WIDE = 32 };
 
@@ -131,7 +133,9 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
     const qg_seen *anchor = e->anchor[root->id];
     *what = "grid";
     if (!anchor)
-        return "no value of its group is visible on a grid";
+        return qg_scales_is_found(e->t, root)
+                   ? "no array shows its scale; it is the one of the least errors"
+                   : "no value of its group is visible on a grid";
     if (!decides(root, anchor))
         return "elements of a float format show its scale up to a power of two";
     *what = "zero point";

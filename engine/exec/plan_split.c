@@ -15,7 +15,7 @@
 #include "engine/exec/slice.h"
 
 /* Elements of a slice: fewer cost more than a second thread saves. */
-enum { LEAST_ELEMENTS = 1 << 14 };
+enum { LEAST_ELEMENTS = 1 << 13 };
 
 static const qg_tensor *tensor_of(const qg_plan *p, const qg_step *s, uint32_t slot)
 {

@@ -11,9 +11,14 @@
 
 enum { MAX_WORKERS = 256 };
 
-/* Looks at the state of a job before a thread sleeps: some microseconds, less than it
- * takes to wake one. */
-enum { LOOKS = 400 };
+/* Looks at the state of a job before a thread sleeps: some hundred microseconds, longer
+ * than most steps that one thread computes alone. */
+enum { LOOKS = 1 << 13 };
+
+/* qg_team.gate: threads at work besides the caller, whether it is too late to join
+ * them, and the number of the job. */
+#define CLOSED (UINT64_C(1) << 31)
+#define JOB    (UINT64_C(1) << 32)
 
 typedef struct member {
     qg_team *team;
@@ -23,19 +28,21 @@ typedef struct member {
     pthread_t thread;
 } member;
 
-/* Members 1 .. started - 1 are threads that wait for jobs. */
+/* Members 1 .. started - 1 are threads that wait for jobs.  Posting, joining and
+ * leaving a job take no lock: threads that look for a job see it at once, and only
+ * those that sleep need `lock`. */
 struct qg_team {
     qg_ctx *ctx;
     unsigned forked, started;
-    const qg_job *job;            /* of the current job */
-    atomic_size_t next;           /* index that nobody has taken */
-    atomic_size_t first_bad;      /* lowest failing index so far */
-    pthread_mutex_t lock;         /* of all below; `posted` is read without, too */
+    const qg_job *job;       /* of the current job; read by those that joined it */
+    atomic_size_t next;      /* index that nobody has taken */
+    atomic_size_t first_bad; /* lowest failing index so far */
+    _Atomic uint64_t gate;   /* see JOB */
+    atomic_uint asleep;      /* threads that wait for `called` */
+    atomic_bool waits;       /* the caller waits for `ended` */
+    atomic_bool stop;
+    pthread_mutex_t lock;         /* of those that sleep */
     pthread_cond_t called, ended; /* a job, or `stop`; the last one at work ended */
-    atomic_uint posted;           /* jobs so far */
-    atomic_uint active;           /* threads at work */
-    unsigned asleep;              /* threads that wait for `called` */
-    bool open, stop;              /* open: late threads may join the job */
     member member[];              /* [forked]; [0]: the calling thread */
 };
 
@@ -112,55 +119,58 @@ static void look_again(void)
 #endif
 }
 
-/* Until a job after number `seen` is there; false: none will come. */
-static bool wait_for_job(qg_team *t, unsigned seen)
+static bool is_posted(qg_team *t, uint64_t seen)
 {
-    for (int i = 0; i < LOOKS && atomic_load(&t->posted) == seen; i++)
-        look_again();
-    (void)pthread_mutex_lock(&t->lock);
-    while (!t->stop && atomic_load(&t->posted) == seen) {
-        t->asleep++;
-        (void)pthread_cond_wait(&t->called, &t->lock);
-        t->asleep--;
-    }
-    bool stop = t->stop && atomic_load(&t->posted) == seen;
-    (void)pthread_mutex_unlock(&t->lock);
-    return !stop;
+    return atomic_load(&t->gate) / JOB != seen;
 }
 
-/* The number of the newest job; *joined: it is still open, and this thread is part of
- * it. */
-static unsigned join_job(qg_team *t, bool *joined)
+/* Until a job after number `seen` is there; false: none will come. */
+static bool wait_for_job(qg_team *t, uint64_t seen)
 {
+    for (int i = 0; i < LOOKS && !t->stop && !is_posted(t, seen); i++)
+        look_again();
+    if (is_posted(t, seen))
+        return true;
     (void)pthread_mutex_lock(&t->lock);
-    const unsigned number = atomic_load(&t->posted);
-    *joined = t->open;
-    if (t->open)
-        atomic_fetch_add(&t->active, 1);
+    atomic_fetch_add(&t->asleep, 1); /* before the look: post has the opposite order */
+    while (!t->stop && !is_posted(t, seen))
+        (void)pthread_cond_wait(&t->called, &t->lock);
+    atomic_fetch_sub(&t->asleep, 1);
     (void)pthread_mutex_unlock(&t->lock);
-    return number;
+    return is_posted(t, seen);
 }
 
 static void leave_job(qg_team *t)
 {
+    if (atomic_fetch_sub(&t->gate, 1) % JOB != CLOSED + 1 || !atomic_load(&t->waits))
+        return;
     (void)pthread_mutex_lock(&t->lock);
-    if (atomic_fetch_sub(&t->active, 1) == 1)
-        (void)pthread_cond_signal(&t->ended);
+    (void)pthread_cond_signal(&t->ended);
     (void)pthread_mutex_unlock(&t->lock);
+}
+
+/* The newest job, which stays open until all that joined it have left; false: it is
+ * closed. */
+static bool join_job(qg_team *t, uint64_t *number)
+{
+    const uint64_t gate = atomic_fetch_add(&t->gate, 1);
+    *number = gate / JOB;
+    if (!(gate & CLOSED))
+        return true;
+    leave_job(t);
+    return false;
 }
 
 static void *member_main(void *arg)
 {
     member *m = arg;
     qg_team *t = m->team;
-    unsigned seen = 0;
+    uint64_t seen = 0;
     while (wait_for_job(t, seen)) {
-        bool joined;
-        seen = join_job(t, &joined);
-        if (joined) {
-            take_part(m);
-            leave_job(t);
-        }
+        if (!join_job(t, &seen))
+            continue;
+        take_part(m);
+        leave_job(t);
     }
     return NULL;
 }
@@ -173,27 +183,29 @@ static void post(qg_team *t, const qg_job *job)
     }
     atomic_store(&t->next, 0);
     atomic_store(&t->first_bad, SIZE_MAX);
-    (void)pthread_mutex_lock(&t->lock);
     t->job = job;
-    t->open = true;
-    atomic_fetch_add(&t->posted, 1);
-    const bool wake = t->asleep > 0;
+    atomic_fetch_add(&t->gate, JOB - CLOSED); /* it is closed: opens it */
+    if (atomic_load(&t->asleep) == 0)
+        return;
+    (void)pthread_mutex_lock(&t->lock);
     (void)pthread_mutex_unlock(&t->lock);
-    if (wake)
-        (void)pthread_cond_broadcast(&t->called);
+    (void)pthread_cond_broadcast(&t->called);
 }
 
 /* Threads at work end; all others are too late. */
 static void close_job(qg_team *t)
 {
-    (void)pthread_mutex_lock(&t->lock);
-    t->open = false;
-    (void)pthread_mutex_unlock(&t->lock);
-    for (int i = 0; i < LOOKS && atomic_load(&t->active) > 0; i++)
+    atomic_fetch_or(&t->gate, CLOSED);
+    for (int i = 0; i < LOOKS && atomic_load(&t->gate) % JOB != CLOSED; i++)
         look_again();
+    if (atomic_load(&t->gate) % JOB == CLOSED)
+        return;
     (void)pthread_mutex_lock(&t->lock);
-    while (atomic_load(&t->active) > 0)
+    atomic_store(&t->waits,
+                 true); /* before the look: leave_job has the opposite order */
+    while (atomic_load(&t->gate) % JOB != CLOSED)
         (void)pthread_cond_wait(&t->ended, &t->lock);
+    atomic_store(&t->waits, false);
     (void)pthread_mutex_unlock(&t->lock);
 }
 
@@ -275,7 +287,7 @@ qg_status qg_team_new(qg_ctx *ctx, unsigned workers, qg_team **out)
     qg_team *t = ctx->alloc.get(ctx->alloc.ud, sizeof *t + workers * sizeof *t->member);
     if (!t)
         return qg_nomem(ctx);
-    *t = (qg_team){ .ctx = ctx };
+    *t = (qg_team){ .ctx = ctx, .gate = CLOSED };
     (void)pthread_mutex_init(&t->lock, NULL);
     (void)pthread_cond_init(&t->called, NULL);
     (void)pthread_cond_init(&t->ended, NULL);

@@ -17,9 +17,8 @@
  *     qg_job job = { .n = n, .work = work, .ud = error };
  *     QG_TRY(qg_pool_run(ctx, &job));
  *
- * A team keeps its threads for many short jobs.  Between jobs they wait without
- * computing, except for some microseconds after a job, since the next often follows at
- * once. */
+ * A team keeps its threads for many short jobs.  After a job they look for the next one
+ * for some hundred microseconds, since it often follows at once; then they sleep. */
 #ifndef QG_ENGINE_EXEC_POOL_H
 #define QG_ENGINE_EXEC_POOL_H
 

@@ -98,4 +98,8 @@ QG_NODISCARD qg_status qg_graph_normalize(qg_graph *g);
  * stay.  The number of nodes and values removed goes to *removed.  Ends normalized. */
 QG_NODISCARD qg_status qg_graph_sweep(qg_graph *g, size_t *removed);
 
+/* The same, but the float values of learned constants (QG_UNTUNED) stay with them: for
+ * a graph that goes on to be quantized, not for one that is written. */
+QG_NODISCARD qg_status qg_graph_sweep_dead(qg_graph *g, size_t *removed);
+
 #endif

@@ -482,22 +482,31 @@ const char *qg_platform_name(enum qg_platform p)
     return name[p];
 }
 
+qg_status qg_graph_learned(const qg_graph *g, const qg_value *u, qg_arena *a,
+                           const qg_value **learned)
+{
+    const size_t tail = sizeof QG_UNTUNED - 1, n = strlen(u->name);
+    *learned = NULL;
+    if (!u->constant || qg_value_watchers(u) || n <= tail ||
+        strcmp(u->name + n - tail, QG_UNTUNED) != 0)
+        return QG_OK;
+    const char *name = qg_arena_strndup(a, u->name, n - tail);
+    if (!name)
+        return qg_nomem(g->ctx);
+    const qg_value *v = qg_graph_value(g, name);
+    if (v && v->constant && v->constant->dtype == u->constant->dtype &&
+        qg_same_dims(v->constant, u->constant))
+        *learned = v;
+    return QG_OK;
+}
+
 qg_status qg_graph_untuned(const qg_graph *g, qg_arena *a, const qg_tensor **known)
 {
-    const size_t tail = sizeof QG_UNTUNED - 1;
     for (size_t i = 0; i < g->value.n; i++) {
-        const qg_value *u = g->value.at[i];
-        const size_t n = strlen(u->name);
-        if (!u->constant || qg_value_watchers(u) || n <= tail ||
-            strcmp(u->name + n - tail, QG_UNTUNED) != 0)
-            continue;
-        const char *name = qg_arena_strndup(a, u->name, n - tail);
-        if (!name)
-            return qg_nomem(g->ctx);
-        const qg_value *v = qg_graph_value(g, name);
-        if (v && v->constant && v->constant->dtype == u->constant->dtype &&
-            qg_same_dims(v->constant, u->constant))
-            known[v->id] = u->constant;
+        const qg_value *v;
+        QG_TRY(qg_graph_learned(g, g->value.at[i], a, &v));
+        if (v)
+            known[v->id] = g->value.at[i]->constant;
     }
     return QG_OK;
 }

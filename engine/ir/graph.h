@@ -259,6 +259,9 @@ static inline bool qg_node_has(const qg_node *n, uint32_t traits)
  * reads, "<name>.untuned": that of the float network.  known[value id] of each learned
  * constant becomes it; names are made in a. */
 #define QG_UNTUNED ".untuned"
+/* *learned: the constant whose float value u is; NULL: u is none. */
+QG_NODISCARD qg_status qg_graph_learned(const qg_graph *g, const qg_value *u,
+                                        qg_arena *a, const qg_value **learned);
 QG_NODISCARD qg_status qg_graph_untuned(const qg_graph *g, qg_arena *a,
                                         const qg_tensor **known);
 

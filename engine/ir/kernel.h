@@ -81,10 +81,11 @@ struct qg_compile {
 };
 
 /* The number of parts of a kernel of that many rows and multiplications: at most one
- * per thread and row, and each of some 10 us, which a second thread saves. */
+ * per thread and row, and each of some microseconds, which is more than a second thread
+ * costs. */
 static inline uint32_t qg_compile_parts(const qg_compile *c, int64_t rows, double work)
 {
-    static const double least = 5e5;
+    static const double least = 1e5;
     int64_t n = rows < (int64_t)c->threads ? rows : (int64_t)c->threads;
     if (!c->split_small && (double)n * least > work)
         n = (int64_t)(work / least);

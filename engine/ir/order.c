@@ -250,7 +250,19 @@ static void kill_unneeded(qg_graph *g, const bool *node, const bool *value)
         }
 }
 
-static qg_status sweep_with(qg_graph *g, qg_arena *scratch)
+/* The float values of learned constants that are needed. */
+static qg_status mark_untuned(const qg_graph *g, bool *value, qg_arena *scratch)
+{
+    for (size_t id = 0; id < g->value.n; id++) {
+        const qg_value *learned;
+        QG_TRY(qg_graph_learned(g, g->value.at[id], scratch, &learned));
+        if (learned && value[learned->id])
+            value[id] = true;
+    }
+    return QG_OK;
+}
+
+static qg_status sweep_with(qg_graph *g, bool keeps_untuned, qg_arena *scratch)
 {
     bool *node = QG_NEWN(scratch, g->node.n, bool);
     bool *value = QG_NEWN(scratch, g->value.n, bool);
@@ -258,19 +270,31 @@ static qg_status sweep_with(qg_graph *g, qg_arena *scratch)
     if (!node || !value || !stack)
         return qg_nomem(g->ctx);
     mark_needed(g, node, value, stack);
+    if (keeps_untuned)
+        QG_TRY(mark_untuned(g, value, scratch));
     kill_unneeded(g, node, value);
     return qg_graph_normalize(g);
 }
 
-qg_status qg_graph_sweep(qg_graph *g, size_t *removed)
+static qg_status sweep(qg_graph *g, bool keeps_untuned, size_t *removed)
 {
     size_t before = g->node.n + g->value.n;
     qg_arena *scratch = qg_arena_new(g->ctx->alloc);
     if (!scratch)
         return qg_nomem(g->ctx);
-    qg_status s = sweep_with(g, scratch);
+    qg_status s = sweep_with(g, keeps_untuned, scratch);
     qg_arena_free(scratch);
     if (s == QG_OK)
         *removed = before - (g->node.n + g->value.n);
     return s;
+}
+
+qg_status qg_graph_sweep(qg_graph *g, size_t *removed)
+{
+    return sweep(g, false, removed);
+}
+
+qg_status qg_graph_sweep_dead(qg_graph *g, size_t *removed)
+{
+    return sweep(g, true, removed);
 }

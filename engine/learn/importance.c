@@ -11,6 +11,7 @@ typedef struct work {
     qg_arena *sample; /* of one */
     qg_rng rng;
     qg_importance *out;
+    const uint8_t *watched;
     int64_t *size;  /* [values] elements; 0: not seen, -1: differs */
     size_t n_pupil; /* samples so far */
 } work;
@@ -70,6 +71,14 @@ static bool is_output_of_block(const qg_stream *s, const qg_value *v)
     return v->is_output;
 }
 
+uint8_t *qg_importance_watched(const qg_stream *s, qg_arena *a)
+{
+    uint8_t *watched = QG_NEWN(a, s->graph->value.n, uint8_t);
+    for (size_t k = 0; watched && k < s->graph->value.n; k++)
+        watched[k] = is_output_of_block(s, s->graph->value.at[k]);
+    return watched;
+}
+
 static qg_status add_sample(work *w, size_t i)
 {
     const qg_graph *g = w->s->graph;
@@ -83,7 +92,7 @@ static qg_status add_sample(work *w, size_t i)
         QG_TRY(gradient_of_output(w, qg_tape_output(w->t, k), &grad[k]));
     QG_TRY(qg_tape_backward(w->t, grad));
     for (size_t k = 0; k < g->value.n; k++)
-        if (is_output_of_block(w->s, g->value.at[k]))
+        if (w->watched[k])
             QG_TRY(add_value(w, g->value.at[k]));
     w->n_pupil++;
     return QG_OK;
@@ -93,7 +102,8 @@ static qg_status add_all(work *w)
 {
     w->size = QG_NEWN(w->arena, w->s->graph->value.n, int64_t);
     w->out->weight = QG_NEWN(w->arena, w->s->graph->value.n, double *);
-    if (!w->size || !w->out->weight)
+    w->watched = qg_importance_watched(w->s, w->arena);
+    if (!w->size || !w->out->weight || !w->watched)
         return qg_nomem(w->s->ctx);
     for (size_t i = 0; i < w->s->n; i++) {
         qg_arena_reset(w->sample);

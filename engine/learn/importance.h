@@ -24,8 +24,12 @@ typedef struct qg_importance {
     double **weight;
 } qg_importance;
 
+/* [values] 1: an output of a block; in a, NULL: out of memory. */
+uint8_t *qg_importance_watched(const qg_stream *s, qg_arena *a);
+
 /* For the outputs of all blocks of an open stream; float_tape: of the whole network,
- * which does not round and has the constants of the float network.  In a. */
+ * which does not round, has the constants of the float network and watches these
+ * values.  In a. */
 QG_NODISCARD qg_status qg_importance_of(const qg_stream *s, qg_tape *float_tape,
                                         qg_rng rng, qg_arena *a, qg_importance *out);
 

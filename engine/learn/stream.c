@@ -165,3 +165,10 @@ void qg_stream_done(qg_stream *s, size_t k)
         if (s->held[b] && last_of(s, b) <= k + 1)
             forget(s, b);
 }
+
+qg_status qg_stream_undo(qg_stream *s, size_t k)
+{
+    forget(s, k + 1);
+    s->held[k + 1] = qg_arena_new(s->ctx->alloc);
+    return s->held[k + 1] ? QG_OK : qg_nomem(s->ctx);
+}

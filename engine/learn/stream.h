@@ -60,6 +60,9 @@ QG_NODISCARD qg_status qg_stream_run(qg_stream *s, size_t k, const qg_tapes *t,
 /* Block k is done in all lanes: frees what nothing reads any more. */
 void qg_stream_done(qg_stream *s, size_t k);
 
+/* Block k, which is not done, is as before its first run: its results are freed. */
+QG_NODISCARD qg_status qg_stream_undo(qg_stream *s, size_t k);
+
 /* A value of one sample, borrowed until qg_stream_done frees it; NULL: not computed
  * yet, or freed. */
 const qg_tensor *qg_stream_value(const qg_stream *s, const qg_value *v,

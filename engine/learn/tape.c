@@ -9,314 +9,17 @@
  * `wanted` prunes backward: a value that depends on no weight, learned step or input of
  * the part gets no gradient, and its producer needs none.
  *
- * Memory   arena: the tape; pass: activations and gradients, reset by each forward;
- *          scratch: of one node */
-#include "engine/learn/tape.h"
-
-#include <math.h>
+ * The list is cut into segments, one unless the tape recomputes.  Forward frees what a
+ * segment computed as it enters the next, except for copies of the values that lead
+ * out of it (`kept`).  Backward computes each segment again before it goes through it;
+ * the last is still there.  A gradient in a segment's memory ends with the segment;
+ * those of values that last longer are copied.
+ */
 #include <string.h>
 
-#include "engine/core/vec.h"
-#include "engine/ir/infer.h"
 #include "engine/learn/drop.h"
+#include "engine/learn/tape_state.h"
 #include "engine/quant/endpoint.h"
-
-/* An endpoint that rounds. */
-typedef struct rounding {
-    const qg_tqc *tqc;     /* NULL: does not round */
-    uint32_t step;         /* in tape->step */
-    const qg_tensor *x;    /* before rounding, of the last forward */
-    const uint64_t *drawn; /* elements that were not rounded (drop.h); NULL: none */
-} rounding;
-
-/* A value of the graph, as far as the tape knows it. */
-typedef struct slot {
-    const qg_tensor *now; /* constant, input or result; NULL: not of this tape */
-    qg_tensor *grad;      /* of the last backward; NULL: none arrived yet */
-    uint32_t weight;      /* in tape->weight; QG_NONE */
-    bool wanted;          /* depends on a weight, a learned step or an input */
-} slot;
-
-/* One node of the part. */
-typedef struct entry {
-    const qg_node *node;
-    rounding *in, *out;    /* [n_in], [n_out] */
-    const qg_tensor **arg; /* [n_in] what run got, of the last forward */
-    qg_tensor *result;     /* [n_out] */
-    qg_tensor **result_at; /* [n_out] NULL: absent */
-} entry;
-
-struct qg_tape_state {
-    qg_arena *arena; /* as long as the tape */
-    qg_arena *pass;  /* of one forward and backward */
-    qg_arena *scratch;
-    qg_rng draws; /* of the present forward */
-    slot *value;  /* [values] */
-    QG_VEC(entry) node;
-};
-
-/* --- building -------------------------------------------------------------------- */
-
-typedef struct builder {
-    qg_tape *t;
-    struct qg_tape_state *s;
-    const qg_quant *q;
-    const uint8_t *part;
-    bool learns;
-    const qg_tensor *const *known;
-    uint32_t *step_of; /* [TQCs] by id of the root; QG_NONE */
-    QG_VEC(qg_tape_weight) weight;
-    QG_VEC(qg_tape_step) step;
-    QG_VEC(const qg_value *) in, out;
-} builder;
-
-/* A node whose results inference knows has no part in training. */
-static bool computes(const builder *b, const qg_node *n)
-{
-    for (uint32_t k = 0; k < n->n_out; k++)
-        if (n->out[k] && !b->known[n->out[k]->id])
-            return true;
-    return false;
-}
-
-static bool is_inside(const builder *b, const qg_tqc *t)
-{
-    return t->node->id < b->t->graph->node.n && b->part[t->node->id];
-}
-
-/* As in mode simulate, where baked constants are on their grid. */
-static bool rounds(const qg_tqc *t)
-{
-    return t && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-                 t->state == QG_TQC_PASSIVE_BAKED);
-}
-
-static bool may_learn(const builder *b, const qg_tqc *root)
-{
-    const uint16_t fixed = QG_FLOATING | QG_DYNAMIC | QG_BLOCK;
-    if (root->scheme.policy & fixed || root->quantizer || root->derive ||
-        !qg_step_gradient_fits(b->t->gradient, root))
-        return false;
-    for (const qg_tqc *m = root; m; m = qg_group_next(m, root))
-        if (rounds(m) &&
-            (!is_inside(b, m) || !qg_scheme_same(&m->scheme, &root->scheme)))
-            return false;
-    return true;
-}
-
-static qg_status add_step(builder *b, const qg_tqc *t, uint32_t *index)
-{
-    const qg_tqc *root = t->derive ? t : qg_tqc_root(t);
-    const qg_qparam p = qg_tqc_param(t);
-    qg_arena *a = b->s->arena;
-    *index = b->step_of[root->id];
-    if (*index != QG_NONE)
-        return QG_OK;
-    qg_tape_step s = { .root = root,
-                       .n = p.n,
-                       .scale = QG_NEWN(a, p.n, float),
-                       .start = QG_NEWN(a, p.n, float),
-                       .grad = QG_NEWN(a, p.n, double),
-                       .offset = p.offset ? QG_NEWN(a, p.n, int32_t) : NULL,
-                       .offset_start = p.offset ? QG_NEWN(a, p.n, int32_t) : NULL,
-                       .border_grad = QG_NEWN(a, p.n, double),
-                       .learned = p.n > 0 && may_learn(b, root) };
-    if (!s.scale || !s.start || !s.grad || !s.border_grad ||
-        (p.offset && (!s.offset || !s.offset_start)))
-        return qg_nomem(b->t->ctx);
-    s.shifts = s.learned && qg_step_gradient_shifts(b->t->gradient, root);
-    for (size_t i = 0; i < p.n; i++)
-        s.scale[i] = s.start[i] = p.scale[i];
-    for (size_t i = 0; p.offset && i < p.n; i++)
-        s.offset[i] = s.offset_start[i] = p.offset[i];
-    *index = b->step_of[root->id] = (uint32_t)b->step.n;
-    return qg_vec_push(b->t->ctx, a, &b->step, s);
-}
-
-static qg_status add_rounding(builder *b, const qg_tqc *t, rounding *r)
-{
-    *r = (rounding){ .step = QG_NONE };
-    if (!rounds(t))
-        return QG_OK;
-    r->tqc = t;
-    return add_step(b, t, &r->step);
-}
-
-static bool is_read_outside(const builder *b, const qg_value *v)
-{
-    for (size_t i = 0; i < v->use.n; i++)
-        if (!b->part[v->use.at[i].node->id])
-            return true;
-    return v->is_output;
-}
-
-/* A constant that another part reads stays: that part runs with it as it is. */
-static bool is_trained(const builder *b, const qg_node *n, uint32_t slot_)
-{
-    const qg_value *v = n->in[slot_];
-    const char role = qg_op_in_role(n->op, slot_);
-    return v->constant && v->constant->dtype == QG_F32 &&
-           (role == 'w' || role == 'b' || role == 'g') && !is_read_outside(b, v);
-}
-
-static qg_status add_weight(builder *b, const qg_value *v, char role)
-{
-    qg_ctx *ctx = b->t->ctx;
-    qg_arena *a = b->s->arena;
-    slot *at = &b->s->value[v->id];
-    qg_tape_weight w = { .value = v, .role = role, .step = QG_NONE };
-    if (at->weight != QG_NONE)
-        return QG_OK;
-    qg_tensor_init(&w.now, QG_F32, v->constant->rank, v->constant->dim);
-    w.start = w.grad = w.now;
-    QG_TRY(qg_tensor_alloc(ctx, a, &w.now));
-    QG_TRY(qg_tensor_alloc(ctx, a, &w.start));
-    QG_TRY(qg_tensor_alloc(ctx, a, &w.grad));
-    qg_tensor_copy(v->constant, &w.now);
-    qg_tensor_copy(v->constant, &w.start);
-    at->weight = (uint32_t)b->weight.n;
-    at->wanted = true;
-    return qg_vec_push(ctx, a, &b->weight, w);
-}
-
-/* A value that the node reads: a constant, a result, or an input of the part. */
-static qg_status add_reader(builder *b, const qg_node *n, uint32_t k)
-{
-    const qg_value *v = n->in[k];
-    slot *at = &b->s->value[v->id];
-    if (is_trained(b, n, k))
-        return add_weight(b, v, qg_op_in_role(n->op, k));
-    if (v->constant || b->known[v->id]) {
-        at->now = v->constant ? v->constant : b->known[v->id];
-        return QG_OK;
-    }
-    if (v->def && b->part[v->def->id])
-        return QG_OK;
-    for (size_t i = 0; i < b->in.n; i++)
-        if (b->in.at[i] == v)
-            return QG_OK;
-    at->wanted = v->type.dtype == QG_F32;
-    return qg_vec_push(b->t->ctx, b->s->arena, &b->in, v);
-}
-
-/* The step of a weight: that of all endpoints that read it. */
-static void set_step(builder *b, const qg_value *v, uint32_t step)
-{
-    const uint32_t at = b->s->value[v->id].weight;
-    if (at == QG_NONE)
-        return;
-    qg_tape_weight *w = &b->weight.at[at];
-    const bool first = w->step == QG_NONE && !w->on_grid;
-    w->on_grid = true; /* while building: seen */
-    w->step = first || w->step == step ? step : QG_NONE;
-}
-
-static qg_status add_node(builder *b, const qg_node *n)
-{
-    qg_ctx *ctx = b->t->ctx;
-    qg_arena *a = b->s->arena;
-    entry e = { .node = n,
-                .in = QG_NEWN(a, n->n_in, rounding),
-                .out = QG_NEWN(a, n->n_out, rounding),
-                .arg = QG_NEWN(a, n->n_in, const qg_tensor *),
-                .result = QG_NEWN(a, n->n_out, qg_tensor),
-                .result_at = QG_NEWN(a, n->n_out, qg_tensor *) };
-    bool wanted = false;
-    if (!e.in || !e.out || !e.arg || !e.result || !e.result_at)
-        return qg_nomem(ctx);
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        if (!n->in[k])
-            continue;
-        QG_TRY(add_reader(b, n, k));
-        QG_TRY(add_rounding(b, qg_input_tqc(n, k), &e.in[k]));
-        set_step(b, n->in[k], e.in[k].step);
-        wanted = wanted || b->s->value[n->in[k]->id].wanted ||
-                 (e.in[k].step != QG_NONE && b->step.at[e.in[k].step].learned);
-    }
-    for (uint32_t k = 0; k < n->n_out; k++) {
-        if (!n->out[k])
-            continue;
-        e.result_at[k] = &e.result[k];
-        b->s->value[n->out[k]->id].wanted = wanted;
-        QG_TRY(add_rounding(b, qg_output_tqc(n, k), &e.out[k]));
-        if (is_read_outside(b, n->out[k]))
-            QG_TRY(qg_vec_push(ctx, a, &b->out, n->out[k]));
-    }
-    if (wanted && b->learns && !n->op->backward && !(n->op->traits & QG_OP_SHAPE))
-        return qg_node_fail(ctx, QG_EUNSUPPORTED, "learn", n,
-                            "has no gradient at opset %d, expected an operator that "
-                            "has one",
-                            (int)n->opset);
-    return qg_vec_push(ctx, a, &b->s->node, e);
-}
-
-/* Nodes are in topological order. */
-static qg_status build(builder *b, qg_graph *g)
-{
-    qg_tape *t = b->t;
-    QG_TRY(qg_infer_known(g, &b->known));
-    b->s->value = QG_NEWN(b->s->arena, g->value.n, slot);
-    b->step_of = QG_NEWN(b->s->arena, b->q->tqc.n, uint32_t);
-    if (!b->s->value || !b->step_of)
-        return qg_nomem(t->ctx);
-    for (size_t i = 0; i < g->value.n; i++)
-        b->s->value[i].weight = QG_NONE;
-    for (size_t i = 0; i < b->q->tqc.n; i++)
-        b->step_of[i] = QG_NONE;
-    for (size_t i = 0; i < g->node.n; i++)
-        if (b->part[i] && computes(b, g->node.at[i]))
-            QG_TRY(qg_node_memory(t->ctx, add_node(b, g->node.at[i]), "learn",
-                                  g->node.at[i]));
-    t->weight = b->weight.at;
-    t->n_weight = b->weight.n;
-    t->step = b->step.at;
-    t->n_step = b->step.n;
-    t->in = b->in.at;
-    t->n_in = b->in.n;
-    t->out = b->out.at;
-    t->n_out = b->out.n;
-    for (size_t i = 0; i < t->n_weight; i++) {
-        t->weight[i].on_grid = false;
-        b->s->value[t->weight[i].value->id].now = &t->weight[i].now;
-    }
-    return QG_OK;
-}
-
-qg_status qg_tape_new(qg_ctx *ctx, qg_graph *g, const qg_quant *q,
-                      const qg_tape_options *o, qg_tape **out)
-{
-    qg_arena *a = qg_arena_new(ctx->alloc);
-    qg_tape *t = a ? QG_NEW(a, qg_tape) : NULL;
-    struct qg_tape_state *s = t ? QG_NEW(a, struct qg_tape_state) : NULL;
-    if (!s) {
-        qg_arena_free(a);
-        return qg_nomem(ctx);
-    }
-    *t = (qg_tape){
-        .ctx = ctx, .graph = g, .gradient = o->gradient, .rounds = true, .state = s
-    };
-    s->arena = a;
-    s->pass = qg_arena_new(ctx->alloc);
-    s->scratch = qg_arena_new(ctx->alloc);
-    builder b = { .t = t, .s = s, .q = q, .part = o->part, .learns = o->learns };
-    qg_status status = s->pass && s->scratch ? build(&b, g) : qg_nomem(ctx);
-    if (status != QG_OK) {
-        qg_tape_free(t);
-        return status;
-    }
-    *out = t;
-    return QG_OK;
-}
-
-void qg_tape_free(qg_tape *t)
-{
-    if (!t)
-        return;
-    struct qg_tape_state *s = t->state;
-    qg_arena_free(s->scratch);
-    qg_arena_free(s->pass);
-    qg_arena_free(s->arena); /* holds t and s */
-}
 
 void qg_tape_reset(qg_tape *t)
 {
@@ -332,17 +35,24 @@ void qg_tape_reset(qg_tape *t)
     }
 }
 
-/* A new arena, since a reset keeps the memory; without memory for one the old stays. */
+/* A new arena, since a reset keeps the memory, which other requests may not fit;
+ * without memory for one the old stays. */
+static void renew(const qg_tape *t, qg_arena **a)
+{
+    qg_arena *fresh = qg_arena_new(t->ctx->alloc);
+    if (!fresh) {
+        qg_arena_reset(*a);
+        return;
+    }
+    qg_arena_free(*a);
+    *a = fresh;
+}
+
 void qg_tape_rest(qg_tape *t)
 {
-    qg_arena **own[] = { &t->state->pass, &t->state->scratch };
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-        qg_arena *fresh = qg_arena_new(t->ctx->alloc);
-        if (!fresh)
-            continue;
-        qg_arena_free(*own[i]);
-        *own[i] = fresh;
-    }
+    renew(t, &t->state->pass);
+    renew(t, &t->state->segment);
+    renew(t, &t->state->scratch);
 }
 
 /* Derived scales are written by each forward, hence not shared. */
@@ -380,20 +90,20 @@ static void derive(qg_tape *t)
 
 /* --- forward --------------------------------------------------------------------- */
 
-/* Memory of this pass, not cleared: whoever computes the tensor writes all of it. */
+/* Memory of this segment, not cleared: whoever computes the tensor writes all of it. */
 static qg_status take_memory(qg_tape *t, qg_tensor *x)
 {
     size_t bytes;
     QG_TRY(qg_tensor_bytes(t->ctx, "learn", x, &bytes));
     qg_tensor_set_plain(x);
-    x->data = qg_arena_raw(t->state->pass, bytes, 1);
+    x->data = qg_arena_raw(t->state->segment, bytes, 1);
     return x->data ? QG_OK : qg_nomem(t->ctx);
 }
 
 /* Of float32 and the dims of x. */
 static qg_tensor *new_like(qg_tape *t, const qg_tensor *x)
 {
-    qg_tensor *y = QG_NEW(t->state->pass, qg_tensor);
+    qg_tensor *y = QG_NEW(t->state->segment, qg_tensor);
     if (!y)
         return NULL;
     qg_tensor_init(y, QG_F32, x->rank, x->dim);
@@ -404,7 +114,7 @@ static qg_tensor *new_like(qg_tape *t, const qg_tensor *x)
 static qg_status drop_rounding(qg_tape *t, rounding *r, qg_tensor *y)
 {
     const size_t n = (size_t)qg_tensor_count(y);
-    const uint64_t *drawn = qg_drop_draw(t->state->pass, &t->state->draws, n);
+    const uint64_t *drawn = qg_drop_draw(t->state->segment, &t->state->draws, n);
     if (!drawn)
         return qg_nomem(t->ctx);
     r->drawn = drawn;
@@ -434,7 +144,7 @@ static qg_status forward_rounding(qg_tape *t, rounding *r, const qg_tensor **x)
     r->x = *x;
     QG_TRY(qg_fake_quantize(t->ctx, qg_tqc_text(r->tqc, text), &r->tqc->scheme, &p, *x,
                             y));
-    if (t->drop && is_activation(r->tqc))
+    if (t->state->drop && is_activation(r->tqc))
         QG_TRY(drop_rounding(t, r, y));
     *x = y;
     return QG_OK;
@@ -475,7 +185,47 @@ static qg_status forward_node(qg_tape *t, entry *e)
         if (!e->result_at[i])
             continue;
         QG_TRY(forward_rounding(t, &e->out[i], &y));
-        s->value[n->out[i]->id].now = y;
+        slot *at = &s->value[n->out[i]->id];
+        if (!s->again || !at->kept)
+            at->now = y;
+    }
+    return QG_OK;
+}
+
+/* Entries of segment k: [first_of(k), end[k]). */
+static size_t first_of(const struct qg_tape_state *s, size_t k)
+{
+    return k ? s->end[k - 1] : 0;
+}
+
+static qg_status forward_segment(qg_tape *t, size_t k)
+{
+    struct qg_tape_state *s = t->state;
+    if (s->n_segment > 1) {
+        renew(t, &s->segment);
+        renew(t, &s->scratch);
+    }
+    for (size_t i = first_of(s, k); i < s->end[k]; i++)
+        QG_TRY(qg_node_memory(t->ctx, forward_node(t, &s->node.at[i]), "learn",
+                              s->node.at[i].node));
+    return QG_OK;
+}
+
+/* Copies of what is read behind segment k. */
+static qg_status keep(qg_tape *t, size_t k)
+{
+    struct qg_tape_state *s = t->state;
+    for (size_t i = first_of(s, k); i < s->end[k]; i++) {
+        const qg_node *n = s->node.at[i].node;
+        for (uint32_t j = 0; j < n->n_out; j++) {
+            slot *at = n->out[j] ? &s->value[n->out[j]->id] : NULL;
+            qg_tensor *copy;
+            if (!at || !at->kept)
+                continue;
+            QG_TRY(qg_node_memory(
+                t->ctx, qg_tensor_clone(t->ctx, s->pass, at->now, &copy), "learn", n));
+            at->now = copy;
+        }
     }
     return QG_OK;
 }
@@ -484,13 +234,18 @@ qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in)
 {
     struct qg_tape_state *s = t->state;
     qg_arena_reset(s->pass);
-    s->draws = (qg_rng){ t->drop };
+    qg_arena_reset(s->segment);
+    s->drop = t->drop;
+    s->draws = (qg_rng){ s->drop };
+    s->again = false;
     for (size_t i = 0; i < t->n_in; i++)
         s->value[t->in[i]->id].now = in[i];
     derive(t);
-    for (size_t i = 0; i < s->node.n; i++)
-        QG_TRY(qg_node_memory(t->ctx, forward_node(t, &s->node.at[i]), "learn",
-                              s->node.at[i].node));
+    for (size_t k = 0; k < s->n_segment; k++) {
+        s->drawn[k] = s->draws;
+        QG_TRY(forward_segment(t, k));
+        QG_TRY(keep(t, k));
+    }
     return QG_OK;
 }
 
@@ -566,15 +321,20 @@ static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
 }
 
 /* Adds g to the gradient of v, or becomes it. */
-static void give(qg_tape *t, const qg_value *v, qg_tensor *g)
+static qg_status give(qg_tape *t, const qg_value *v, qg_tensor *g)
 {
     slot *at = &t->state->value[v->id];
-    if (!at->grad) {
-        at->grad = g;
-        return;
+    if (at->grad) {
+        for (int64_t i = 0, n = qg_tensor_count(g); i < n; i++)
+            at->grad->f32[i] += g->f32[i];
+        return QG_OK;
     }
-    for (int64_t i = 0, n = qg_tensor_count(g); i < n; i++)
-        at->grad->f32[i] += g->f32[i];
+    at->grad = at->weight != QG_NONE ? &t->weight[at->weight].grad : g;
+    if (at->weight != QG_NONE)
+        qg_tensor_copy(g, at->grad);
+    else if (at->lasts && t->state->n_segment > 1)
+        return qg_tensor_clone(t->ctx, t->state->pass, g, &at->grad);
+    return QG_OK;
 }
 
 /* The gradients of the results as run left them, before rounding. */
@@ -628,7 +388,7 @@ static qg_status backward_node(qg_tape *t, entry *e)
         if (!in[i])
             continue;
         QG_TRY(backward_rounding(t, &e->in[i], in[i]));
-        give(t, n->in[i], in[i]);
+        QG_TRY(give(t, n->in[i], in[i]));
     }
     return QG_OK;
 }
@@ -646,11 +406,36 @@ static qg_status start_backward(qg_tape *t, const qg_tensor *const *grad)
     for (size_t k = 0; k < t->n_out; k++) {
         if (!grad[k])
             continue;
-        qg_tensor *g = new_like(t, grad[k]);
-        if (!g)
-            return qg_nomem(t->ctx);
-        qg_tensor_copy(grad[k], g);
-        s->value[t->out[k]->id].grad = g;
+        QG_TRY(
+            qg_tensor_clone(t->ctx, s->pass, grad[k], &s->value[t->out[k]->id].grad));
+    }
+    return QG_OK;
+}
+
+/* The memory of segment k is about to be used for another. */
+static void end_segment(struct qg_tape_state *s, size_t k)
+{
+    for (size_t i = first_of(s, k); i < s->end[k]; i++)
+        for (uint32_t j = 0; j < s->node.at[i].node->n_out; j++) {
+            const qg_value *v = s->node.at[i].node->out[j];
+            if (v && !s->value[v->id].lasts)
+                s->value[v->id].grad = NULL;
+        }
+}
+
+static qg_status backward_segment(qg_tape *t, size_t k)
+{
+    struct qg_tape_state *s = t->state;
+    if (k + 1 < s->n_segment) {
+        end_segment(s, k + 1);
+        s->again = true;
+        s->draws = s->drawn[k];
+        QG_TRY(forward_segment(t, k));
+    }
+    for (size_t i = s->end[k]; i-- > first_of(s, k);) {
+        QG_TRY(qg_node_memory(t->ctx, backward_node(t, &s->node.at[i]), "learn",
+                              s->node.at[i].node));
+        qg_arena_reset(s->scratch);
     }
     return QG_OK;
 }
@@ -659,17 +444,11 @@ qg_status qg_tape_backward(qg_tape *t, const qg_tensor *const *grad)
 {
     struct qg_tape_state *s = t->state;
     QG_TRY(start_backward(t, grad));
-    for (size_t i = s->node.n; i-- > 0;) {
-        QG_TRY(qg_node_memory(t->ctx, backward_node(t, &s->node.at[i]), "learn",
-                              s->node.at[i].node));
-        qg_arena_reset(s->scratch);
-    }
+    for (size_t k = s->n_segment; k-- > 0;)
+        QG_TRY(backward_segment(t, k));
     for (size_t i = 0; i < t->n_weight; i++) {
-        const qg_tensor *g = s->value[t->weight[i].value->id].grad;
         qg_tensor *to = &t->weight[i].grad;
-        if (g)
-            qg_tensor_copy(g, to);
-        else
+        if (!s->value[t->weight[i].value->id].grad)
             memset(to->data, 0, (size_t)qg_tensor_count(to) * sizeof *to->f32);
     }
     return QG_OK;

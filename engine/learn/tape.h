@@ -29,7 +29,9 @@
  *
  * Owner    the tape owns its copies; graph and quant must outlive it and stay
  *          unchanged.
- * Memory   activations of one sample, their rounded copies and their gradients.
+ * Memory   activations of one sample, their rounded copies and their gradients; with
+ *          `recomputes` those of one segment (segment.h) and of the values between
+ *          segments, for a second forward of all segments but the last.
  * Bits     results do not depend on threads or on the CPU: definitions only.
  *
  *     QG_TRY(qg_tape_new(ctx, g, q, &options, &t));
@@ -94,6 +96,9 @@ typedef struct qg_tape_options {
     const uint8_t *part;       /* [nodes] 1: in it; borrowed for the call */
     bool learns;               /* false: no gradient passes nodes that have none */
     qg_step_gradient gradient; /* of all steps */
+    bool recomputes;           /* needs less memory and more time: the same bits */
+    const uint8_t *watched;    /* [values] 1: its gradient is there after backward even
+                                * if the tape recomputes; NULL: none; borrowed */
 } qg_tape_options;
 
 /* The graph is inferred (infer.h).  QG_EUNSUPPORTED names the first node of the part
@@ -135,7 +140,8 @@ bool qg_tape_has_grid(const qg_tape_step *s);
 /* The gradient of input k after backward; NULL where none arrived. */
 const qg_tensor *qg_tape_input_grad(const qg_tape *t, size_t k);
 
-/* The same of any value that the part reads or computes. */
+/* The same of any value that the part reads or computes; NULL as well for values that
+ * are not watched where the tape recomputes. */
 const qg_tensor *qg_tape_value_grad(const qg_tape *t, const qg_value *v);
 
 #endif

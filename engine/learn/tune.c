@@ -36,8 +36,14 @@ typedef struct tuning {
     qg_importance importance;
     qg_reconstruction *result; /* [blocks] */
     size_t chosen, done;       /* blocks that learn */
-    size_t n_tape;             /* of a tapes */
+    size_t n_tape;             /* of a tapes, where memory suffices */
 } tuning;
+
+/* What a block may do with the memory that there is: the same bits. */
+typedef struct thrift {
+    bool alone;      /* one sample after the other */
+    bool recomputes; /* activations, in backward (tape.h) */
+} thrift;
 
 /* --- blocks ---------------------------------------------------------------------- */
 
@@ -105,10 +111,12 @@ static qg_status run_float(tuning *t, size_t k)
 }
 
 /* Of the outputs of all blocks, by a tape of the whole network. */
-static qg_status weigh(tuning *t)
+static qg_status weigh_with(tuning *t, const uint8_t *watched, bool recomputes)
 {
     qg_tape *tape;
-    const qg_tape_options o = { .part = t->wanted };
+    const qg_tape_options o = { .part = t->wanted,
+                                .watched = watched,
+                                .recomputes = recomputes };
     QG_TRY(qg_tape_new(t->m->ctx, t->m->graph, t->m->quant, &o, &tape));
     qg_status s = begin_float(t, tape);
     if (s == QG_OK)
@@ -116,6 +124,15 @@ static qg_status weigh(tuning *t)
                              &t->importance);
     qg_tape_free(tape);
     return s;
+}
+
+static qg_status weigh(tuning *t)
+{
+    const uint8_t *watched = qg_importance_watched(&t->stream, t->arena);
+    if (!watched)
+        return qg_nomem(t->m->ctx);
+    const qg_status s = weigh_with(t, watched, false);
+    return s == QG_EMEMORY ? weigh_with(t, watched, true) : s;
 }
 
 static bool weighs(const tuning *t)
@@ -126,21 +143,6 @@ static bool weighs(const tuning *t)
 static double rate_of(const tuning *t)
 {
     return t->o->rate > 0 ? t->o->rate : t->method->rate * t->optimizer->rate_factor;
-}
-
-/* With less memory than samples at the same time need, one after the other: the same
- * bits. */
-static qg_status reconstruct(tuning *t, qg_reconstruction *r, size_t k)
-{
-    const qg_reconstruction start = *r;
-    qg_tapes *tapes = &t->tapes[k];
-    qg_status s = qg_reconstruct(r);
-    if (s != QG_EMEMORY || tapes->n == 1)
-        return s;
-    qg_tapes_dismiss(tapes);
-    qg_tape_reset(tapes->tape[0]);
-    *r = start;
-    return qg_reconstruct(r);
 }
 
 static qg_status learn_block(tuning *t, size_t k)
@@ -157,7 +159,7 @@ static qg_status learn_block(tuning *t, size_t k)
                                         .optimizer = t->optimizer,
                                         .rate = rate_of(t),
                                         .progress = &t->o->work.progress,
-                                        .done = steps * t->done++,
+                                        .done = steps * t->done,
                                         .total = steps * t->chosen,
                                         .rng = { seed_of(t) + k } };
     qg_reconstruction *r = &t->result[k];
@@ -168,11 +170,18 @@ static qg_status learn_block(tuning *t, size_t k)
         QG_TRY(qg_checkpoint_load(r, folder, name, &found));
     if (found)
         return qg_ctx_step(r->ctx, r->progress, "tune", r->done + steps, r->total);
-    QG_TRY(reconstruct(t, r, k));
+    QG_TRY(qg_reconstruct(r));
     return folder ? qg_checkpoint_save(r, folder, name) : QG_OK;
 }
 
-static qg_status run_block(tuning *t, size_t k)
+/* Each lane has requests of its own, for which memory of another would not fit. */
+static void rest(const qg_tapes *tapes)
+{
+    for (size_t i = 0; i < tapes->n; i++)
+        qg_tape_rest(tapes->tape[i]);
+}
+
+static qg_status run_block(tuning *t, size_t k, thrift how)
 {
     qg_ctx *ctx = t->m->ctx;
     const qg_block *b = &t->block[k];
@@ -181,24 +190,47 @@ static qg_status run_block(tuning *t, size_t k)
     qg_tapes *tapes = &t->tapes[k];
     if (!part)
         return qg_nomem(ctx);
-    const qg_tape_options o = { part, chosen, t->gradient };
-    QG_TRY(qg_tapes_new(ctx, t->m->graph, t->m->quant, &o, t->n_tape, tapes));
+    const qg_tape_options o = { .part = part,
+                                .learns = chosen,
+                                .gradient = t->gradient,
+                                .recomputes = how.recomputes };
+    QG_TRY(qg_tapes_new(ctx, t->m->graph, t->m->quant, &o, how.alone ? 1 : t->n_tape,
+                        tapes));
     QG_TRY(run_float(t, k));
+    rest(tapes);
     QG_TRY(qg_stream_run(&t->stream, k, tapes, QG_LANE_BEFORE));
     if (chosen)
         QG_TRY(learn_block(t, k));
     QG_TRY(qg_stream_run(&t->stream, k, tapes, QG_LANE_NOW));
     qg_tapes_dismiss(tapes);
     qg_stream_done(&t->stream, k);
+    t->done += chosen;
     return QG_OK;
 }
 
-/* Memory that lacks for no single node, such as the state of an optimizer, lacks for
- * the block. */
+/* From the fastest way to the one that needs least memory, each from the start of the
+ * block.  Memory that lacks for no single node, such as the state of an optimizer,
+ * lacks for the block. */
 static qg_status tune_block(tuning *t, size_t k)
 {
-    return qg_node_memory(t->m->ctx, run_block(t, k), "learn",
-                          head_of(t, &t->block[k]));
+    static const thrift ways[] = {
+        {false,  false},
+        { false, true },
+        { true,  false},
+        { true,  true }
+    };
+    qg_ctx *ctx = t->m->ctx;
+    qg_status s = QG_EMEMORY;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways && s == QG_EMEMORY; i++) {
+        if (ways[i].alone && t->n_tape == 1)
+            continue;
+        if (i > 0) {
+            qg_tapes_free(&t->tapes[k]);
+            QG_TRY(qg_stream_undo(&t->stream, k));
+        }
+        s = run_block(t, k, ways[i]);
+    }
+    return qg_node_memory(ctx, s, "learn", head_of(t, &t->block[k]));
 }
 
 /* A loss of the network, whose outputs no block computes that learns. */

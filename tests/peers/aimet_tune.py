@@ -8,12 +8,16 @@ With QG=path of `qg`, from the project's root.  AIMET_PYTHON is the Python that 
 and torch.  Networks and samples are those of ppq_tune.py; --write puts the table into
 docs/learning.md.
 
-Both start from their own calibration, with a scale per channel of the weights; AIMET with its
-configuration per channel, which rounds fewer values than TensorRT does.  AIMET's time is that
-of apply_adaround alone; ours that of the whole command.  Both use two threads, one after the
-other."""
+Both round by AIMET's configuration per channel, which `qg import-backend` makes a backend of, and
+start from their own calibration; the scale of a weight is its largest over 7 or 127 in both,
+which AIMET calls -8 to 7 and the backend needs to be told.  AIMET's time is that of apply_adaround alone; ours that of the
+whole command.  Both use two threads, one after the other."""
+import contextlib
 import json
+import pathlib
+import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -57,13 +61,33 @@ def peer(job):
     np.savez(job["out"], seconds=seconds, **found)
 
 
+@contextlib.contextmanager
+def backend(python):
+    """A backend file with AIMET's policy.  Its pass for MatMul with Add, which the importer does
+    not know, is the same as a chain of the two."""
+    where = ("from aimet_onnx.common.quantsim_config.utils import "
+             "get_path_for_per_channel_config as path; print(path())")
+    found = subprocess.run([python, "-c", where], check=True, capture_output=True, text=True)
+    settings = json.loads(pathlib.Path(found.stdout.split()[-1]).read_text())
+    assert settings.pop("supergroup_pass_list", ["MatmulAdd"]) == ["MatmulAdd"]
+    settings["supergroups"].append({"op_list": ["MatMul", "Add"]})
+    with tempfile.TemporaryDirectory() as place:
+        source, made = (pathlib.Path(place) / f"aimet.{end}" for end in ("json", "yaml"))
+        source.write_text(json.dumps(settings))
+        subprocess.run([ppq_tune.QG, "import-backend", source, "--format", "aimet", "-o", made],
+                       check=True, capture_output=True)
+        yield str(made)
+
+
 def main():
     a = ppq_tune.arguments(1000)
     python = python_with("AIMET_PYTHON", "import aimet_onnx, torch, onnx")
-    with ppq_tune.table("AIMET", PAGE_PART if a.write else None) as write:
+    with backend(python) as policy, \
+            ppq_tune.table("AIMET", PAGE_PART if a.write else None) as write:
         for name in a.networks or DEFAULT:
             for bits in (a.bits,) if a.bits else (8, 4):
-                job = {"bits": bits, "steps": a.steps, "method": "adaround"}
+                job = {"bits": bits, "steps": a.steps, "method": "adaround", "backend": policy,
+                       "sets": True}
                 for line in ppq_tune.compared(name, job, [python, __file__]):
                     write(line)
 

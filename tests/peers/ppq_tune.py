@@ -156,8 +156,8 @@ def ours(root, path, data, job):
     more = [w for name in with_weights(path) for w in
             ("--set", f"node={name} slot=in1 bits={job['bits']} range=[-{high},{high}]")]
     common = ["-d", root / "teach.npy"]
-    subprocess.run([QG, "quantize", path, "-b", "trt-int8", *common, "-o", root / "before",
-                    *(more if job["bits"] < 8 else [])], check=True, capture_output=True)
+    subprocess.run([QG, "quantize", path, "-b", job["backend"], *common, "-o", root / "before",
+                    *(more if job["sets"] else [])], check=True, capture_output=True)
     begin = time.monotonic()
     run = subprocess.run([QG, "tune", root / "before", *common, "--method", job["method"], "--steps",
                            str(job["steps"]), "-j2", "--json", "-o", root / "after"], check=True,
@@ -167,8 +167,9 @@ def ours(root, path, data, job):
 
 
 def compared(name, job, peer_command):
-    """Lines of the table for a network: an output each.  job: bits, steps, method; the command
-    gets --peer and the job, with the files to read and to write."""
+    """Lines of the table for a network: an output each.  job: bits, steps, method, backend,
+    sets (the grids of weights, else they are the backend's); the command gets --peer and the
+    job, with the files to read and to write."""
     import onnx
     with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
@@ -233,7 +234,8 @@ def main():
     with table("PPQ", part) as write:
         for name in a.networks or DEFAULT:
             for bits in (a.bits,) if a.bits else (8, 4):
-                job = {"bits": bits, "steps": a.steps, "method": "lsq"}
+                job = {"bits": bits, "steps": a.steps, "method": "lsq", "backend": "trt-int8",
+                       "sets": bits < 8}
                 for line in compared(name, job, [python, __file__]):
                     write(line)
 

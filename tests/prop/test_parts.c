@@ -1,6 +1,6 @@
 /* A sample computed by several threads has the bits of one thread: convolutions, their
- * transposes, pools, products and recurrent layers of random shapes, and what stands
- * between them.
+ * transposes, pools, products (also of one row) and recurrent layers of random shapes,
+ * and what stands between them.
  *
  * test_parts [N [SEED]]: N networks from SEED on.  A failure prints the network. */
 #include "tests/support/test.h"
@@ -102,6 +102,29 @@ static void add_product(network *n)
     add(n, " y = LayerNormalization(t, g, g)\n");
 }
 
+/* The gate of a squeeze and excitation, and a classifier: results of one row. */
+static void add_one_row(network *n)
+{
+    const int channels = PICK(n, 3, 16, 24, 64, 120, 256, 333);
+    const int inner = PICK(n, 1, 8, 40, 64, 96, 130, 400, 1000);
+    const int classes = PICK(n, 1, 10, 64, 100, 129, 256, 480, 1000);
+    add(n, " x = input float32[1,%d,%d,%d]\n g = GlobalAveragePool(x)\n", channels,
+        1 + below(n, 40), 1 + below(n, 9));
+    add(n, " w = const float32[%d,%d,1,1] seed(7)\n b = const float32[%d] seed(8)\n",
+        inner, channels, inner);
+    add(n, " c = Conv(g, w%s)\n r = Relu(c)\n", below(n, 2) ? ", b" : "");
+    add(n, " f = Flatten(r)\n");
+    const bool turned = below(n, 2);
+    add(n, " v = const float32[%d,%d] seed(9)\n k = const float32[%d] seed(5)\n",
+        turned ? classes : inner, turned ? inner : classes, classes);
+    if (turned || below(n, 2))
+        add(n, " p = Gemm(f, v%s) transB=%d\n", below(n, 2) ? ", k" : "", turned);
+    else
+        add(n, " p = MatMul(f, v)\n");
+    add(n, " s = Sigmoid(p)\n m = Exp(g)\n h = Flatten(m)\n");
+    add(n, " y = Concat(s, h) axis=1\n");
+}
+
 /* Both directions of a recurrent layer. */
 static void add_recurrent(network *n)
 {
@@ -120,8 +143,11 @@ static void make(network *n, uint64_t seed)
 {
     *n = (network){ .rng = { seed } };
     add(n, "graph {\n opset 17\n");
-    const int kind = below(n, 8);
-    (kind < 5 ? add_windows : kind < 7 ? add_product : add_recurrent)(n);
+    const int kind = below(n, 10);
+    (kind < 5   ? add_windows
+     : kind < 7 ? add_product
+     : kind < 9 ? add_one_row
+                : add_recurrent)(n);
     add(n, " output y\n}");
 }
 

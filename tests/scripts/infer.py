@@ -186,9 +186,19 @@ def same(a, b):
         len(a[1]) == len(b[1]) and np.allclose(a[1], b[1], rtol=3e-6, atol=0)
 
 
+def same_dump(mine, dump, data, folder, form):
+    """Whether a device under the file gives every array of the dump, byte for byte, with
+    its grid.  More arrays are no difference: a dump need not show all."""
+    show(mine, data, folder / "again", form)
+    (info, arrays), (other, theirs) = (plants.read(x) for x in (dump, folder / "again"))
+    grids = {a["value"]: a["grid"] for a in other["arrays"]}
+    return all(v in theirs and np.array_equal(arrays[v], theirs[v]) and grids[v] == grid
+               for v, grid in ((a["value"], a["grid"]) for a in info["arrays"]))
+
+
 def judge(name, backend, folder, options, subject=None, more=()):
     """(equal endpoints, all, those that differ and are not listed, the report, all that
-    differ).  subject: of network(), where it is there; more: options of infer-backend."""
+    differ, same_dump).  subject: of network(), where it is there; more: options of infer-backend."""
     folder.mkdir(parents=True, exist_ok=True)
     model, calib, data = subject or network(name, folder)
     device, mine, dump = folder / "device", folder / "mine", folder / "dump"
@@ -204,7 +214,8 @@ def judge(name, backend, folder, options, subject=None, more=()):
     missed = [e for e in want if e not in got or not same(want[e], got[e])]
     listed = {u["endpoint"] for u in report["undecided"]}
     return len(want) - len(missed), len(want), [e for e in missed if e not in listed], report, \
-        {e: (want[e], got.get(e)) for e in missed}
+        {e: (want[e], got.get(e)) for e in missed}, \
+        bool(missed) and same_dump(mine, dump, data, folder, options.form)
 
 
 def decisions(backend, model, calib):
@@ -246,7 +257,7 @@ def try_changed(options, names):
             lost += len(got[2])
             print(f"{seed:5} {c.base:19} {c.network:16} {100 * share:6.1f} "
                   f"{got[0]:4}/{got[1]:<4} unlisted {len(got[2]):3} undecided "
-                  f"{got[3]['undecided_endpoints']:4} "
+                  f"{got[3]['undecided_endpoints']:4} {'same dump ' if got[5] else ''}"
                   f"base {got[3]['nearest']:19} {made:.0f}+{time.monotonic() - began - made:.0f} s"
                   f"  {c.text()}", flush=True)
             if options.verbose:
@@ -259,7 +270,8 @@ def try_changed(options, names):
 
 
 class Table:
-    """{backend: {network: [equal, all, unlisted, listed as undecided]}}, kept in a file."""
+    """{backend: {network: [equal, all, unlisted, listed as undecided, same dump]}}, kept in a
+    file."""
 
     def __init__(self, options, folder):
         self.options, self.folder, self.subjects = options, folder, {}
@@ -279,7 +291,7 @@ class Table:
             self.subjects[name] = network(name, self.folder / name)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                equal, of, unlisted, report, differ = judge(
+                equal, of, unlisted, report, differ, alike = judge(
                     name, backend, pathlib.Path(folder), self.options, self.subjects[name])
             except RuntimeError as fault:
                 print(f"  {backend} {name}: {fault}", file=sys.stderr)
@@ -287,15 +299,20 @@ class Table:
         if self.options.verbose:
             print(f"  {name}: base {report['nearest']}, {len(report['changes'])} changes, "
                   f"{report['undecided_endpoints']} undecided, missed {differ}")
-        return equal, of, unlisted, report["undecided_endpoints"]
+        return equal, of, unlisted, report["undecided_endpoints"], alike
+
+    def text(self, cell):
+        """-: not there; =: the misses are not in the dump (same_dump)."""
+        return f"{100 * cell[0] / cell[1]:.1f}{'=' if cell[4] else ''}" if cell else "-"
 
     def row(self, backend, names):
         """Texts, and the misses that are not listed."""
         cells = {n: c for n in names if (c := self.cell(backend, n)) and c[1]}
         equal, of = (sum(c[i] for c in cells.values()) for i in (0, 1))
         unlisted = [f"{n}:{m}" for n, c in cells.items() for m in c[2]]
-        texts = [f"{100 * cells[n][0] / cells[n][1]:.1f}" if n in cells else "-" for n in names]
-        return [backend, *texts, f"{100 * equal / max(of, 1):.1f}", str(len(unlisted))], unlisted
+        texts = [self.text(cells.get(n)) for n in names]
+        share = f"{100 * equal / of:.1f}" if of else "-"
+        return [backend, *texts, share, str(len(unlisted))], unlisted
 
 
 def write(names, rows):

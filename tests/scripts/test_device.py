@@ -289,6 +289,45 @@ class Device(unittest.TestCase):
         self.assertIn("check layout", r["fault"])
         self.assertIn("check layout", r["nodes"][0]["verdict"])
 
+    def cube(self, layout):
+        """Channels, height and width are 4: only the elements tell channels-last apart."""
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        rng, shape = np.random.RandomState(5), helper.make_tensor_value_info
+        model, data, snap, dump = (self.work / f"cube{n}" for n in (".onnx", ".npy", "",
+                                                                    ".npz"))
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["c"], "conv", pads=[1, 1, 1, 1]),
+             helper.make_node("Relu", ["c"], ["r"], "relu"),
+             helper.make_node("Conv", ["r", "v"], ["y"], "last", pads=[1, 1, 1, 1])], "cube",
+            [shape("x", onnx.TensorProto.FLOAT, [1, 2, 4, 4])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, 4, 4, 4])],
+            [onnx.numpy_helper.from_array(rng.randn(4, n, 3, 3).astype(np.float32), w)
+             for w, n in (("w", 2), ("v", 4))]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, rng.randn(5, 1, 2, 4, 4).astype(np.float32))
+        plants.qg("quantize", model, "-b", "tflite-int8", "-d", data, "-o", snap)
+        plants.trace(snap, data, dump)
+        info, arrays = plants.read(dump)
+        for a in info["arrays"]:
+            a.pop("layout")
+            a.update(layout)
+            if a["value"] in "ry":
+                arrays[a["value"]] = arrays[a["value"]].transpose(0, 1, 3, 4, 2).copy()
+        out = self.work / f"cube-{layout.get('layout')}"
+        plants.write(out, info, arrays)
+        r = report("diverge", snap, "-d", data, "--against", out)
+        return r["values"], r["differing"], model, data, out
+
+    def test_channels_last_is_found_where_channels_height_and_width_are_equal(self):
+        values, differing, model, data, out = self.cube({})
+        self.assertEqual((values, differing), (3, 0))
+        r = report("infer-backend", model, "-d", data, "--against", out, "--from",
+                   "tflite-int8", "-o", self.work / "cube.yaml")
+        self.assertGreater(r["elements"], 0.99)
+        values, differing, *_ = self.cube({"layout": "model"})
+        self.assertEqual((values, differing), (3, 2))
+
     # --- hypotheses ---
     def test_only_the_limits_that_are_seen(self):
         for value in ("image", "relu0_out", "maxpool0_out", "concat0_out", "flatten0_out",
@@ -561,6 +600,9 @@ class Device(unittest.TestCase):
                 ("file", {"file": "../x.npy"}, ["array 'relu1_out'", "../x.npy"]),
                 ("gone", {"file": "gone.npy"}, ["gone.npy"]),
                 ("layout", {"layout": "hwc"}, ["arrays[2]", "layout is 'hwc'"]),
+                ("nhwc", {"layout": "nhwc"}, ["array 'relu1_out'", "in its layout nhwc"]),
+                ("order", {"permutation": [0, 1]}, ["array 'relu1_out'", "its permutation"]),
+                ("key", {"layuot": "nhwc"}, ["arrays[2].layuot", "did you mean 'layout'"]),
                 ("axes", {"permutation": [0, 0, 1]}, ["arrays[2].permutation"]),
                 ("scale", {"grid": {"scale": -1, "zero": 0}}, ["arrays[2].grid", "scale is -1"]),
                 ("zero", {"grid": {"scale": 1, "zero": 0.5}}, ["arrays[2].grid"]),
@@ -572,15 +614,23 @@ class Device(unittest.TestCase):
             def change(_, arrays):
                 arrays["relu1_out"] = array(arrays["relu1_out"])
             self.refused(self.rewritten(f"bad_{name}", change), *words)
-        with_array("shape", lambda x: x[..., :-1], ["array 'relu1_out'", "expected the dims"])
+        with_array("shape", lambda x: x[..., :-1], ["array 'relu1_out'", "then the dims"])
         with_array("nan", lambda x: np.full(x.shape, np.nan, np.float32),
                    ["array 'relu1_out'", "element 0 of sample 0"])
         with_array("infinite", lambda x: np.where(np.arange(x.size).reshape(x.shape) == 7,
                                                   np.inf, x).astype(np.float32),
                    ["array 'relu1_out'", "element 7 of sample 0 is inf"])
-        with_array("few", lambda x: x[:3], ["3 samples", "expected 6"])
+        with_array("few", lambda x: x[:3], ["array 'relu1_out'", "3 samples", "expected 6"])
         with_array("type", lambda x: x.astype(np.int32) + 1000, ["relu1_out", "int8"])
         with_array("empty", lambda x: x[:0], ["array 'relu1_out'", "no elements"])
+
+    def test_inputs_alone_are_no_trace(self):
+        alone = self.work / "alone.npz"
+        np.savez(alone, image=np.load(self.data)[:6])
+        self.refused(alone, "alone.npz", "inputs of the network", "values that the device")
+
+    def test_own_keys_of_a_producer_are_ignored(self):
+        self.assertEqual(self.diverge(self.changed("own_key", board="rev 3"))["differing"], 0)
 
     def test_open_dims_are_those_of_the_samples(self):
         import onnx  # pylint: disable=import-outside-toplevel
@@ -615,6 +665,7 @@ class Device(unittest.TestCase):
         r = self.diverge(dump)
         self.assertIn("batchnormalization0_out", {u["value"] for u in r["not_compared"]})
         self.assertTrue(all("inside of a kernel" in u["why"] for u in r["not_compared"]))
+        self.assertEqual(self.fit(dump)["not_compared"], r["not_compared"])
         self.assertNotIn("not_compared", self.diverge(self.own))
 
     def test_an_endpoint_of_another_value(self):
@@ -679,7 +730,7 @@ class Device(unittest.TestCase):
                  "'-3', expected a whole number"),
                 (("diff", self.own, "none"), 1, "none: No such file"),
                 (("diff", "none", self.own), 1, "none: No such file"),
-                (("diff", self.own, self.snapshot), 1, f"{self.snapshot}: no array")):
+                (("diff", self.own, self.snapshot), 1, f"{self.snapshot}: no array, expected a trace")):
             got, _, error = qg(*args)
             self.assertEqual(got, status, args)
             self.assertIn(word, error)

@@ -83,7 +83,7 @@ class Infer(unittest.TestCase):
     def test_shuffled_channels(self):
         """Reshape with computed dims copies codes: integers among its inputs are no values."""
         options = argparse.Namespace(form="codes", same=False, without=False)
-        equal, of, unlisted, report, _ = infer.judge(
+        equal, of, unlisted, report, *_ = infer.judge(
             "shufflenet_v2", "qnn-dsp-int8", self.work / "shuffle", options)
         self.assertGreaterEqual(equal / of, 0.95)
         self.assertEqual(unlisted, [])
@@ -95,7 +95,7 @@ class Infer(unittest.TestCase):
         options = argparse.Namespace(form="codes", same=False, without=False)
         path = self.variant("tflite-int8", "-fusions: [compute-activation]\ndefaults: "
                             "{range: [0, 255], policy: [per-tensor, linear, asymmetric]}")
-        equal, of, unlisted, report, _ = infer.judge("digits", path, self.work / "kept", options)
+        equal, of, unlisted, report, *_ = infer.judge("digits", path, self.work / "kept", options)
         self.assertGreaterEqual(equal / of, 0.95)
         self.assertEqual(unlisted, [])
         self.assertIn(("-fusions", "compute-activation"), self.keys(report))
@@ -122,7 +122,7 @@ class Infer(unittest.TestCase):
         text = ("rules:\n  - id: float-bias\n    match: {slot: bias}\n    set: {state: fp32}\n"
                 "    why: planted\n    source: this test\n")
         options = argparse.Namespace(form="codes", same=False, without=False)
-        equal, of, unlisted, report, _ = infer.judge(
+        equal, of, unlisted, report, *_ = infer.judge(
             "digits", self.variant("tflite-int8", text), self.work / "bias", options,
             more=("--from", "tflite-int8"))
         words = {c["word"] for c in report["changes"] if c["key"] == "rules"}
@@ -154,7 +154,7 @@ class Infer(unittest.TestCase):
         options = argparse.Namespace(form="codes", same=False, without=False)
         path = self.variant("ppl-dsp-int8", "+quantizes: [Transpose]\ndefaults: {range: "
                             "[-128, 127], policy: [per-tensor, linear, asymmetric]}")
-        *_, unlisted, report, _ = infer.judge("shufflenet_v2", path, self.work / "copy", options,
+        _, _, unlisted, report, *_ = infer.judge("shufflenet_v2", path, self.work / "copy", options,
                                               more=("--from", "ppl-dsp-int8"))
         self.assertEqual(unlisted, [])
         self.assertIn("/Transpose.out0", {u["endpoint"] for u in report["undecided"]})
@@ -219,6 +219,50 @@ class Infer(unittest.TestCase):
         rule = next(c for c in r["changes"] if c["key"] == "rules")
         self.assertRegex(rule["why"], r"^\d+ different elements of \w+ are multiples -?\d+ to \d+")
         self.assertIn(rule["why"], (self.work / "mine.yaml").read_text())
+
+    # --- scales ---
+    def test_scales_that_results_show(self):
+        """A value in float that a convolution rounds; an element that tells two scales of a
+        float format apart.  What is left is not in the dump."""
+        options = argparse.Namespace(form="codes", same=False, without=False)
+        for backend, endpoint in ("asc-int8", "conv1.in0"), ("graphcore-fp8", "relu0.out0"):
+            *_, report, differ, alike = infer.judge("digits", backend, self.work / backend,
+                                                    options)
+            want, got = differ.get(endpoint, (None, None))
+            if want:
+                np.testing.assert_allclose(got[1], want[1], rtol=5e-5)
+                self.assertEqual((got[0], *got[2:]), (want[0], *want[2:]))
+            self.assertTrue(alike, backend)
+            self.assertTrue([c for c in report["changes"]
+                             if c["why"].startswith("no array shows this scale; with it")])
+
+    def test_sigmoids_that_saturate_share_nothing(self):
+        """Scales that differ by 1e-6, of tensors whose largest elements are 1 and nearly 1."""
+        shape = helper.make_tensor_value_info
+        model, data, snapshot, dump = (self.work / n for n in (
+            "gate.onnx", "gate.npy", "gate", "gate.folder"))
+        x = np.random.RandomState(3).randn(4, 1, 3, 8, 8).astype(np.float32)
+        w, v = (np.random.RandomState(seed).randn(4, 3, 1, 1).astype(np.float32) for seed in (1, 2))
+        v *= 13.6 / np.einsum("snchw,kc->snkhw", x, v[:, :, 0, 0]).max()
+        np.save(data, x)
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+             helper.make_node("Tanh", ["c"], ["t"], "tanh"),
+             helper.make_node("Conv", ["x", "v"], ["d"], "other"),
+             helper.make_node("Sigmoid", ["d"], ["s"], "sigmoid"),
+             helper.make_node("Mul", ["t", "s"], ["y"], "mul")], "gate",
+            [shape("x", onnx.TensorProto.FLOAT, [1, 3, 8, 8])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, 4, 8, 8])],
+            [onnx.numpy_helper.from_array(4 * w, "w"), onnx.numpy_helper.from_array(v, "v")]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        plants.qg("quantize", model, "-b", "int8-base", "-d", data, "-o", snapshot)
+        infer.show(snapshot, data, dump, "codes")
+        scale = {a["value"]: a["grid"]["scale"] for a in plants.read(dump)[0]["arrays"]}
+        self.assertLess(0, abs(scale["t"] / scale["s"] - 1))
+        self.assertLess(abs(scale["t"] / scale["s"] - 1), 2e-6)
+        report = self.infer(dump, "--from", "int8-base", model=model, data=data)
+        self.assertEqual(self.keys(report), set())
+        self.explained(report)
 
     # --- what a dump does not show ---
     def test_hidden_tensors_are_undecided(self):
@@ -373,6 +417,16 @@ class Infer(unittest.TestCase):
             yaml = self.work / f"{name}.yaml"
             self.refused(dump, [words], "-o", yaml)
             self.assertFalse(yaml.exists())
+
+    def test_weights_that_destroy_the_network(self):
+        """Its arrays are far from the network's, and the backend gives every one."""
+        path = self.variant("trt-int8", "rules:\n  - id: ternary\n    match: {op: [Conv, Gemm], "
+                            "slot: weight, constant: yes}\n    set: {bits: 2, range: [-1, 1], "
+                            "policy: [per-tensor, linear, symmetric], observer: minmax}\n"
+                            "    why: planted\n    source: this test\n")
+        r = self.infer(self.device("ternary", path), "--from", path)
+        self.assertNotIn("verdict", r)
+        self.explained(r)
 
     def test_sixteen_bits(self):
         """int16 codes: bits are a fact by which backends are judged."""

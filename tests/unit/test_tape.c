@@ -5,7 +5,8 @@
 #include "engine/api/qg.h"
 #include "engine/core/rng.h"
 #include "engine/exec/run.h"
-#include "engine/learn/tape.h"
+#include "engine/learn/segment.h"
+#include "engine/learn/tape_state.h"
 #include "engine/snapshot/model.h"
 #include "tests/support/test.h"
 
@@ -256,7 +257,102 @@ static void test_dropped_roundings(void **state)
     close_one();
 }
 
+/* A second tape of the fixture's part, which recomputes and watches every second
+ * value. */
+static qg_tape *recomputing(void)
+{
+    qg_tape *t;
+    const qg_graph *g = f.m->graph;
+    uint8_t *part = QG_NEWN(f.ctx->arena, g->node.n, uint8_t);
+    uint8_t *watched = QG_NEWN(f.ctx->arena, g->value.n, uint8_t);
+    memset(part, 1, g->node.n);
+    for (size_t i = 0; i < g->value.n; i += 2)
+        watched[i] = 1;
+    assert_ok(f.ctx, qg_tape_new(f.ctx, f.m->graph, f.m->quant,
+                                 &(qg_tape_options){ .part = part,
+                                                     .learns = true,
+                                                     .recomputes = true,
+                                                     .watched = watched },
+                                 &t));
+    assert_cmp_int(t->state->n_segment, >, 1);
+    return t;
+}
+
+static void expect_same(const qg_tensor *got, const qg_tensor *want)
+{
+    assert_int_equal(got != NULL, want != NULL);
+    if (!got)
+        return;
+    assert_true(qg_same_dims(got, want));
+    assert_memory_equal(got->f32, want->f32,
+                        (size_t)qg_tensor_count(want) * sizeof *want->f32);
+}
+
+static void expect_same_gradients(const qg_tape *got, const qg_tape *want)
+{
+    expect_same(qg_tape_output(got, 0), qg_tape_output(want, 0));
+    expect_same(qg_tape_input_grad(got, 0), qg_tape_input_grad(want, 0));
+    for (size_t i = 0; i < want->n_weight; i++)
+        expect_same(&got->weight[i].grad, &want->weight[i].grad);
+    for (size_t i = 0; i < want->n_step; i++)
+        assert_memory_equal(got->step[i].grad, want->step[i].grad,
+                            want->step[i].n * sizeof *want->step[i].grad);
+    for (size_t i = 0; i < f.m->graph->value.n; i += 2)
+        expect_same(qg_tape_value_grad(got, f.m->graph->value.at[i]),
+                    qg_tape_value_grad(want, f.m->graph->value.at[i]));
+}
+
+/* Twice, so that the second pass meets what the first left; with roundings that are
+ * drawn, and without. */
+static void test_recomputed(void **state)
+{
+    (void)state;
+    for (size_t b = 0; b < sizeof BACKENDS / sizeof BACKENDS[0]; b++) {
+        open_one(BACKENDS[b]);
+        qg_tape *keeps = f.t, *again = recomputing();
+        for (uint64_t drop = 0; drop < 3; drop++) {
+            qg_tape *both[] = { keeps, again };
+            for (int k = 0; k < 2; k++) {
+                f.t = both[k];
+                f.t->drop = drop;
+                forward();
+                f.t->drop = 0;
+                backward((qg_rng){ 3 });
+            }
+            expect_same_gradients(again, keeps);
+        }
+        qg_tape_free(again);
+        f.t = keeps;
+        close_one();
+    }
+}
+
+/* Eight nodes of cost 10, each value 1 byte; a value of 100 bytes is not cut. */
+static void test_plan(void **state)
+{
+    const double cost[8] = { 10, 10, 10, 10, 10, 10, 10, 10 };
+    qg_span span[8];
+    size_t *end, n;
+    qg_arena *a = qg_arena_new(qg_alloc_libc);
+    for (size_t i = 0; i < 8; i++)
+        span[i] = (qg_span){ i, i + 1, 1 };
+    const qg_segment_list list = { 8, 8, cost, span };
+    assert_ok(*state, qg_segments_plan(*state, a, &list, &end, &n));
+    assert_cmp_int(n, ==, 8);
+    span[2].bytes = 100;
+    assert_ok(*state, qg_segments_plan(*state, a, &list, &end, &n));
+    assert_cmp_int(n, >, 2);
+    for (size_t i = 0; i < n; i++)
+        assert_cmp_int(end[i], !=, 3);
+    assert_cmp_int(end[n - 1], ==, 8);
+    const qg_segment_list none = { 8, 0, cost, span };
+    assert_ok(*state, qg_segments_plan(*state, a, &none, &end, &n));
+    assert_cmp_int(n, ==, 8);
+    qg_arena_free(a);
+}
+
 QG_TEST_MAIN(cmocka_unit_test(test_dropped_roundings),
-             cmocka_unit_test(test_forward_is_mode_simulate),
+             cmocka_unit_test(test_forward_is_mode_simulate), WITH_CTX(test_plan),
+             cmocka_unit_test(test_recomputed),
              cmocka_unit_test(test_slopes_of_weights),
              cmocka_unit_test(test_steps_are_learned))

@@ -342,7 +342,7 @@ static void column_means_are_their_definition(void **state)
     }
     for (size_t r = 0; r < n_rows; r++)
         if (row[r]->supported()) {
-            row[r]->column_means(ROWS, N, x, got);
+            row[r]->column_means(ROWS, N, N, x, got);
             assert_bits(got, want, N, "column means", row[r]);
         }
 }

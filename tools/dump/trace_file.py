@@ -28,8 +28,9 @@ class Trace:
     def __init__(self, producer):
         self.producer, self.arrays, self.grids, self.layouts = producer, {}, {}, {}
 
-    def add(self, name, array, grid=None, layout="model"):
-        """One sample of one tensor.  grid: (scale, zero point) of its codes."""
+    def add(self, name, array, grid=None, layout=None):
+        """One sample of one tensor.  grid: (scale, zero point) of its codes.  layout: model,
+        nchw or nhwc; None: found from dims and elements."""
         self.arrays.setdefault(name, []).append(np.array(array))
         self.layouts[name] = layout
         if grid:
