@@ -157,16 +157,31 @@ qg_status qg_lint_write_sarif(const qg_lint *l, const char *path)
 /* --- the patch --- */
 
 /* An endpoint is mended at every endpoint of its value: on another grid, a reader would
- * round it again. */
+ * round it again.  One that shares a grid (behind a MaxPool) is mended at the value of
+ * its dominator too, whose grid counts. */
+static void print_value(FILE *f, const qg_tqc *t)
+{
+    const qg_value *here = qg_tqc_value(t), *root = qg_tqc_value(qg_tqc_root(t));
+    (void)fputs(here == root ? "" : "[", f);
+    qg_yaml_print_text(f, here->name);
+    if (here != root) {
+        (void)fputs(", ", f);
+        qg_yaml_print_text(f, root->name);
+        (void)fputc(']', f);
+    }
+}
+
 static void print_fix(FILE *f, const qg_lint_finding *at, size_t k)
 {
     const qg_lint_rule *rule = at->rule;
     (void)fprintf(f, "  - id: lint-%s-%zu\n    match: {%s: ", rule->origin.id, k,
                   rule->at_endpoint ? "value" : "node");
-    qg_yaml_print_text(f,
-                       rule->at_endpoint ? qg_tqc_value(at->at)->name : at->node->name);
-    if (!rule->at_endpoint)
+    if (rule->at_endpoint) {
+        print_value(f, at->at);
+    } else {
+        qg_yaml_print_text(f, at->node->name);
         (void)fprintf(f, ", slot: %s", rule->fix_slot);
+    }
     (void)fprintf(f, "}\n    set: %s\n    why: ", rule->fix);
     qg_yaml_print_text(f, rule->origin.why);
     (void)fputc('\n', f);
