@@ -479,8 +479,8 @@ static qg_status convert_group(conversion *c, const qg_json *group, size_t numbe
                c->file, place);
 }
 
-/* MatmulAdd: an Add of a constant to a MatMul with constant weights is its bias, and the
- * product has no quantizer.  place: of the pass.
+/* MatmulAdd: an Add of a constant to a MatMul with constant weights is its bias, and
+ * the product has no quantizer.  place: of the pass.
  * Source: aimet-onnx 2.42.0 graph_passes/passes/matmul_add.py, and
  * meta/connectedgraph.py _get_matmul_add_bias_idx */
 static qg_status put_matmul_add(conversion *c, const char *place)
@@ -499,8 +499,8 @@ static qg_status put_matmul_add(conversion *c, const char *place)
                    "    source: \"%s: %s\"\n",
                    bias, bias, c->file, place));
     return note(c,
-                "%s: where a supergroup begins with the Add, AIMET rounds the output of "
-                "the Add too, written as the supergroup",
+                "%s: where a supergroup begins with the Add, AIMET rounds the output "
+                "of the Add too, written as the supergroup",
                 place);
 }
 
@@ -518,8 +518,8 @@ static qg_status convert_passes(conversion *c, const qg_json *root)
             QG_TRY(put_matmul_add(c, place));
         else
             QG_TRY(note(c,
-                        "%s: no fusion is made of the pass '%.60s': where operators "
-                        "spell it out, each is rounded",
+                        "%s: no fusion is made of the pass '%.60s': where "
+                        "operators spell it out, each is rounded",
                         place, tame(c, name)));
     }
     return QG_OK;
