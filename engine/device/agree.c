@@ -432,7 +432,7 @@ void qg_attempt_count(qg_attempt *t)
     if (MOSTLY * x.unusual > t->schemes.of)
         t->schemes.part -= x.unusual;
     else if (x.least == 0 && x.reached >= SEVERAL)
-        t->schemes.part -= x.reached;
+        t->schemes.part -= x.reached < t->schemes.part ? x.reached : t->schemes.part;
     for (size_t i = 0; i < g->node.n; i++) {
         size_t n = qg_attempt_links(t, g->node.at[i], link);
         for (size_t k = 0; k < n; k++)

@@ -345,10 +345,22 @@ static qg_status choose_contenders(finder *f)
 
 /* --- the best one --- */
 
+/* Every value that the trace shows is the device's when it is simulated.  Then a value
+ * that lies on a grid without being rounded does so by chance: it contradicts nothing. */
+static bool gives_all(const qg_attempt *t)
+{
+    return t->results.of > 0 && t->results.of >= t->kinds.of &&
+           t->results.part == t->results.of && t->elements > 1 - SAME_ELEMENTS &&
+           qg_attempt_is_exact(t);
+}
+
 /* > 0: a is better, before observers are known.  A change counts as much as what it
  * explains, since a long list of changes explains anything. */
 static int compare(const finder *f, const contender *a, const contender *b)
 {
+    const bool all = gives_all(&a->t), others = gives_all(&b->t);
+    if (all != others && (all ? a->changes <= b->changes : b->changes <= a->changes))
+        return all ? 1 : -1;
     int more = explains_more(&a->t, &b->t) - ((int)a->changes - (int)b->changes);
     if (a->polished && b->polished)
         more += qg_attempt_more_exact(&a->t, &b->t);
@@ -536,11 +548,11 @@ static qg_status finish(finder *f)
     return find_scales(f, d);
 }
 
-/* Nothing contradicts it, and nearly all results are the device's. */
+/* Nothing contradicts it, and nearly all results are the device's; or all are. */
 static bool explains_all(const qg_attempt *t)
 {
-    return qg_attempt_contradicted(t) == 0 &&
-           (t->results.of - t->results.part) * FEW <= t->results.of;
+    return gives_all(t) || (qg_attempt_contradicted(t) == 0 &&
+                            (t->results.of - t->results.part) * FEW <= t->results.of);
 }
 
 /* Whether a contender explains all unchanged: then others are not worth changes. */
