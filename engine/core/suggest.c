@@ -51,7 +51,8 @@ void qg_suggest_try(qg_suggest *s, const char *candidate)
     if (n > LONGEST || m > LONGEST)
         return;
     size_t longer = n > m ? n : m, limit = 2 * (longer < 6 ? 1 : longer / 3);
-    size_t edits = distance(s->word, n, candidate, m);
+    size_t gap = 2 * (longer - (n < m ? n : m)); /* the least distance */
+    size_t edits = gap > limit ? gap : distance(s->word, n, candidate, m);
     if (begins(s->word, n, candidate))
         edits = least(edits, limit);
     if (edits <= limit && (!s->best || edits < s->edits)) {

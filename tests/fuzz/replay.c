@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine/core/file.h"
 #include "engine/core/rng.h"
 
 enum { CUTS = 12, CHANGES = 24, MOST_TRIED = 1 << 14 };
+/* CPU time after which a seed is changed no more: some inputs run a whole command. */
+enum { SECONDS = 3 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -35,10 +38,11 @@ static void try_bytes(const uint8_t *bytes, size_t size, qg_rng *change)
 static void try_file(const uint8_t *bytes, size_t size)
 {
     qg_rng rng = { size };
+    const clock_t end = clock() + SECONDS * CLOCKS_PER_SEC;
     try_bytes(bytes, size, NULL);
-    for (size_t i = 0; size <= MOST_TRIED && i < CUTS; i++)
+    for (size_t i = 0; size <= MOST_TRIED && i < CUTS && clock() < end; i++)
         try_bytes(bytes, size * i / CUTS, NULL);
-    for (size_t i = 0; size <= MOST_TRIED && i < CHANGES; i++)
+    for (size_t i = 0; size <= MOST_TRIED && i < CHANGES && clock() < end; i++)
         try_bytes(bytes, size, &rng);
 }
 
