@@ -228,6 +228,7 @@ qg_status qg_export_beside_model(qg_export *e, qg_status (*put)(qg_export *, FIL
                        "export: %s: this is the file of the model, expected a name for "
                        "the file beside it",
                        e->path);
+    QG_TRY(qg_onnx_keep_foreign(e->ctx, model, e->path));
     QG_TRY(qg_writer_open(e->ctx, e->path, &w));
     qg_status s = put(e, w.stream);
     qg_export_options o = { .beside = &w };

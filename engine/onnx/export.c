@@ -3,10 +3,13 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/core/file.h"
 #include "engine/ir/infer.h"
 #include "onnx.pb-c.h"
+
+#define PRODUCER "quantgraph"
 
 typedef Onnx__AttributeProto attribute_proto;
 typedef Onnx__GraphProto graph_proto;
@@ -483,7 +486,7 @@ static qg_status make_model(struct exporter *e, const qg_export_options *options
     size_t n = options ? options->n_metadata : 0;
     m->has_ir_version = true;
     m->ir_version = e->root->ir_version ? e->root->ir_version : QG_ONNX_DEFAULT_IR;
-    m->producer_name = unconst("quantgraph");
+    m->producer_name = unconst(PRODUCER);
     m->producer_version = unconst(QG_VERSION);
     QG_TRY(find_open(e));
     QG_TRY(add_opsets(e, m));
@@ -644,4 +647,25 @@ qg_status qg_onnx_hash(qg_ctx *ctx, const qg_graph *g, char text[QG_HASH_TEXT])
         qg_hash_end(&sink.hash, text);
     qg_arena_free(e.arena);
     return s;
+}
+
+/* ir_version and producer_name are the first fields of a model, as protobuf-c packs them:
+ * two bytes, a tag, a length, the name. */
+qg_status qg_onnx_keep_foreign(qg_ctx *ctx, const char *path, const char *file)
+{
+    enum { TAG = 2, NAME = 4, LENGTH = sizeof PRODUCER - 1 };
+    static const uint8_t tag[] = { 0x12, LENGTH };
+    qg_file f;
+    if (access(path, F_OK) != 0)
+        return QG_OK;
+    QG_TRY(qg_file_open(ctx, "export", path, SIZE_MAX, &f));
+    bool own = f.size >= NAME + LENGTH && memcmp(f.bytes + TAG, tag, sizeof tag) == 0 &&
+               memcmp(f.bytes + NAME, PRODUCER, LENGTH) == 0;
+    qg_file_close(&f);
+    if (own)
+        return QG_OK;
+    return qg_fail(ctx, QG_ECONFIG,
+                   "export: %s: the model goes to %s, which another program wrote, "
+                   "expected another name",
+                   file, path);
 }

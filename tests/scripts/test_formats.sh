@@ -55,6 +55,12 @@ expect 1 "export: .*none/x.bin: this is the file of the constants, expected a na
     "$qg" export "$s" --format openvino-ir -o "$work/none/x.bin"
 expect 1 "export: .*none/x.onnx: this is the file of the model, expected a name for the file beside it" \
     "$qg" export "$s" --format ppq-json -o "$work/none/x.onnx"
+cp configs/models/digits.onnx "$work/mine.onnx"
+expect 1 "export: .*mine.csv: the model goes to .*mine.onnx, which another program wrote, expected another name" \
+    "$qg" export "$s" --format csv -o "$work/mine.csv"
+same configs/models/digits.onnx "$work/mine.onnx"
+"$qg" export "$s" --format csv -o "$work/own.csv" >/dev/null && "$qg" export "$s" --format csv -o "$work/own.csv" >/dev/null ||
+    complain "an export cannot be repeated"
 expect 1 "format 'openvino-fq' cannot represent rounding: rounding half-even; readers .* half-even-level.*expected no loss with --strict" \
     "$qg" export "$s" --format openvino-fq --strict -o "$work/none/x.onnx"
 expect 1 "format 'ppq-json': weights|has no option 'weights'" \
