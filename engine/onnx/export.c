@@ -649,8 +649,8 @@ qg_status qg_onnx_hash(qg_ctx *ctx, const qg_graph *g, char text[QG_HASH_TEXT])
     return s;
 }
 
-/* ir_version and producer_name are the first fields of a model, as protobuf-c packs them:
- * two bytes, a tag, a length, the name. */
+/* ir_version and producer_name are the first fields of a model, as protobuf-c packs
+ * them: two bytes, a tag, a length, the name. */
 qg_status qg_onnx_keep_foreign(qg_ctx *ctx, const char *path, const char *file)
 {
     enum { TAG = 2, NAME = 4, LENGTH = sizeof PRODUCER - 1 };
