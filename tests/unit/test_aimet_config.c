@@ -122,6 +122,8 @@ static void what_has_no_counterpart_is_told(void **state)
          "op_type.Conv.params.gain: Conv has no such input, left out" },
         { "\"Conv\": {\"supported_kernels\": []}", "",
          "op_type.Conv.supported_kernels: widths by operator" },
+        { "\"Softmax\": {\"encoding_constraints\": {\"min\": 0}}", "",
+         "op_type.Softmax.encoding_constraints: a min without a max, left out" },
     };
     /* clang-format on */
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -156,7 +158,7 @@ static void faults_are_named_with_their_place(void **state)
          "op_type.Conv.params.bias: expected an object" },
         { "\"Softmax\": {\"encoding_constraints\": {\"min\": 1, \"max\": 0}}", "",
          "min 1 and max 0, expected a range that contains 0" },
-        { "\"Softmax\": {\"encoding_constraints\": {\"min\": 0}}", "", "max" },
+        { "\"Softmax\": {\"encoding_constraints\": {\"max\": 0}}", "", "min" },
         { "", "{\"op_list\": [\"Conv\"]}", "op_list: 1 operators, expected 2 to 16"},
         { "", "7", "supergroups[0]: expected an object" },
         { "", "{\"op_list\": [\"Conv\", 7]}", "op_list[1]" },
