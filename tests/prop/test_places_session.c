@@ -423,7 +423,7 @@ static const row rows[] = {
     { "diverge other", diverge, "@other.npz", 0, 0 },
     { "fit", fit, TRACE, 0, 0 },
     { "fit other", fit, "@other.npz", 0, 0 },
-    { "infer from another", infer, TRACE, "trt-int8", 0 },
+    { "infer", infer, TRACE, "tflite-int8", 0 },
     { "tune lsq", tune, "lsq", SNAP, 0 },
     { "tune adaround", tune, "adaround", OTHER, 0 },
     { "tune brecq", tune, "brecq", SNAP, 0 },
