@@ -204,8 +204,6 @@ void qg_replay_close(qg_replay *r)
 
 /* The scale of v in a simulation is the device's: v is shown, or computed from such
  * values without being rounded. */
-static bool reads_known(const qg_attempt *t, const qg_node *n, uint32_t k, int depth);
-
 static bool is_known(const qg_attempt *t, const qg_value *v, int depth)
 {
     const qg_seen *o = qg_attempt_seen(t, v);
@@ -217,21 +215,9 @@ static bool is_known(const qg_attempt *t, const qg_value *v, int depth)
     if (!v->def || depth == FAR || !own || t->kind[own->id] == QG_AS_CODES)
         return false;
     for (uint32_t k = 0; k < v->def->n_in; k++)
-        if (!reads_known(t, v->def, k, depth + 1))
+        if (v->def->in[k] && !is_known(t, v->def->in[k], depth + 1))
             return false;
     return true;
-}
-
-/* The same of what input k of a node becomes: a visible float that the node rounds when
- * it reads it has a scale that no array shows. */
-static bool reads_known(const qg_attempt *t, const qg_node *n, uint32_t k, int depth)
-{
-    const qg_value *v = n->in[k];
-    const qg_tqc *x = v ? qg_input_tqc(n, k) : NULL;
-    const qg_seen *o = x && qg_tqc_rounds(x) ? qg_attempt_seen(t, v) : NULL;
-    if (o && o->kind == QG_SEEN_REAL)
-        return false;
-    return !v || is_known(t, v, depth);
 }
 
 static qg_status find_clean(qg_attempt *t)
@@ -244,7 +230,7 @@ static qg_status find_clean(qg_attempt *t)
         const qg_node *n = g->node.at[i];
         bool known = true;
         for (uint32_t k = 0; k < n->n_in; k++)
-            known &= reads_known(t, n, k, 0);
+            known &= !n->in[k] || is_known(t, n->in[k], 0);
         for (uint32_t k = 0; k < n->n_out; k++) {
             const qg_seen *o = n->out[k] ? qg_attempt_seen(t, n->out[k]) : NULL;
             if (o)

@@ -466,7 +466,7 @@ class Infer(unittest.TestCase):
             plants.write(self.work / name, info, arrays)
             return self.work / name
         self.refused(changed("shape", "relu1_out", lambda x: x[..., :-1]),
-                     ["array 'relu1_out'", "expected the dims"])
+                     ["array 'relu1_out'", "then the dims of"])
         self.refused(changed("nan", "relu1_out", lambda x: np.full(x.shape, np.nan, np.float32)),
                      ["array 'relu1_out'", "element 0 of sample 0 is nan"])
         self.refused(changed("short", "relu1_out", lambda x: x[:3]), ["3 samples", "expected 6"])
