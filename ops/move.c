@@ -34,8 +34,8 @@ static void copy_permuted(const qg_call *k, int32_t rank, const int64_t *dim,
 {
     int64_t stride[QG_MAX_RANK], step = 1, out_dim[QG_MAX_RANK], in_stride[QG_MAX_RANK];
     int64_t out_stride[QG_MAX_RANK];
-    if (qg_tensor_count(k->out[0]) ==
-        0) /* strides of empty tensors may be beyond int64 */
+    /* Strides of empty tensors may be beyond int64. */
+    if (qg_tensor_count(k->out[0]) == 0)
         return;
     for (int32_t i = rank - 1; i >= 0; step *= dim[i--])
         stride[i] = step;

@@ -201,8 +201,8 @@ static void close_job(qg_team *t)
     if (atomic_load(&t->gate) % JOB == CLOSED)
         return;
     (void)pthread_mutex_lock(&t->lock);
-    atomic_store(&t->waits,
-                 true); /* before the look: leave_job has the opposite order */
+    /* Before the look: leave_job has the opposite order. */
+    atomic_store(&t->waits, true);
     while (atomic_load(&t->gate) % JOB != CLOSED)
         (void)pthread_cond_wait(&t->ended, &t->lock);
     atomic_store(&t->waits, false);

@@ -129,6 +129,15 @@ static qg_status judge(work *w, double *loss, double *mean)
 
 /* --- a step ---------------------------------------------------------------------- */
 
+/* The dims of t, in the memory that take_room gave. */
+static void shape_like(const qg_tensor *t, qg_tensor *out)
+{
+    void *data = out->data;
+    qg_tensor_init(out, QG_F32, t->rank, t->dim);
+    qg_tensor_set_plain(out);
+    out->data = data;
+}
+
 /* Of output k, into the tensor that the tape keeps for it. */
 static void gradient_of_output(work *w, const qg_tape *t, size_t k, size_t sample)
 {
@@ -140,6 +149,7 @@ static void gradient_of_output(work *w, const qg_tape *t, size_t k, size_t sampl
         return;
     qg_tensor *g = w->grad_at[t->place] + k;
     w->grad[t->place][k] = g;
+    shape_like(f, g);
     if (is_of_classes(w)) {
         w->loss_of[t->place] += qg_loss_of_classes(&w->r->loss, y, f, sample, g);
         return;
@@ -156,27 +166,9 @@ static void gradient_of_output(work *w, const qg_tape *t, size_t k, size_t sampl
                             ((double)y->f32[i] - (double)f->f32[i]));
 }
 
-static qg_status shape_like(work *w, const qg_tensor *t, qg_tensor *out)
-{
-    if (!is_float(t) || (out->data && qg_same_dims(out, t)))
-        return QG_OK;
-    qg_tensor_init(out, QG_F32, t->rank, t->dim);
-    return qg_tensor_alloc(w->r->ctx, w->arena, out);
-}
-
 static const qg_tensor *input(const work *w, size_t k, enum qg_lane lane, size_t sample)
 {
     return qg_stream_value(w->r->stream, w->tape->in[k], lane, sample);
-}
-
-/* Memory of gradients and inputs, which threads must not take from one arena. */
-static qg_status shape_tensors(work *w, size_t place, size_t sample)
-{
-    for (size_t k = 0; k < w->tape->n_out; k++)
-        QG_TRY(shape_like(w, target(w, k, sample), &w->grad_at[place][k]));
-    for (size_t k = 0; w->r->drops && k < w->tape->n_in; k++)
-        QG_TRY(shape_like(w, input(w, k, QG_LANE_NOW, sample), &w->mixed[place][k]));
-    return QG_OK;
 }
 
 /* Elements of inputs come from the float network where they are drawn. */
@@ -188,6 +180,7 @@ static void mix_inputs(work *w, size_t place, size_t sample, qg_rng *rng)
         qg_tensor *to = &w->mixed[place][k];
         if (now == f || !is_float(now) || !qg_same_dims(now, f))
             continue;
+        shape_like(now, to);
         qg_tensor_copy(now, to);
         qg_drop_mix(rng, (size_t)qg_tensor_count(now), f->f32, to->f32);
         w->in[place][k] = to;
@@ -255,7 +248,6 @@ static qg_status step(work *w, size_t t)
     for (size_t i = 0; i < QG_TUNE_BATCH; i++) {
         w->batch[i] = draw(w);
         w->draws[i] = w->r->drops ? qg_rng_next(&w->r->rng) : 0;
-        QG_TRY(shape_tensors(w, i % w->r->tapes->n, w->batch[i]));
     }
     qg_parameters_store(&w->p);
     w->loss = 0;
@@ -266,6 +258,32 @@ static qg_status step(work *w, size_t t)
 }
 
 /* --- all ------------------------------------------------------------------------- */
+
+/* Memory for the value of the largest sample: samples may differ in size, and threads
+ * must not take memory from one arena. */
+static qg_status take_room(work *w, const qg_value *v, qg_tensor *out)
+{
+    const qg_stream *s = w->r->stream;
+    const qg_tensor *largest = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        const qg_tensor *t = qg_stream_value(s, v, QG_LANE_FLOAT, i);
+        if (is_float(t) && (!largest || qg_tensor_count(t) > qg_tensor_count(largest)))
+            largest = t;
+    }
+    if (!largest)
+        return QG_OK;
+    qg_tensor_init(out, QG_F32, largest->rank, largest->dim);
+    return qg_tensor_alloc(w->r->ctx, w->arena, out);
+}
+
+static qg_status take_rooms(work *w, size_t place)
+{
+    for (size_t k = 0; k < w->tape->n_out; k++)
+        QG_TRY(take_room(w, w->tape->out[k], &w->grad_at[place][k]));
+    for (size_t k = 0; w->r->drops && k < w->tape->n_in; k++)
+        QG_TRY(take_room(w, w->tape->in[k], &w->mixed[place][k]));
+    return QG_OK;
+}
 
 static qg_status prepare_tapes(work *w)
 {
@@ -284,6 +302,7 @@ static qg_status prepare_tapes(work *w)
         w->mixed[k] = QG_NEWN(w->arena, w->tape->n_in, qg_tensor);
         if (!w->in[k] || !w->grad[k] || !w->grad_at[k] || !w->mixed[k])
             return qg_nomem(w->r->ctx);
+        QG_TRY(take_rooms(w, k));
     }
     return QG_OK;
 }

@@ -407,6 +407,37 @@ def test_tied(root):
         assert ("w.untuned" in names) == learned, (method, names, report)
 
 
+def test_sizes(root):
+    """Samples of different sizes: each has gradients of its own size, on one thread and two."""
+    h, rng = onnx.helper, np.random.default_rng(2)
+    weights = [onnx.numpy_helper.from_array(rng.normal(0, 0.3, dims).astype("f4"), name)
+               for name, dims in (("u", (8, 3, 3, 3)), ("v", (8, 8, 3, 3)), ("w", (8, 5)))]
+    nodes = [h.make_node(op, inputs, [out], name=f"n{out}", **more) for op, inputs, out, more in (
+        ("Conv", ["x", "u"], "a", {"pads": [1] * 4}), ("Relu", ["a"], "b", {}),
+        ("Conv", ["b", "v"], "c", {"pads": [1] * 4}), ("Relu", ["c"], "d", {}),
+        ("GlobalAveragePool", ["d"], "e", {}), ("Flatten", ["e"], "f", {}),
+        ("MatMul", ["f", "w"], "y", {}))]
+    values = [h.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, "h", "w"]),
+              h.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 5])]
+    onnx.save(h.make_model(h.make_graph(nodes, "sizes", values[:1], values[1:], weights),
+                           opset_imports=[h.make_opsetid("", 17)], ir_version=8),
+              root / "sizes.onnx")
+    data = root / "sizes"
+    data.mkdir()
+    for i in range(12):
+        side = 8 + i * 37 % 5 * 24
+        np.save(data / f"{i:02}.npy", rng.normal(0, 1, (1, 3, side, side)).astype("f4"))
+    start = root / "sizes-start"
+    qg("quantize", root / "sizes.onnx", "-b", "trt-int8", "-d", data, *BITS[:2], "-o", start)
+    for method in ("adaround", "lsq"):
+        out = [root / f"sizes-{method}{j}" for j in (1, 2)]
+        for j, folder in enumerate(out, 1):
+            qg("tune", start, "-d", data, "--method", method, "--qdrop", "--steps", 8, f"-j{j}",
+               "-o", folder)
+        assert [f.exists() for f in out] in ([True] * 2, [False] * 2), method
+        assert not out[0].exists() or hashes(out[0]) == hashes(out[1]), method
+
+
 def main():
     with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
@@ -427,6 +458,7 @@ def main():
         test_memory(root)
         test_limits(root, four)
         test_tied(root)
+        test_sizes(root)
         test_mistakes(root, four)
 
 
