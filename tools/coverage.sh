@@ -16,6 +16,6 @@ nice -n 19 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DQG_TESTS
 nice -n 19 cmake --build "$build"
 [ $# != 0 ] || rm -rf "$build/counts"
 for label in $labels; do # a failing suite is counted with what it has executed
-    nice -n 19 ctest --test-dir "$build" -L "^$label\$" -j2 --timeout 600 || true
+    nice -n 19 ctest --test-dir "$build" -L "^$label\$" -j2 --timeout 1800 || true
 done
 nice -n 19 tools/python.sh tools/dev/coverage.py "$build"
