@@ -2,9 +2,10 @@
 """Programs and libraries of the build search libraries in the folders of the system only
 (an empty or relative entry of RUNPATH is the current directory), are position
 independent with full RELRO and a stack that is not executable, and are compiled with
-stack protectors and checked string functions.  Files get the mode that umask leaves."""
+stack protectors, checked string functions and CET.  Files get the mode that umask leaves."""
 import os
 import pathlib
+import platform
 import re
 import shutil
 import stat
@@ -45,6 +46,21 @@ def hardened(file):
     symbols = readelf("--dyn-syms", file)
     expect("__stack_chk_fail" in symbols, f"{file}: no stack protector")
     expect(re.search(r"__\w+_chk@", symbols), f"{file}: no checked string functions")
+    if platform.machine() == "x86_64":
+        landing(file)
+
+
+def landing(file):
+    """What a pointer may call starts with the instruction that CET wants there."""
+    start = re.search(r"FUNC +GLOBAL +DEFAULT +\d+ (main|qg_\w+)\n",
+                      readelf("--syms", file))
+    expect(start, f"{file}: neither main nor a function qg_*")
+    if not start:
+        return
+    code = subprocess.run(["objdump", "-d", f"--disassemble={start[1]}", str(file)],
+                          text=True, capture_output=True, check=True).stdout
+    expect(re.search(rf"<{start[1]}>:\n[^\n]*endbr64", code),
+           f"{file}: {start[1]} does not begin with endbr64")
 
 
 def modes():
