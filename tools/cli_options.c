@@ -381,7 +381,7 @@ static int take_number(const cli_verb *verb, const cli_option *o, const char *va
     return CLI_OK;
 }
 
-/* "900M" */
+/* "900M".  Less than a megabyte is a mistake: no verb works with it. */
 static int take_bytes(const cli_verb *verb, const cli_option *o, const char *value,
                       size_t *out)
 {
@@ -394,6 +394,8 @@ static int take_bytes(const cli_verb *verb, const cli_option *o, const char *val
     if (x < 1 || x > SIZE_MAX / factor || (value[n] && !u))
         return cli_usage(verb, "--%s: '%s', expected bytes, or 900M, 2G", o->name,
                          value);
+    if (x * factor < 1000000)
+        return cli_usage(verb, "--%s: '%s', expected at least 1M", o->name, value);
     *out = (size_t)x * factor;
     return CLI_OK;
 }

@@ -199,8 +199,9 @@ static qg_status check_slot(const qg_backend_reader *r, const qg_yaml *y,
                            : s->index < 0 || most == 255 || (unsigned)s->index < most;
         if (!has)
             return qg_yaml_fail(r->ctx, y, what,
-                                "operator %s has no slot '%s', expected a slot of it",
-                                op->name, word);
+                                "operator %s has no slot '%s', expected an input (in0, "
+                                "..., at most %u) or an output (out0, ..., at most %u)",
+                                op->name, word, op->max_in, op->max_out);
     }
     return QG_OK;
 }
@@ -709,7 +710,8 @@ qg_status qg_read_set(const qg_backend_reader *r, const qg_yaml *y, const char *
         set.fields |= 1u << bit;
     }
     if (!set.fields)
-        return qg_yaml_fail(r->ctx, y, what, "set: is empty, expected a field");
+        return qg_yaml_fail(r->ctx, y, what,
+                            "set: has no field, expected one such as bits or state");
     QG_TRY(check_together(r, y, what, &set));
     *out = set;
     return QG_OK;

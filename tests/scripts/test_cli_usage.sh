@@ -44,7 +44,7 @@ for verb in $verbs; do
         case $name in # a good value, a bad one
         samples | steps | top | jobs | raise-to | seed) good=3 bad='0 -1 1x 1e3 99999999999999999999 1000000001' ;;
         max-nodes | max-ratio) good=3 bad='0 -1 1x' ;;
-        max-mem) good=900M bad='0 -1 M 1X 1MM 99999999999999999999G' ;;
+        max-mem) good=900M bad='0 -1 M 1X 1MM 999K 99999999999999999999G' ;;
         mode) good=float bad=flaot ;;
         by)
             good=group bad='grap graph'
