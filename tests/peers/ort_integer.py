@@ -42,6 +42,9 @@ from onnx import numpy_helper, version_converter
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+import agreement
+
 QG = os.environ.get("QG", "build/qg")
 SHARED = pathlib.Path("../shared")
 LEVELS = ort.GraphOptimizationLevel
@@ -60,14 +63,7 @@ INTEGERS = {np.dtype(t) for t in ("u1", "i1", "u2", "i2")}
 
 def profile():
     """Of this machine; PROFILE in the environment is another, to see differences."""
-    if os.environ.get("PROFILE"):
-        return os.environ["PROFILE"]
-    known = pathlib.Path("/proc/cpuinfo")
-    flags = set(known.read_text().split()) if known.exists() else set()
-    if os.uname().machine == "aarch64":
-        return "onnxruntime-arm"
-    vnni = flags & {"avx512_vnni", "avx_vnni"}
-    return "onnxruntime-x86-vnni" if vnni else "onnxruntime-x86-avx2"
+    return os.environ.get("PROFILE") or agreement.onnxruntime_profile()
 
 
 # --- models ---
@@ -316,8 +312,10 @@ class Row:
         return {v: ops for v, (found, ops) in behind.items() if not found & set(self.off)}
 
     def cause(self, value, ops):
-        """Why it may differ by a step; None: for no reason that is known."""
+        """Why it may differ, most by a step; None: for no reason that is known."""
         floats = sorted(op for op in ops if op[0] != "Q")
+        if value in self.turned and ops & PRODUCTS and profile() == "onnxruntime-x86-avx2":
+            return "the optimizer turned int8 into uint8, of which pairs of products saturate"
         if self.off[value][2] > 1:
             return None
         if floats:

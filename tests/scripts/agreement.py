@@ -45,12 +45,32 @@ LAST_BITS = 1e-3  # steps
 CHUNK = 4  # samples whose values are on disk at one time
 
 
+def cpu_flags():
+    known = pathlib.Path("/proc/cpuinfo")
+    return set(known.read_text().split()) if known.exists() else set()
+
+
 def integers_are_exact():
     """Without VNNI, x86-64 adds pairs of u8 x s8 in 16 bits, which saturate; this is
     documented, and its effect depends on the model."""
-    known = pathlib.Path("/proc/cpuinfo")
-    flags = set(known.read_text().split()) if known.exists() else set()
+    flags = cpu_flags()
     return not flags & {"ssse3", "avx2"} or bool(flags & {"avx512_vnni", "avx_vnni"})
+
+
+def do_not_saturate(options, path):
+    """Makes ONNX Runtime compute on uint8 weights where it makes integer kernels of pairs
+    of QDQ; those of QLinear operators are as the file has them (and refuse the switch)."""
+    import onnx
+    nodes = onnx.load(str(path), load_external_data=False).graph.node
+    if not any(n.op_type.startswith("QLinear") for n in nodes):
+        options.add_session_config_entry("session.x64quantprecision", "1")
+
+
+def onnxruntime_profile():
+    """ONNX Runtime's arithmetic on this machine."""
+    if os.uname().machine == "aarch64":
+        return "onnxruntime-arm"
+    return f"onnxruntime-x86-{'vnni' if integers_are_exact() else 'avx2'}"
 
 
 def qg(*arguments):
