@@ -52,19 +52,25 @@ const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v)
     return lent ? &o->hidden[own->id] : &o->at[own->id];
 }
 
-/* The first reader's record, where all readers round the value alike; NULL: they do
- * not. */
+static bool same_codes(const qg_scheme *a, const qg_scheme *b)
+{
+    return a->policy == b->policy && a->bits == b->bits && a->qmin == b->qmin &&
+           a->qmax == b->qmax;
+}
+
+/* The first reader's record, where all readers round the value to the same codes; NULL:
+ * they do not.  Their scales can differ where the draft has them from these samples:
+ * groups of two readers have other members. */
 static const qg_tqc *readers_tqc(const qg_value *v)
 {
     const qg_tqc *first = NULL;
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_tqc *t = qg_input_tqc(v->use.at[i].node, v->use.at[i].slot);
-        if (!t || !qg_tqc_rounds(t))
-            return NULL;
-        qg_qparam p = qg_tqc_param(t), q = qg_tqc_param(first ? first : t);
-        if (p.n != 1 || q.n != 1 || p.scale[0] != q.scale[0])
+        if (!t || !qg_tqc_rounds(t) || qg_tqc_param(t).n != 1)
             return NULL;
         first = first ? first : t;
+        if (!same_codes(&qg_tqc_root(t)->scheme, &qg_tqc_root(first)->scheme))
+            return NULL;
     }
     return v->is_output ? NULL : first;
 }
@@ -74,6 +80,22 @@ bool qg_attempt_by_readers(const qg_value *v)
     const qg_tqc *p = v->def ? qg_producer_tqc(v) : NULL;
     bool by_producer = p && p->state != QG_TQC_FP32 && p->state != QG_TQC_SOI;
     return v->def && !by_producer && readers_tqc(v);
+}
+
+const qg_tqc *qg_attempt_holder(const qg_value *v, size_t k)
+{
+    if (!qg_attempt_by_readers(v))
+        return k == 0 ? qg_attempt_tqc(v) : NULL;
+    return k < v->use.n ? qg_input_tqc(v->use.at[k].node, v->use.at[k].slot) : NULL;
+}
+
+bool qg_attempt_is_held(const qg_value *v, const qg_tqc *root)
+{
+    const qg_tqc *x;
+    for (size_t k = 0; (x = qg_attempt_holder(v, k)); k++)
+        if (qg_tqc_root(x) == root)
+            return true;
+    return false;
 }
 
 const qg_tqc *qg_attempt_tqc(const qg_value *v)
@@ -341,14 +363,21 @@ static bool has_scale(const qg_tqc *t, const qg_seen *o)
     return !(s->policy & QG_FLOATING) || qg_grid_decides_float(s, o);
 }
 
-/* Appends the link of two values unless it tells nothing.  apart: the node moves values
- * to grids of their own, which are equal where the largest value is the same. */
-static void add_link(const qg_attempt *t, const qg_value *a, const qg_value *b,
-                     bool apart, qg_link *l, size_t *n)
+/* The record of a value that a node reads. */
+static const qg_tqc *record_at(const qg_node *n, uint32_t k)
 {
+    return qg_attempt_by_readers(n->in[k]) ? qg_input_tqc(n, k)
+                                           : qg_attempt_tqc(n->in[k]);
+}
+
+/* Appends the link of two values, of which p and q are the records at the node, unless
+ * it tells nothing.  apart: the node moves values
+ * to grids of their own, which are equal where the largest value is the same. */
+static void add_link(const qg_attempt *t, qg_link *l, const qg_tqc *p, const qg_tqc *q,
+                     bool apart, size_t *n)
+{
+    const qg_value *a = l->a, *b = l->b;
     const qg_seen *x = qg_attempt_seen(t, a), *y = qg_attempt_seen(t, b);
-    const qg_tqc *p = qg_attempt_tqc(a), *q = qg_attempt_tqc(b);
-    *l = (qg_link){ .a = a, .b = b };
     l->known = qg_attempt_comparable(t, a) && qg_attempt_comparable(t, b);
     l->equal = qg_grid_same_seen(x, y) &&
                (!x->zero_known || !y->zero_known || x->zero == y->zero);
@@ -362,18 +391,21 @@ size_t qg_attempt_links(const qg_attempt *t, const qg_node *n, qg_link out[QG_LI
 {
     size_t found = 0;
     for (uint32_t i = 0; i < n->n_in; i++) {
-        if (!visible(t, n->in[i]))
+        const qg_value *a = n->in[i];
+        if (!visible(t, a))
             continue;
-        for (uint32_t k = i + 1; k < n->n_in && found < QG_LINKS; k++)
-            if (visible(t, n->in[k]) && n->in[k] != n->in[i])
-                add_link(t, n->in[i], n->in[k], false, &out[found], &found);
-        for (uint32_t k = 0; k < n->n_out && found < QG_LINKS; k++)
+        const qg_tqc *p = record_at(n, i);
+        for (uint32_t k = i + 1; k < n->n_in && found < QG_LINKS; k++) {
+            out[found] = (qg_link){ .node = n, .a = a, .b = n->in[k] };
+            if (visible(t, n->in[k]) && n->in[k] != a)
+                add_link(t, &out[found], p, record_at(n, k), false, &found);
+        }
+        for (uint32_t k = 0; k < n->n_out && found < QG_LINKS; k++) {
+            out[found] = (qg_link){ .node = n, .a = a, .b = n->out[k], .output = true };
             if (visible(t, n->out[k]))
-                add_link(t, n->in[i], n->out[k], t->apart[n->id], &out[found], &found);
-    }
-    for (size_t i = 0; i < found; i++) {
-        out[i].node = n;
-        out[i].output = out[i].b->def == n;
+                add_link(t, &out[found], p, qg_attempt_tqc(n->out[k]), t->apart[n->id],
+                         &found);
+        }
     }
     return found;
 }

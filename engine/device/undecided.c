@@ -188,13 +188,12 @@ static qg_status find_anchors(evidence *e)
         return qg_nomem(e->t->how->m->ctx);
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
-        const qg_tqc *t = v->constant ? NULL : qg_attempt_tqc(v);
-        const qg_seen *s = t ? qg_attempt_seen(e->t, v) : NULL;
+        const qg_seen *s = v->constant ? NULL : qg_attempt_seen(e->t, v);
+        const qg_tqc *x;
         if (!s || s->kind != QG_SEEN_CODES || !(s->step > 0))
             continue;
-        anchor(e, t, s);
-        for (size_t k = 0; qg_attempt_by_readers(v) && k < v->use.n; k++)
-            anchor(e, qg_input_tqc(v->use.at[k].node, v->use.at[k].slot), s);
+        for (size_t k = 0; (x = qg_attempt_holder(v, k)); k++)
+            anchor(e, x, s);
     }
     return QG_OK;
 }
