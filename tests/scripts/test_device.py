@@ -4,6 +4,7 @@ real runtimes, ties, other forms and orders of a trace, dumps that do not fit.""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import plants  # noqa: E402
 QG = os.environ.get("QG", "build/qg")
 MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
 KWS = "tests/data/tflite/kws_int8.tflite"
-PLANTS = range(20)
+PLANTS = (*range(20), 20065, 20117)  # a Concat that clamps what it requantizes, few elements
 
 
 def qg(*args):
@@ -235,6 +236,25 @@ class Device(unittest.TestCase):
         self.assertEqual([(n["value"], n["differ"]) for n in r["nodes"]],
                          [(n["value"], n["differ"]) for n in signed["nodes"]])
         self.assertIn("given by the dump", r["nodes"][0]["verdict"])
+
+    def test_another_zero_point_alone(self):
+        """On the scale of the snapshot, in a dump without grids."""
+        device, dump = self.work / "shifted", self.work / "shifted.npz"
+        shutil.copytree(self.snapshot, device)
+        quant = json.loads((device / "quant.json").read_text())
+        root = next(t for t in quant["tqcs"] if t["value"] == "relu5_out" and t["slot"] == "out0")
+        own = root["offset"][0]
+        for t in quant["tqcs"]:
+            if t["dominator"] == root["dominator"]:
+                t["offset"] = [own + 1]
+        (device / "quant.json").write_text(json.dumps(quant))
+        plants.trace(device, self.data, dump)
+        info, arrays = plants.read(dump)
+        info["arrays"] = [{**a, "grid": None} for a in info["arrays"]]
+        plants.write(self.work / "shifted_bare", info, arrays)
+        row = self.diverge(self.work / "shifted_bare")["nodes"][0]
+        self.assertEqual(row["value"], "relu5_out")
+        self.assertIn(f"its zero point is {own + 1} instead of {own}: fits", row["verdict"])
 
     def test_codes_without_grids_have_a_headline(self):
         info, arrays = plants.read(self.other_device())
