@@ -6,6 +6,9 @@
 
 /* Bits of codes whose limits a constant does not reach. */
 enum { WIDE = 32 };
+/* Different elements below which multiples of a power of two are no evidence of such a
+ * scale: coordinates, counts and halves of them are on that grid by themselves. */
+enum { COARSE = 32 };
 
 /* What is known about the groups of one attempt. */
 typedef struct evidence {
@@ -74,6 +77,11 @@ static const char *about_rounding(const evidence *e, const qg_tqc *t, const char
                                         : "too few different elements";
     if (s->kind == QG_SEEN_CODES && !(s->step > 0))
         return "integers of an unknown scale";
+    if (s->kind == QG_SEEN_CODES && s->levels < COARSE &&
+        qg_tqc_root(t)->scheme.policy & (QG_FLOATING | QG_POWER_OF_2) &&
+        qg_grid_is_common_step(s->step))
+        return "few different elements, multiples of a power of two: they lie on its "
+               "grid without being rounded, too";
     if (counts && !agrees)
         return s->kind == QG_SEEN_HIDDEN ? "not in the dump, and no change of the "
                                            "backend explains why"

@@ -19,7 +19,8 @@ import plants  # noqa: E402
 QG = os.environ.get("QG", "build/qg")
 MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
 KWS = "tests/data/tflite/kws_int8.tflite"
-PLANTS = (*range(20), 20065, 20117)  # a Concat that clamps what it requantizes, few elements
+# of the others: a Concat that clamps what it requantizes, few elements, one element
+PLANTS = (*range(20), 20065, 20117, 20355)
 
 
 def qg(*args):
@@ -383,6 +384,10 @@ class Device(unittest.TestCase):
         row = next(o for o in r["operators"] if o["operator"] == "MaxPool")
         self.assertEqual(row["verdict"], "not told apart")
         self.assertIn("onnxruntime-x86-vnni", row["profiles"])
+        page = qg("fit", self.snapshot, "-d", self.data, "--against", dump)[1]
+        self.assertRegex(page, r"MaxPool .* cmsis-nn, \S+, \S+ and \d+ more\n")
+        conv = next(o for o in r["operators"] if o["operator"] == "Conv")
+        self.assertRegex(conv["verdict"], r"^\d+ others ruled out$")
 
     def test_fit_composes_a_profile(self):
         path, dump, mine = (self.work / n for n in ("device.yaml", "device.npz", "mine.yaml"))
@@ -750,6 +755,13 @@ class Device(unittest.TestCase):
                  "'-3', expected a whole number"),
                 (("diff", self.own, "none"), 1, "none: No such file"),
                 (("diff", "none", self.own), 1, "none: No such file"),
+                (("diff", self.own, "none.npy"), 1, "none.npy: No such file"),
+                (("diff", self.own, self.data), 1,
+                 f"{self.data}: one array without a name, expected a trace"),
+                (("diverge", MODEL, "-d", self.data, "--against", self.own), 4,
+                 f"expected a snapshot of qg quantize or a file with quantizers, got {MODEL}"),
+                (("probe", self.snapshot, "--between", "tflite-reference,tflite-micro", "-o",
+                  "x.txt"), 1, "write x.txt: samples of 1 input, expected a name that ends in .npy"),
                 (("diff", self.own, self.snapshot), 1, f"{self.snapshot}: no array, expected a trace")):
             got, _, error = qg(*args)
             self.assertEqual(got, status, args)

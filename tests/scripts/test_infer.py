@@ -505,6 +505,8 @@ class Infer(unittest.TestCase):
         self.refused(dump, ["has the name of 'trt-int8'"], "--from", "trt-int8", "-o", own)
         self.assertFalse(own.exists())
         self.refused(dump, ["backend 'trt'", "unknown backend 'trt'"], "--from", "trt")
+        self.refused(self.work / "gone.npz", ["backend: unknown backend 'tflte', did you mean "
+                                              "'tflite-int8'"], "--from", "tflte")
         self.refused(dump, ["infer-backend", "not quantized"], model=self.work / "wrong.device")
 
 
