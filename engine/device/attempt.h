@@ -118,14 +118,15 @@ bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts);
  * for an input of the network and where qg_attempt_by_readers; NULL: none. */
 const qg_tqc *qg_attempt_tqc(const qg_value *v);
 
-/* Whether a float result is rounded by all of its readers, to the same codes: then a
- * device can store it as codes.  Scales of the readers are compared with the trace. */
+/* Whether a float result is rounded by all of its readers alike: then a device stores
+ * it as codes. */
 bool qg_attempt_by_readers(const qg_value *v);
-/* The k-th record that has the grid of a value: that of qg_attempt_tqc alone, or of
- * each reader where qg_attempt_by_readers; NULL: there are no more. */
-const qg_tqc *qg_attempt_holder(const qg_value *v, size_t k);
+/* The k-th record that has the grid of a value: that of qg_attempt_tqc alone; of each
+ * reader where they store it, or round it to the codes that the trace shows.  NULL:
+ * there are no more. */
+const qg_tqc *qg_attempt_holder(const qg_attempt *t, const qg_value *v, size_t k);
 /* Whether one of them belongs to the group. */
-bool qg_attempt_is_held(const qg_value *v, const qg_tqc *root);
+bool qg_attempt_is_held(const qg_attempt *t, const qg_value *v, const qg_tqc *root);
 
 /* Kinds, links and schemes that the trace contradicts. */
 size_t qg_attempt_contradicted(const qg_attempt *t);

@@ -76,7 +76,7 @@ static bool is_shown(const qg_attempt *t, const qg_tqc *root)
     const qg_model *m = qg_attempt_model(t);
     for (size_t i = 0; i < m->graph->value.n; i++) {
         const qg_value *v = m->graph->value.at[i];
-        const bool held = !v->constant && qg_attempt_is_held(v, root);
+        const bool held = !v->constant && qg_attempt_is_held(t, v, root);
         const qg_seen *o = held ? qg_attempt_seen(t, v) : NULL;
         if (o && o->kind == QG_SEEN_CODES && o->step > 0 &&
             (!(root->scheme.policy & QG_FLOATING) ||

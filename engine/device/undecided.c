@@ -200,7 +200,7 @@ static qg_status find_anchors(evidence *e)
         const qg_tqc *x;
         if (!s || s->kind != QG_SEEN_CODES || !(s->step > 0))
             continue;
-        for (size_t k = 0; (x = qg_attempt_holder(v, k)); k++)
+        for (size_t k = 0; (x = qg_attempt_holder(e->t, v, k)); k++)
             anchor(e, x, s);
     }
     return QG_OK;
