@@ -68,7 +68,8 @@ typedef struct qg_cell {
     enum qg_cell_kind kind; /* which of the members below holds */
     const char *text;       /* TEXT, PAGE */
     double number;          /* NUMBER, COUNT, BOOL; PERCENT: a share, 0.01 for 1 % */
-    size_t n;               /* of lists */
+    size_t n;               /* of lists; of a TEXT "a, b" of names, of which pages show
+                             * the first three and "and 2 more"; 0: another text */
     const float *floats;    /* [n] */
     const int32_t *ints;    /* [n] */
 } qg_cell;

@@ -121,8 +121,31 @@ static bool title_has(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char *
     return false;
 }
 
-/* NAME-int8 before other names that begin like this, before names alike, before titles
- * that contain the word: trt and TensorRT are trt-int8. */
+/* The name that is the nearest without its suffix, as tflte is to tflite-int8. */
+static void try_stems(qg_suggest *near, const char *suffix, const char **known,
+                      size_t n)
+{
+    qg_suggest stem = qg_suggest_for(near->word);
+    char text[QG_SUGGEST_TEXT];
+    for (size_t i = 0; i < n; i++) {
+        const size_t m = strlen(known[i]), n_suffix = strlen(suffix);
+        if (m <= n_suffix || m - n_suffix >= sizeof text ||
+            strcmp(known[i] + m - n_suffix, suffix) != 0)
+            continue;
+        memcpy(text, known[i], m - n_suffix);
+        text[m - n_suffix] = 0;
+        stem.best = NULL;
+        qg_suggest_try(&stem, text);
+        if (stem.best && (!near->best || stem.edits < near->edits)) {
+            near->best = known[i];
+            near->edits = stem.edits;
+        }
+    }
+}
+
+/* NAME-int8 before other names that begin like this, before names alike, before names
+ * alike but for -int8, before titles that contain the word: trt and TensorRT are
+ * trt-int8. */
 static void hint_at(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char **known,
                     size_t n, char hint[QG_SUGGEST_TEXT])
 {
@@ -135,6 +158,8 @@ static void hint_at(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char **k
         if (strncmp(known[i], w->name, n_word) == 0 &&
             strcmp(known[i] + n_word, suffix) == 0)
             near.best = known[i];
+    if (!near.best)
+        try_stems(&near, suffix, known, n);
     bool titled = false;
     for (size_t i = 0; (!near.best || titled) && i < n; i++) {
         size_t m = strlen(known[i]);

@@ -52,19 +52,26 @@ const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v)
     return lent ? &o->hidden[own->id] : &o->at[own->id];
 }
 
-/* The first reader's record, where all readers round the value alike; NULL: they do
- * not. */
-static const qg_tqc *readers_tqc(const qg_value *v)
+static bool same_codes(const qg_scheme *a, const qg_scheme *b)
+{
+    return a->policy == b->policy && a->bits == b->bits && a->qmin == b->qmin &&
+           a->qmax == b->qmax;
+}
+
+/* The first reader's record, where all readers round the value to the same codes, and
+ * with one scale unless `any`; NULL: they do not. */
+static const qg_tqc *readers_tqc(const qg_value *v, bool any)
 {
     const qg_tqc *first = NULL;
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_tqc *t = qg_input_tqc(v->use.at[i].node, v->use.at[i].slot);
-        if (!t || !qg_tqc_rounds(t))
-            return NULL;
-        qg_qparam p = qg_tqc_param(t), q = qg_tqc_param(first ? first : t);
-        if (p.n != 1 || q.n != 1 || p.scale[0] != q.scale[0])
+        if (!t || !qg_tqc_rounds(t) || qg_tqc_param(t).n != 1)
             return NULL;
         first = first ? first : t;
+        if (!any && qg_tqc_param(t).scale[0] != qg_tqc_param(first).scale[0])
+            return NULL;
+        if (!same_codes(&qg_tqc_root(t)->scheme, &qg_tqc_root(first)->scheme))
+            return NULL;
     }
     return v->is_output ? NULL : first;
 }
@@ -73,13 +80,13 @@ bool qg_attempt_by_readers(const qg_value *v)
 {
     const qg_tqc *p = v->def ? qg_producer_tqc(v) : NULL;
     bool by_producer = p && p->state != QG_TQC_FP32 && p->state != QG_TQC_SOI;
-    return v->def && !by_producer && readers_tqc(v);
+    return v->def && !by_producer && readers_tqc(v, false);
 }
 
 const qg_tqc *qg_attempt_tqc(const qg_value *v)
 {
     if (qg_attempt_by_readers(v))
-        return readers_tqc(v);
+        return readers_tqc(v, false);
     if (v->def)
         return qg_producer_tqc(v);
     for (size_t i = 0; i < v->use.n; i++) {
@@ -108,9 +115,65 @@ static bool moves_codes(const qg_attempt *t, const qg_tqc *out)
     return false;
 }
 
+static bool has_step(const qg_seen *o)
+{
+    return o && o->kind == QG_SEEN_CODES && o->step > 0;
+}
+
+/* The steps of all inputs of the node are those of its output, or multiples of
+ * them: a sum, a maximum, a copy (and with multiples a mean) of codes lies on a grid
+ * without being rounded to it, so the grid tells nothing. */
+static bool inherits_grid(const qg_attempt *t, const qg_value *v, const qg_seen *o,
+                          bool multiples)
+{
+    const qg_node *n = v->def;
+    size_t inputs = 0;
+    for (uint32_t k = 0; n && k < n->n_in; k++) {
+        const qg_value *in = n->in[k];
+        const qg_seen *s = in ? qg_attempt_seen(t, in) : NULL;
+        if (!s) /* a constant, or integers: shapes, indices */
+            continue;
+        if (!has_step(s) || !(o->step > 0))
+            return false;
+        double ratio = multiples ? nearbyint(s->step / o->step) : 1;
+        if (ratio < 1 || !qg_grid_same_step(s->step, ratio * o->step))
+            return false;
+        inputs++;
+    }
+    return inputs > 0;
+}
+
+/* The trace has a grid that does not follow from the inputs' of the node, and all
+ * readers round the value to such codes: it is the grid of each of them, also where the
+ * draft has other scales for two readers, from these samples. */
+static bool is_read_as_codes(const qg_attempt *t, const qg_value *v)
+{
+    const qg_tqc *p = v->def ? qg_producer_tqc(v) : NULL;
+    const qg_seen *o = v->def ? qg_attempt_seen(t, v) : NULL;
+    bool by_producer = p && p->state != QG_TQC_FP32 && p->state != QG_TQC_SOI;
+    return !by_producer && has_step(o) && readers_tqc(v, true) &&
+           !inherits_grid(t, v, o, true);
+}
+
+const qg_tqc *qg_attempt_holder(const qg_attempt *t, const qg_value *v, size_t k)
+{
+    if (!qg_attempt_by_readers(v) && !is_read_as_codes(t, v))
+        return k == 0 ? qg_attempt_tqc(v) : NULL;
+    return k < v->use.n ? qg_input_tqc(v->use.at[k].node, v->use.at[k].slot) : NULL;
+}
+
+bool qg_attempt_is_held(const qg_attempt *t, const qg_value *v, const qg_tqc *root)
+{
+    const qg_tqc *x;
+    for (size_t k = 0; (x = qg_attempt_holder(t, v, k)); k++)
+        if (qg_tqc_root(x) == root)
+            return true;
+    return false;
+}
+
 static qg_stored_as kind_of(const qg_attempt *t, const qg_value *v)
 {
-    const qg_tqc *tqc = qg_attempt_tqc(v);
+    const qg_tqc *tqc = qg_attempt_holder(t, v, 0);
     if (v->constant || v->type.dtype != QG_F32 ||
         (v->def && v->def->platform == QG_PLATFORM_SOI))
         return QG_AS_ABSENT;
@@ -119,11 +182,6 @@ static qg_stored_as kind_of(const qg_attempt *t, const qg_value *v)
     if (!tqc || tqc->state != QG_TQC_OVERLAPPED)
         return QG_AS_FLOAT;
     return v->def && moves_codes(t, tqc) ? QG_AS_CODES : QG_AS_SILENT;
-}
-
-static bool has_step(const qg_seen *o)
-{
-    return o && o->kind == QG_SEEN_CODES && o->step > 0;
 }
 
 /* The trace has another grid behind the node than in front of it, although the node
@@ -174,29 +232,6 @@ qg_status qg_attempt_find_kinds(qg_attempt *t)
                 t->kind[v->id] = kind_of(t, v);
         }
     return QG_OK;
-}
-
-/* The steps of all inputs of the node are those of its output, or multiples of
- * them: a sum, a maximum, a copy (and with multiples a mean) of codes lies on a grid
- * without being rounded to it, so the grid tells nothing. */
-static bool inherits_grid(const qg_attempt *t, const qg_value *v, const qg_seen *o,
-                          bool multiples)
-{
-    const qg_node *n = v->def;
-    size_t inputs = 0;
-    for (uint32_t k = 0; n && k < n->n_in; k++) {
-        const qg_value *in = n->in[k];
-        const qg_seen *s = in ? qg_attempt_seen(t, in) : NULL;
-        if (!s) /* a constant, or integers: shapes, indices */
-            continue;
-        if (!has_step(s) || !(o->step > 0))
-            return false;
-        double ratio = multiples ? nearbyint(s->step / o->step) : 1;
-        if (ratio < 1 || !qg_grid_same_step(s->step, ratio * o->step))
-            return false;
-        inputs++;
-    }
-    return inputs > 0;
 }
 
 /* The node multiplies codes by a constant, so each is as many steps as before. */
@@ -321,7 +356,7 @@ static bool visible(const qg_attempt *t, const qg_value *v)
 /* Codes in records and trace. */
 bool qg_attempt_comparable(const qg_attempt *t, const qg_value *v)
 {
-    const qg_tqc *x = visible(t, v) ? qg_attempt_tqc(v) : NULL;
+    const qg_tqc *x = visible(t, v) ? qg_attempt_holder(t, v, 0) : NULL;
     return x && t->kind[v->id] == QG_AS_CODES &&
            qg_grid_can_hold(qg_tqc_root(x), qg_attempt_seen(t, v));
 }
@@ -341,14 +376,22 @@ static bool has_scale(const qg_tqc *t, const qg_seen *o)
     return !(s->policy & QG_FLOATING) || qg_grid_decides_float(s, o);
 }
 
-/* Appends the link of two values unless it tells nothing.  apart: the node moves values
- * to grids of their own, which are equal where the largest value is the same. */
-static void add_link(const qg_attempt *t, const qg_value *a, const qg_value *b,
-                     bool apart, qg_link *l, size_t *n)
+/* The record of a value that a node reads. */
+static const qg_tqc *record_at(const qg_attempt *t, const qg_node *n, uint32_t k)
 {
+    const qg_value *v = n->in[k];
+    return qg_attempt_by_readers(v) || is_read_as_codes(t, v) ? qg_input_tqc(n, k)
+                                                              : qg_attempt_tqc(v);
+}
+
+/* Appends the link of two values, of which p and q are the records at the node, unless
+ * it tells nothing.  apart: the node moves values
+ * to grids of their own, which are equal where the largest value is the same. */
+static void add_link(const qg_attempt *t, qg_link *l, const qg_tqc *p, const qg_tqc *q,
+                     bool apart, size_t *n)
+{
+    const qg_value *a = l->a, *b = l->b;
     const qg_seen *x = qg_attempt_seen(t, a), *y = qg_attempt_seen(t, b);
-    const qg_tqc *p = qg_attempt_tqc(a), *q = qg_attempt_tqc(b);
-    *l = (qg_link){ .a = a, .b = b };
     l->known = qg_attempt_comparable(t, a) && qg_attempt_comparable(t, b);
     l->equal = qg_grid_same_seen(x, y) &&
                (!x->zero_known || !y->zero_known || x->zero == y->zero);
@@ -362,18 +405,21 @@ size_t qg_attempt_links(const qg_attempt *t, const qg_node *n, qg_link out[QG_LI
 {
     size_t found = 0;
     for (uint32_t i = 0; i < n->n_in; i++) {
-        if (!visible(t, n->in[i]))
+        const qg_value *a = n->in[i];
+        if (!visible(t, a))
             continue;
-        for (uint32_t k = i + 1; k < n->n_in && found < QG_LINKS; k++)
-            if (visible(t, n->in[k]) && n->in[k] != n->in[i])
-                add_link(t, n->in[i], n->in[k], false, &out[found], &found);
-        for (uint32_t k = 0; k < n->n_out && found < QG_LINKS; k++)
+        const qg_tqc *p = record_at(t, n, i);
+        for (uint32_t k = i + 1; k < n->n_in && found < QG_LINKS; k++) {
+            out[found] = (qg_link){ .node = n, .a = a, .b = n->in[k] };
+            if (visible(t, n->in[k]) && n->in[k] != a)
+                add_link(t, &out[found], p, record_at(t, n, k), false, &found);
+        }
+        for (uint32_t k = 0; k < n->n_out && found < QG_LINKS; k++) {
+            out[found] = (qg_link){ .node = n, .a = a, .b = n->out[k], .output = true };
             if (visible(t, n->out[k]))
-                add_link(t, n->in[i], n->out[k], t->apart[n->id], &out[found], &found);
-    }
-    for (size_t i = 0; i < found; i++) {
-        out[i].node = n;
-        out[i].output = out[i].b->def == n;
+                add_link(t, &out[found], p, qg_attempt_holder(t, n->out[k], 0),
+                         t->apart[n->id], &found);
+        }
     }
     return found;
 }
@@ -416,10 +462,11 @@ static void count_value(qg_attempt *t, const qg_value *v, votes *x)
     if (!visible(t, v))
         return;
     bool known = qg_attempt_comparable(t, v);
-    count(&t->grids, known && qg_grid_matches(qg_attempt_tqc(v), o));
-    count(&t->schemes, known && qg_grid_fits(qg_tqc_root(qg_attempt_tqc(v)), o));
+    count(&t->grids, known && qg_grid_matches(qg_attempt_holder(t, v, 0), o));
+    count(&t->schemes,
+          known && qg_grid_fits(qg_tqc_root(qg_attempt_holder(t, v, 0)), o));
     if (known)
-        vote(qg_tqc_root(qg_attempt_tqc(v)), o, x);
+        vote(qg_tqc_root(qg_attempt_holder(t, v, 0)), o, x);
 }
 
 void qg_attempt_count(qg_attempt *t)

@@ -143,7 +143,7 @@ static const qg_seen *finest(const qg_attempt *t, const qg_value *v, const qg_tq
     for (size_t i = 0; root->scheme.policy & QG_FLOATING && i < g->value.n; i++) {
         const qg_value *w = g->value.at[i];
         const qg_seen *o = qg_attempt_seen(t, w);
-        if (qg_attempt_comparable(t, w) && qg_tqc_root(qg_attempt_tqc(w)) == root &&
+        if (qg_attempt_comparable(t, w) && qg_attempt_is_held(t, w, root) &&
             o->step < best->step)
             best = o;
     }
@@ -160,13 +160,16 @@ static qg_status write_rules(qg_attempt *t, size_t before, const uint8_t *given)
     t->draft.change.n = before;
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
+        const qg_tqc *x;
         if (!qg_attempt_comparable(t, v))
             continue;
-        const qg_tqc *root = qg_tqc_root(qg_attempt_tqc(v));
-        if (given[root->id] != GIVEN_NOT && !done[root->id])
-            QG_TRY(
-                give_grid(t, root, finest(t, v, root), given[root->id] == GIVEN_ALL));
-        done[root->id] = 1;
+        for (size_t k = 0; (x = qg_attempt_holder(t, v, k)); k++) {
+            const qg_tqc *root = qg_tqc_root(x);
+            if (given[root->id] != GIVEN_NOT && !done[root->id])
+                QG_TRY(give_grid(t, root, finest(t, v, root),
+                                 given[root->id] == GIVEN_ALL));
+            done[root->id] = 1;
+        }
     }
     return QG_OK;
 }
@@ -180,15 +183,19 @@ static size_t mark_groups(const qg_attempt *t, const qg_model *m, uint8_t *given
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
         const qg_value *now = qg_graph_value(m->graph, v->name);
-        const qg_tqc *x =
-            qg_attempt_comparable(t, v) && now ? qg_attempt_tqc(now) : NULL;
-        if (!x || qg_grid_matches(x, qg_attempt_seen(t, v)))
+        if (!now || !qg_attempt_comparable(t, v))
             continue;
-        const qg_tqc *root = qg_tqc_root(qg_attempt_tqc(v));
-        uint8_t next = m == &t->own ? GIVEN_ROOT : GIVEN_ALL;
-        marked += given[root->id] < next;
-        if (given[root->id] < next)
+        const qg_tqc *x, *own;
+        for (size_t k = 0;
+             (x = qg_attempt_holder(t, now, k)) && (own = qg_attempt_holder(t, v, k));
+             k++) {
+            const qg_tqc *root = qg_tqc_root(own);
+            uint8_t next = m == &t->own ? GIVEN_ROOT : GIVEN_ALL;
+            if (given[root->id] >= next || qg_grid_matches(x, qg_attempt_seen(t, v)))
+                continue;
             given[root->id] = next;
+            marked++;
+        }
     }
     return marked;
 }

@@ -121,6 +121,12 @@ const qg_tqc *qg_attempt_tqc(const qg_value *v);
 /* Whether a float result is rounded by all of its readers alike: then a device stores
  * it as codes. */
 bool qg_attempt_by_readers(const qg_value *v);
+/* The k-th record that has the grid of a value: that of qg_attempt_tqc alone; of each
+ * reader where they store it, or round it to the codes that the trace shows.  NULL:
+ * there are no more. */
+const qg_tqc *qg_attempt_holder(const qg_attempt *t, const qg_value *v, size_t k);
+/* Whether one of them belongs to the group. */
+bool qg_attempt_is_held(const qg_attempt *t, const qg_value *v, const qg_tqc *root);
 
 /* Kinds, links and schemes that the trace contradicts. */
 size_t qg_attempt_contradicted(const qg_attempt *t);

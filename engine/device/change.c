@@ -13,7 +13,15 @@
 
 /* How simple a hypothesis is: the lowest is preferred among those that explain as
  * much. */
-enum rank { ONE_WORD, TWO_WORDS, CLAMP, GRID = 4, GUESS = 6, OTHER_PROFILE = 30 };
+enum rank {
+    ONE_WORD,
+    TWO_WORDS,
+    CLAMP,
+    ZERO_POINT,
+    GRID,
+    GUESS = 6,
+    OTHER_PROFILE = 30
+};
 
 /* One hypothesis in the making. */
 typedef struct maker {
@@ -270,6 +278,44 @@ static qg_status vary_seen_limits(maker *k, int32_t low, int32_t high)
         qg_arena_printf(a, "clamps to the codes %d to %d", (int)e->low, (int)e->high));
 }
 
+/* Limits of all nodes of the step that requantize to the grid of its value. */
+static qg_status limit_requantized(maker *k, int32_t low, int32_t high)
+{
+    const qg_graph *g = k->now.cut.graph;
+    const qg_stored *own = k->s->stored;
+    for (size_t i = 0; i < g->node.n; i++) {
+        qg_recipe r;
+        if (!qg_attr_has(g->node.at[i], "scheme") ||
+            qg_recipe_read(k->d->ctx, g->node.at[i], &r) != QG_OK || !r.out.codes ||
+            r.out.dtype != own->dtype || r.out.scale[0] != own->scale[0] ||
+            r.out.zero[0] != own->zero[0])
+            continue;
+        qg_stored out = r.out;
+        out.low = low;
+        out.high = high;
+        QG_TRY(qg_recipe_change(k->now.cut.graph, node_at(k, i),
+                                &(qg_recipe_edit){ .out = &out }));
+    }
+    return QG_OK;
+}
+
+/* The one code at which all elements stop that the device has lower, or higher, than
+ * the program, although others are beyond it: Concat copies inputs that are on its
+ * grid, and clamps those that it requantizes. */
+static qg_status vary_stops(maker *k, int32_t low, int32_t high)
+{
+    const qg_exact *e = k->exact;
+    const bool below = e->stop_low > e->low, above = e->stop_high < e->high;
+    const int32_t least = below ? e->stop_low : low, most = above ? e->stop_high : high;
+    if ((!below && !above) || least > most)
+        return QG_OK;
+    QG_TRY(begin(k, "clamp", CLAMP));
+    return end(k, limit_requantized(k, least, most),
+               qg_arena_printf(k->d->arena,
+                               "clamps what it requantizes to the codes %d to %d",
+                               (int)least, (int)most));
+}
+
 /* The device has no clamp, so that every code of the type can occur; or it has one
  * where its codes end.  That is a guess from the samples: a dump that does not reach a
  * limit suggests a tighter one that fits as well. */
@@ -287,9 +333,10 @@ static qg_status vary_limits(maker *k, const qg_node *n)
     if (low > all.lo || high < all.hi)
         QG_TRY(with_limits(k, all.lo, all.hi,
                            "does not clamp: all codes of the type are stored"));
-    return e->low > e->high || e->low < all.lo || e->high > all.hi
-               ? QG_OK
-               : vary_seen_limits(k, low, high);
+    if (e->low > e->high || e->low < all.lo || e->high > all.hi)
+        return QG_OK;
+    QG_TRY(vary_seen_limits(k, low, high));
+    return vary_stops(k, low, high);
 }
 
 /* A limit that is not the type's moves with the grid. */
@@ -321,13 +368,14 @@ qg_status qg_change_grid(const qg_cut *c, float scale, int32_t zero)
     return qg_recipe_change(c->graph, n, &(qg_recipe_edit){ .out = &out });
 }
 
-/* The step with another output grid.  whose: the end of the verdict. */
-static qg_status with_grid(maker *k, float scale, int32_t zero, const char *whose)
+/* The step with another output grid; another zero point alone is simpler.  origin: the
+ * end of the verdict. */
+static qg_status with_grid(maker *k, float scale, int32_t zero, const char *origin)
 {
-    const char *text = qg_arena_printf(
-        k->d->arena, "its output grid is another: scale %.6g, zero %d%s", (double)scale,
-        (int)zero, whose);
-    QG_TRY(begin(k, "grid", GRID));
+    const qg_stored *own = k->s->stored;
+    const char *text =
+        qg_exact_grid_text(k->d->arena, own, (double)scale, zero, origin);
+    QG_TRY(begin(k, "grid", scale == own->scale[0] ? ZERO_POINT : GRID));
     return end(k, qg_change_grid(&k->now.cut, scale, zero), text);
 }
 
@@ -338,9 +386,9 @@ static qg_status vary_grid(maker *k)
     const qg_pair *p = k->s->pair;
     if (p->other)
         QG_TRY(with_grid(k, p->scale, p->zero, qg_pair_origin(p)));
-    return k->exact->grid && !p->other
-               ? with_grid(k, k->exact->scale, k->exact->zero, "")
-               : QG_OK;
+    for (size_t i = 0; !p->other && i < k->exact->n_grid; i++)
+        QG_TRY(with_grid(k, k->exact->grid[i].scale, k->exact->grid[i].zero, ""));
+    return QG_OK;
 }
 
 /* --- constants --- */

@@ -1,6 +1,7 @@
 #include "engine/device/exact.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/device/line.h"
@@ -10,6 +11,8 @@
 enum { MOST_BITS = 1 << 28, MOST_POINTS = 1 << 16 };
 /* Distance from half-way at which a real value counts as a tie. */
 #define TIE 1e-4
+/* Of a scale: nearer ones are one. */
+#define SAME 1e-5
 
 /* Roundings that are tried on the exact value. */
 static const qg_rounding roundings[] = { QG_ROUND_HALF_EVEN, QG_ROUND_HALF_AWAY,
@@ -33,6 +36,8 @@ typedef struct study {
     size_t n_point, stride;
     double low, high;         /* codes of the device, */
     double own_low, own_high; /* and of the program */
+    double up[2], down[2];    /* least and greatest code of the device where the
+                               * program has lower ones, and where higher ones */
     double scale;             /* of see_other */
     int32_t zero;
 } study;
@@ -49,6 +54,11 @@ static qg_status see_ours(void *ud, qg_ctx *ctx, size_t sample, const double *ou
         y->high = fmax(y->high, theirs[i]);
         y->own_low = fmin(y->own_low, ours[i]);
         y->own_high = fmax(y->own_high, ours[i]);
+        double *stop = ours[i] < theirs[i] ? y->up : y->down;
+        if (ours[i] != theirs[i]) {
+            stop[0] = fmin(stop[0], theirs[i]);
+            stop[1] = fmax(stop[1], theirs[i]);
+        }
         if (ours[i] != theirs[i] && y->seen < y->n_bits)
             y->differs[y->seen / 8] |= (uint8_t)(1u << y->seen % 8);
     }
@@ -236,39 +246,102 @@ static qg_status judge_fused(study *y, qg_exact *out)
 
 /* --- the grid --- */
 
-/* The grid on which the device's codes are the nearest to the real values.  out->grid
- * only for one that is not the program's. */
-static void fit_grid(const study *y, qg_exact *out)
+static bool is_scale_of(const qg_stored *own, double scale)
+{
+    return fabs(scale / (double)own->scale[0] - 1) <= SAME;
+}
+
+const char *qg_exact_grid_text(qg_arena *a, const qg_stored *own, double scale,
+                               int32_t zero, const char *origin)
+{
+    if (is_scale_of(own, scale))
+        return qg_arena_printf(a, "its zero point is %d instead of %d%s", (int)zero,
+                               (int)own->zero[0], origin);
+    return qg_arena_printf(a, "its output grid is another: scale %.6g, zero %d%s",
+                           scale, (int)zero, origin);
+}
+
+static void add_grid(const qg_stored *own, double scale, double zero, qg_exact *out)
+{
+    const qg_exact_grid g = { (float)scale, (int32_t)zero };
+    bool same = g.zero == own->zero[0] && is_scale_of(own, scale);
+    for (size_t i = 0; i < out->n_grid; i++)
+        same |= g.zero == out->grid[i].zero && is_scale_of(own, scale) &&
+                is_scale_of(own, (double)out->grid[i].scale);
+    if (!same && out->n_grid < QG_EXACT_GRIDS)
+        out->grid[out->n_grid++] = g;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The zero point that most codes have on the program's scale: the middle one of all
+ * points that no clamp hides.  False: there are none. */
+static bool fit_zero(const study *y, double *zero)
 {
     const qg_stored *own = y->s->stored;
+    double *at = QG_NEWN(y->arena, y->n_point, double);
+    size_t n = 0;
+    for (size_t i = 0; at && i < y->n_point; i++)
+        if (y->code[i] > own->low && y->code[i] < own->high)
+            at[n++] = nearbyint(y->code[i] - y->real[i] / (double)own->scale[0]);
+    if (n == 0)
+        return false;
+    qsort(at, n, sizeof *at, by_number);
+    *zero = at[n / 2];
+    return true;
+}
+
+/* Grids on which the device's codes are the nearest to the real values: on the scale of
+ * the program, with its zero point where the codes are too few for a line, and any
+ * other. */
+static void fit_grids(const study *y, qg_exact *out)
+{
+    const qg_stored *own = y->s->stored;
+    const qg_code_range all = qg_code_range_of(own->dtype, 0);
+    qg_points p = { y->real, y->code, y->n_point, y->low, y->high };
     double scale, zero;
-    if (!qg_line_fit(&(qg_points){ y->real, y->code, y->n_point, y->low, y->high },
-                     &scale, &zero))
+    if (fit_zero(y, &zero) && zero >= all.lo && zero <= all.hi)
+        add_grid(own, (double)own->scale[0], zero, out);
+    if (qg_line_fit(&p, &scale, &zero)) {
+        add_grid(own, scale, zero, out);
         return;
-    out->scale = (float)scale;
-    out->zero = (int32_t)zero;
-    out->grid =
-        out->zero != own->zero[0] || fabs(scale / (double)own->scale[0] - 1) > 1e-5;
+    }
+    p.low = own->low;
+    p.high = own->high;
+    if (qg_line_fit_scale(&p, own->zero[0], &scale))
+        add_grid(own, scale, own->zero[0], out);
 }
 
 /* The exact value on another grid, for kernels whose grid is prescribed. */
-static qg_status judge_grid(study *y, qg_exact *out)
+static qg_status judge_grid(study *y, double scale, int32_t zero, const char *origin,
+                            qg_exact *out)
 {
-    const qg_pair *p = y->s->pair;
+    const qg_stored *own = y->s->stored;
     bool done;
-    if (!p->other && !out->grid)
-        return QG_OK;
-    y->scale = (double)(p->other ? p->scale : out->scale);
-    y->zero = p->other ? p->zero : out->zero;
+    y->scale = scale;
+    y->zero = zero;
     memset(y->fits, 0, sizeof y->fits);
     QG_TRY(run_real(y, y->s, false, see_other, &done));
-    const char *text = qg_arena_printf(
-        y->d->arena, "its output grid is another: scale %.6g, zero %d%s", y->scale,
-        (int)y->zero, p->other ? qg_pair_origin(p) : "");
+    const char *text = qg_exact_grid_text(y->d->arena, own, scale, zero, origin);
     if (!text)
         return qg_nomem(y->d->ctx);
     if (done)
-        add_roundings(y, "grid", text, 8, out);
+        add_roundings(y, "grid", text, is_scale_of(own, scale) ? 7 : 8, out);
+    return QG_OK;
+}
+
+/* A grid that the dump gives is better evidence than fitted ones. */
+static qg_status judge_grids(study *y, qg_exact *out)
+{
+    const qg_pair *p = y->s->pair;
+    if (p->other)
+        return judge_grid(y, (double)p->scale, p->zero, qg_pair_origin(p), out);
+    for (size_t i = 0; i < out->n_grid; i++)
+        QG_TRY(judge_grid(y, (double)out->grid[i].scale, out->grid[i].zero, "", out));
     return QG_OK;
 }
 
@@ -368,7 +441,7 @@ static qg_status begin(study *y)
     return y->differs && y->real && y->code ? QG_OK : qg_nomem(y->d->ctx);
 }
 
-/* In this order: codes of the device, real values, and then what needs both.  fit_grid
+/* In this order: codes of the device, real values, and then what needs both.  fit_grids
  * and judge_real use what see_real has counted; the two behind them count anew. */
 static qg_status study_all(study *y, qg_exact *out)
 {
@@ -385,26 +458,36 @@ static qg_status study_all(study *y, qg_exact *out)
     out->high = (int32_t)y->high;
     out->own_low = (int32_t)y->own_low;
     out->own_high = (int32_t)y->own_high;
+    if (y->up[0] == y->up[1])
+        out->stop_low = (int32_t)y->up[0];
+    if (y->down[0] == y->down[1])
+        out->stop_high = (int32_t)y->down[0];
     y->seen = 0;
     QG_TRY(run_real(y, y->s, false, see_real, &done));
     if (!done)
         return QG_OK;
-    fit_grid(y, out);
+    fit_grids(y, out);
     QG_TRY(judge_real(y, out));
     QG_TRY(judge_fused(y, out));
-    QG_TRY(judge_grid(y, out));
+    QG_TRY(judge_grids(y, out));
     return study_sums(y);
 }
 
 qg_status qg_exact_study(const qg_device *d, qg_finding *f, qg_exact *out)
 {
-    study y = { .d = d,
-                .f = f,
-                .s = f->step,
-                .low = INFINITY,
-                .high = -INFINITY,
-                .own_low = INFINITY,
-                .own_high = -INFINITY };
+    study y = {
+        .d = d,
+        .f = f,
+        .s = f->step,
+        .low = INFINITY,
+        .high = -INFINITY,
+        .own_low = INFINITY,
+        .own_high = -INFINITY,
+        .up = {INFINITY,  -INFINITY},
+        .down = { INFINITY, -INFINITY}
+    };
+    out->stop_low = INT32_MIN;
+    out->stop_high = INT32_MAX;
     qg_status s = QG_OK;
     if (f->step->stored->codes)
         s = study_all(&y, out);

@@ -107,14 +107,18 @@ static qg_status report_operator(const qg_fit *f, size_t at, qg_report *r, qg_ta
         ties += f->ties[i];
     }
     QG_TRY(tell(f, op, r->arena, &who));
-    const char *verdict = !who.explaining                ? "no profile explains all"
-                          : who.explaining == 1          ? "told"
-                          : results_of(f, op, false) > 1 ? "told from some"
-                                                         : "not told apart";
+    bool some = who.explaining > 1 && results_of(f, op, false) > 1;
+    const char *verdict = !who.explaining       ? "no profile explains all"
+                          : who.explaining == 1 ? "told"
+                          : !some               ? "not told apart"
+                                  : qg_arena_printf(r->arena, "%zu others ruled out",
+                                                    who.computing - who.explaining);
+    if (!verdict)
+        return qg_nomem(f->d->ctx);
     return qg_table_cells(r, t, qg_cell_text(op), qg_cell_count(nodes),
                           qg_cell_count((size_t)elements), qg_cell_count((size_t)ties),
                           qg_cell_text(verdict), qg_cell_count(who.explaining),
-                          qg_cell_text(*who.names ? who.names : NULL));
+                          qg_cell_names(who.names, who.explaining));
 }
 
 static qg_status report_operators(const qg_fit *f, qg_report *r)

@@ -14,8 +14,9 @@
 
 /* Elements that are looked at, and samples of which they are. */
 enum { MOST = 1 << 15, SAMPLES = 4 };
-/* Different elements from which a step is told from its multiples. */
-enum { LEVELS = 32 };
+/* Different elements from which a step is told from its multiples: the quotients by
+ * the step have a common divisor by chance with a probability of 2^-12 or so. */
+enum { LEVELS = 12 };
 /* Share of elements off the program's grid from which another one is looked for, and by
  * how much of a step an element is off. */
 #define MANY 0.1

@@ -211,6 +211,17 @@ static qg_status fill(inference *f, const char *yaml, qg_report *r)
     return yaml ? write(f, yaml, r) : QG_OK;
 }
 
+/* An unknown backend is refused before the samples are read. */
+static qg_status find_base(const inference *f)
+{
+    const char *path;
+    qg_wanted w = { .kind = "backend", .name = f->o->from };
+    if (!w.name)
+        return QG_OK;
+    QG_TRY(qg_config_search(f->m->ctx, f->arena, "backends", &w.search));
+    return qg_config_find(f->m->ctx, f->arena, &w, &path);
+}
+
 static qg_status run(inference *f, const char *dump, const char *yaml, qg_report **out)
 {
     qg_ctx *ctx = f->m->ctx;
@@ -225,6 +236,7 @@ static qg_status run(inference *f, const char *dump, const char *yaml, qg_report
         return qg_nomem(ctx);
     f->quick = f->how;
     f->quick.quick = true;
+    QG_TRY(find_base(f));
     QG_TRY(qg_feed_open(f->m, &f->o->work, &f->feed));
     QG_TRY(qg_trace_open(ctx, dump, &f->trace));
     QG_TRY(qg_see_values(f->m, &f->feed.feed, f->trace, f->arena, &f->seen));

@@ -59,6 +59,15 @@ static bool line(const qg_points *p, double *slope, double *zero)
     return isfinite(*slope) && *slope > 0 && fabs(*zero) < 1e6;
 }
 
+bool qg_line_fit_scale(const qg_points *p, double zero, double *scale)
+{
+    double low, high;
+    if (!interval(p, zero, &low, &high))
+        return false;
+    *scale = shortest(1 / high, 1 / low);
+    return true;
+}
+
 bool qg_line_fit(const qg_points *p, double *scale, double *zero)
 {
     static const int apart[] = { 0, -1, 1 };

@@ -22,4 +22,8 @@ typedef struct qg_points {
  * line. */
 bool qg_line_fit(const qg_points *p, double *scale, double *zero);
 
+/* The same with this zero point, where a scale gives every point its code; one point
+ * between the ends suffices. */
+bool qg_line_fit_scale(const qg_points *p, double zero, double *scale);
+
 #endif

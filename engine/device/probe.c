@@ -409,9 +409,10 @@ static qg_status check_path(const search *s, const char *path)
     if (ends_in(path, ".npz") || (inputs == 1 && ends_in(path, ".npy")))
         return QG_OK;
     return qg_fail(s->ctx, QG_EUNSUPPORTED,
-                   "probe: output '%.200s' of %zu inputs, expected a name that ends in "
-                   "%s",
-                   path, inputs, inputs == 1 ? ".npy or .npz" : ".npz");
+                   "probe: write %.200s: samples of %zu input%s, expected a name that "
+                   "ends in %s",
+                   path, inputs, inputs == 1 ? "" : "s",
+                   inputs == 1 ? ".npy or .npz" : ".npz");
 }
 
 /* Arrays have the names of the model's inputs. */

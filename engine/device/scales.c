@@ -76,8 +76,8 @@ static bool is_shown(const qg_attempt *t, const qg_tqc *root)
     const qg_model *m = qg_attempt_model(t);
     for (size_t i = 0; i < m->graph->value.n; i++) {
         const qg_value *v = m->graph->value.at[i];
-        const qg_tqc *x = v->constant ? NULL : qg_attempt_tqc(v);
-        const qg_seen *o = x && qg_tqc_root(x) == root ? qg_attempt_seen(t, v) : NULL;
+        const bool held = !v->constant && qg_attempt_is_held(t, v, root);
+        const qg_seen *o = held ? qg_attempt_seen(t, v) : NULL;
         if (o && o->kind == QG_SEEN_CODES && o->step > 0 &&
             (!(root->scheme.policy & QG_FLOATING) ||
              qg_grid_decides_float(&root->scheme, o)))

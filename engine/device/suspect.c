@@ -136,11 +136,27 @@ static qg_status collect(court *c)
     return QG_OK;
 }
 
+/* Floats on no code of the program's grid, from too few of which a step is found: codes
+ * near them tell nothing. */
+static qg_status judge_off(court *c)
+{
+    const qg_tally *t = &c->f->tally;
+    if (!t->off || c->f->step->pair->other)
+        return QG_OK;
+    const char *text = qg_arena_printf(
+        c->d->arena,
+        "its output grid is another, or none: %llu elements lie on no code of this one",
+        (unsigned long long)t->off);
+    return text ? add(c, (qg_suspect){ "grid", text, NULL, 0, t->off, t->of })
+                : qg_nomem(c->d->ctx);
+}
+
 /* Hypotheses about the real value first: qg_change_all tries the grid that they
  * find. */
 static qg_status judge(court *c)
 {
     qg_exact exact = { 0 };
+    QG_TRY(judge_off(c));
     QG_TRY(qg_exact_study(c->d, c->f, &exact));
     for (size_t i = 0; i < exact.n; i++)
         QG_TRY(add(c, exact.suspect[i]));

@@ -437,6 +437,14 @@ static qg_status check(qg_ctx *ctx, qg_trace *t)
     return s;
 }
 
+static qg_status one_array(qg_ctx *ctx, const char *path)
+{
+    return qg_fail(ctx, QG_EDATA,
+                   "read %.200s: one array without a name, expected a trace: a .npz "
+                   "file or a folder of .npy files (docs/trace.md)",
+                   path);
+}
+
 qg_status qg_trace_open(qg_ctx *ctx, const char *path, qg_trace **out)
 {
     qg_arena *arena = qg_arena_new(ctx->alloc);
@@ -452,6 +460,8 @@ qg_status qg_trace_open(qg_ctx *ctx, const char *path, qg_trace **out)
     qg_status s = !t->path                ? qg_nomem(ctx)
                   : qg_is_directory(path) ? open_folder(ctx, t)
                                           : open_archive(ctx, t);
+    if ((s == QG_EDATA || s == QG_EPARSE) && ends_in(path, ".npy"))
+        s = one_array(ctx, path);
     if (s == QG_OK && t->n == 0)
         s = qg_fail(ctx, QG_EDATA,
                     "read %.200s: no array, expected a trace: .npy files, or %s with a "

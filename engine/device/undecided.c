@@ -6,6 +6,9 @@
 
 /* Bits of codes whose limits a constant does not reach. */
 enum { WIDE = 32 };
+/* Different elements below which multiples of a power of two are no evidence of such a
+ * scale: coordinates, counts and halves of them are on that grid by themselves. */
+enum { COARSE = 32 };
 
 /* What is known about the groups of one attempt. */
 typedef struct evidence {
@@ -74,6 +77,11 @@ static const char *about_rounding(const evidence *e, const qg_tqc *t, const char
                                         : "too few different elements";
     if (s->kind == QG_SEEN_CODES && !(s->step > 0))
         return "integers of an unknown scale";
+    if (s->kind == QG_SEEN_CODES && s->levels < COARSE &&
+        qg_tqc_root(t)->scheme.policy & (QG_FLOATING | QG_POWER_OF_2) &&
+        qg_grid_is_common_step(s->step))
+        return "few different elements, multiples of a power of two: they lie on its "
+               "grid without being rounded, too";
     if (counts && !agrees)
         return s->kind == QG_SEEN_HIDDEN ? "not in the dump, and no change of the "
                                            "backend explains why"
@@ -188,13 +196,12 @@ static qg_status find_anchors(evidence *e)
         return qg_nomem(e->t->how->m->ctx);
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
-        const qg_tqc *t = v->constant ? NULL : qg_attempt_tqc(v);
-        const qg_seen *s = t ? qg_attempt_seen(e->t, v) : NULL;
+        const qg_seen *s = v->constant ? NULL : qg_attempt_seen(e->t, v);
+        const qg_tqc *x;
         if (!s || s->kind != QG_SEEN_CODES || !(s->step > 0))
             continue;
-        anchor(e, t, s);
-        for (size_t k = 0; qg_attempt_by_readers(v) && k < v->use.n; k++)
-            anchor(e, qg_input_tqc(v->use.at[k].node, v->use.at[k].slot), s);
+        for (size_t k = 0; (x = qg_attempt_holder(e->t, v, k)); k++)
+            anchor(e, x, s);
     }
     return QG_OK;
 }

@@ -54,6 +54,20 @@ static const char *list_text(const qg_cell *c, char text[CELL_TEXT])
     return text;
 }
 
+/* The first names of a list, "a, b, c and 14 more"; a list that does not fit is shown
+ * as it is. */
+static const char *names_text(const qg_cell *c, char text[CELL_TEXT])
+{
+    const char *end = c->text;
+    for (size_t i = 0; i < SHOWN && end; i++)
+        end = strstr(i ? end + 2 : end, ", ");
+    if (!end || c->n <= SHOWN + 1 || end - c->text > CELL_TEXT / 2)
+        return c->text;
+    (void)snprintf(text, CELL_TEXT, "%.*s and %zu more", (int)(end - c->text), c->text,
+                   c->n - SHOWN);
+    return text;
+}
+
 /* The text of a cell on the page; `text` is a buffer for formatted text. */
 static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
 {
@@ -61,6 +75,7 @@ static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
     case QG_CELL_NONE:
         return "-";
     case QG_CELL_TEXT:
+        return c->n ? names_text(c, text) : c->text;
     case QG_CELL_PAGE:
         return c->text;
     case QG_CELL_NUMBER:

@@ -118,6 +118,11 @@ static inline qg_cell qg_cell_text(const char *s)
 {
     return (qg_cell){ .kind = s ? QG_CELL_TEXT : QG_CELL_NONE, .text = s };
 }
+/* n names, "a, b". */
+static inline qg_cell qg_cell_names(const char *names, size_t n)
+{
+    return (qg_cell){ .kind = n ? QG_CELL_TEXT : QG_CELL_NONE, .text = names, .n = n };
+}
 /* A text that was made for this cell: where s is NULL, adding the cell is QG_ENOMEM. */
 static inline qg_cell qg_cell_made(const char *s)
 {

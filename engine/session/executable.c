@@ -79,8 +79,8 @@ static qg_status fold(qg_model *m, const char *what, qg_model *out)
                ? QG_OK
                : qg_fail(m->ctx, QG_ESTATE,
                          "%s: the model is not quantized, expected a "
-                         "snapshot of qg quantize or a file with quantizers",
-                         what);
+                         "snapshot of qg quantize or a file with quantizers%s%.200s",
+                         what, m->path ? ", got " : "", m->path ? m->path : "");
 }
 
 qg_status qg_model_with_records(qg_model *m, const char *what, qg_model **out)

@@ -227,16 +227,35 @@ class Plant:
         return path
 
     def unfused(self):
-        """The device rounds between a convolution and its activation."""
+        """The device rounds between a convolution and its activation, and has no other grids:
+        Concat behind the convolution would share its grid with other values."""
         device = self.folder / "device"
         self.quantize(self.variant("tflite-int8", self.UNFUSED), device)
         trace(device, self.data, self.dump, "--profile", self.profile)
+        self.expect_own_grids()
+
+    def expect_own_grids(self):
+        """The device's are those of the program, where both store a value."""
+        own, theirs = self.grids(self.own_trace()), self.grids(self.dump)
+        if any(own.get(v, grid) != grid for v, grid in theirs.items()):
+            raise ValueError("the device has other grids")
+
+    def own_trace(self):
+        """That of the program without the plant."""
+        out = self.folder / "own.npz"
+        trace(self.snapshot, self.data, out, "--profile", self.profile)
+        return out
+
+    @staticmethod
+    def grids(dump):
+        return {a["value"]: a["grid"] for a in read(dump)[0]["arrays"]}
 
     def fusion(self):
         """The program rounds there and the device does not."""
         shutil.move(self.snapshot, self.folder / "device")
         self.quantize(self.variant("tflite-int8", self.UNFUSED), self.snapshot)
         trace(self.folder / "device", self.data, self.dump, "--profile", self.profile)
+        self.expect_own_grids()
 
     def padding(self):
         """One convolution pads with code 0: its output is computed here."""
@@ -253,12 +272,12 @@ class Plant:
         able = [n for n in model.graph.node if n.op_type == "Conv" and
                 any(x for a in n.attribute if a.name == "pads" for x in a.ints) and
                 n.input[0] in arrays and n.input[1] in weights]
-        able = [(n, self.stored(n, arrays, readers)) for n in able]
-        able = [(n, y) for n, y in able if y]
+        grids = self.grids(self.dump)
+        able = [(n, self.stored(n, arrays, readers)) for n in able if grids[n.input[0]]]
+        able = [(n, y) for n, y in able if y and grids[y]]
         self.dump = self.folder / "padded"
         if able:
             n, y = self.draw(able)
-            grids = {a["value"]: a["grid"] for a in info["arrays"]}
             arrays[y] = self.pad_with_zero(n, arrays[n.input[0]], arrays[y], weights, tqcs,
                                            grids[n.input[0]], grids[y], y != n.output[0])
             self.values = {y}
@@ -327,9 +346,7 @@ def requantize(acc, factor):
 
 def has_effect(plant):
     """Whether the dump differs from the program's own trace."""
-    own = plant.folder / "own.npz"
-    trace(plant.snapshot, plant.data, own, "--profile", plant.profile)
-    ours, theirs = read(own)[1], read(plant.dump)[1]
+    ours, theirs = read(plant.own_trace())[1], read(plant.dump)[1]
     return any(name not in theirs or x.shape != theirs[name].shape or
                (x != theirs[name]).any() for name, x in ours.items())
 

@@ -4,6 +4,7 @@ real runtimes, ties, other forms and orders of a trace, dumps that do not fit.""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,8 @@ import plants  # noqa: E402
 QG = os.environ.get("QG", "build/qg")
 MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
 KWS = "tests/data/tflite/kws_int8.tflite"
-PLANTS = range(20)
+# of the others: a Concat that clamps what it requantizes, few elements, one element
+PLANTS = (*range(20), 20065, 20117, 20355)
 
 
 def qg(*args):
@@ -236,6 +238,25 @@ class Device(unittest.TestCase):
                          [(n["value"], n["differ"]) for n in signed["nodes"]])
         self.assertIn("given by the dump", r["nodes"][0]["verdict"])
 
+    def test_another_zero_point_alone(self):
+        """On the scale of the snapshot, in a dump without grids."""
+        device, dump = self.work / "shifted", self.work / "shifted.npz"
+        shutil.copytree(self.snapshot, device)
+        quant = json.loads((device / "quant.json").read_text())
+        root = next(t for t in quant["tqcs"] if t["value"] == "relu5_out" and t["slot"] == "out0")
+        own = root["offset"][0]
+        for t in quant["tqcs"]:
+            if t["dominator"] == root["dominator"]:
+                t["offset"] = [own + 1]
+        (device / "quant.json").write_text(json.dumps(quant))
+        plants.trace(device, self.data, dump)
+        info, arrays = plants.read(dump)
+        info["arrays"] = [{**a, "grid": None} for a in info["arrays"]]
+        plants.write(self.work / "shifted_bare", info, arrays)
+        row = self.diverge(self.work / "shifted_bare")["nodes"][0]
+        self.assertEqual(row["value"], "relu5_out")
+        self.assertIn(f"its zero point is {own + 1} instead of {own}: fits", row["verdict"])
+
     def test_codes_without_grids_have_a_headline(self):
         info, arrays = plants.read(self.other_device())
         for a in info["arrays"]:
@@ -363,6 +384,10 @@ class Device(unittest.TestCase):
         row = next(o for o in r["operators"] if o["operator"] == "MaxPool")
         self.assertEqual(row["verdict"], "not told apart")
         self.assertIn("onnxruntime-x86-vnni", row["profiles"])
+        page = qg("fit", self.snapshot, "-d", self.data, "--against", dump)[1]
+        self.assertRegex(page, r"MaxPool .* cmsis-nn, \S+, \S+ and \d+ more\n")
+        conv = next(o for o in r["operators"] if o["operator"] == "Conv")
+        self.assertRegex(conv["verdict"], r"^\d+ others ruled out$")
 
     def test_fit_composes_a_profile(self):
         path, dump, mine = (self.work / n for n in ("device.yaml", "device.npz", "mine.yaml"))
@@ -730,6 +755,13 @@ class Device(unittest.TestCase):
                  "'-3', expected a whole number"),
                 (("diff", self.own, "none"), 1, "none: No such file"),
                 (("diff", "none", self.own), 1, "none: No such file"),
+                (("diff", self.own, "none.npy"), 1, "none.npy: No such file"),
+                (("diff", self.own, self.data), 1,
+                 f"{self.data}: one array without a name, expected a trace"),
+                (("diverge", MODEL, "-d", self.data, "--against", self.own), 4,
+                 f"expected a snapshot of qg quantize or a file with quantizers, got {MODEL}"),
+                (("probe", self.snapshot, "--between", "tflite-reference,tflite-micro", "-o",
+                  "x.txt"), 1, "write x.txt: samples of 1 input, expected a name that ends in .npy"),
                 (("diff", self.own, self.snapshot), 1, f"{self.snapshot}: no array, expected a trace")):
             got, _, error = qg(*args)
             self.assertEqual(got, status, args)

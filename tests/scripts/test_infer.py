@@ -214,6 +214,32 @@ class Infer(unittest.TestCase):
         self.assertEqual(self.keys(r), {("-quantizes", "Mul")})
         self.explained(r)
 
+    def test_readers_of_one_grid_in_two_groups(self):
+        """x -LeakyRelu- a -Conv- b, a + b = y: the readers of a round it.  It has a larger
+        range than b on the device's samples, and a smaller one on those of the dump."""
+        rng, info = np.random.RandomState(3), helper.make_tensor_value_info
+        nodes = [helper.make_node(op, read, [z], op) for op, read, z in (
+            ("LeakyRelu", ["x"], "a"), ("Conv", ["a", "w"], "b"), ("Add", ["a", "b"], "y"))]
+        weight = np.diag([0.5, 1.5, 0.5, 0.5]).astype(np.float32).reshape(4, 4, 1, 1)
+        model, calib, data, device, dump = (self.work / n for n in (
+            "two.onnx", "two-calib.npy", "two.npy", "two.device", "two"))
+        onnx.save(helper.make_model(helper.make_graph(
+            nodes, "g", [info("x", 1, [1, 4, 9, 9])], [info("y", 1, [1, 4, 9, 9])],
+            [onnx.numpy_helper.from_array(weight, "w")]),
+            opset_imports=[helper.make_opsetid("", 14)], ir_version=8), model)
+        x = rng.uniform(-1, 1, (12, 1, 4, 9, 9)).astype(np.float32)
+        np.save(data, x[:4])
+        x[4:, :, 0] *= 4
+        np.save(calib, x[4:])
+        plants.qg("quantize", model, "-b", "mnn-int8", "-d", calib, "--observer", "minmax", "-o",
+                  device)
+        infer.show(device, data, dump, "codes")
+        r = self.infer(dump, "--from", "mnn-int8", model=model, data=data)
+        self.assertEqual(self.keys(r), set())
+        self.explained(r)
+        part, of = r["results_explained"].split(" of ")
+        self.assertEqual(part, of)
+
     def test_the_file_says_what_it_was_seen_from(self):
         r = self.infer(self.device("why", "trt-int8"), "--from", "trt-int8")
         rule = next(c for c in r["changes"] if c["key"] == "rules")
@@ -479,6 +505,8 @@ class Infer(unittest.TestCase):
         self.refused(dump, ["has the name of 'trt-int8'"], "--from", "trt-int8", "-o", own)
         self.assertFalse(own.exists())
         self.refused(dump, ["backend 'trt'", "unknown backend 'trt'"], "--from", "trt")
+        self.refused(self.work / "gone.npz", ["backend: unknown backend 'tflte', did you mean "
+                                              "'tflite-int8'"], "--from", "tflte")
         self.refused(dump, ["infer-backend", "not quantized"], model=self.work / "wrong.device")
 
 
