@@ -399,8 +399,8 @@ const cli_verb cli_verbs[] = {
       FILES(ANY_MODEL, 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER),
                TAKES(PROFILE), TAKES(REQUIRE), TAKES(CODES) },
-      .about = "Writes one .npy per output of the network; a new axis 0 is the sample:\n"
-               "16 samples of an output of 1x7 are an array of 16x1x7.\n"
+      .about = "Writes one .npy per output of the network.  A new axis 0 is samples:\n"
+               "16 samples of an output of 1x7 make an array of 16x1x7.\n"
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg run snapshot -d images.npy --mode simulate -o outputs",
       .run = run },

@@ -711,7 +711,7 @@ qg_status qg_read_set(const qg_backend_reader *r, const qg_yaml *y, const char *
     }
     if (!set.fields)
         return qg_yaml_fail(r->ctx, y, what,
-                            "set: has no field, expected one such as bits or state");
+                            "set: has no field, expected one like bits");
     QG_TRY(check_together(r, y, what, &set));
     *out = set;
     return QG_OK;
