@@ -2,9 +2,12 @@
 """qg tune, killed at ten random moments: the same command goes on behind the last block
 that was done and writes the bytes of a run that nobody disturbed; a damaged checkpoint
 is learned again, one of other options is not looked at."""
+import contextlib
 import hashlib
+import json
 import os
 import pathlib
+import pty
 import random
 import signal
 import subprocess
@@ -101,6 +104,24 @@ def test_others(root, want):
     assert not (root / "none").exists() and not (root / "none.part").exists()
 
 
+def test_shown(root, want):
+    """What an earlier run has learned is shown as such, on a terminal too."""
+    part = stop_behind(root, root / "s", 2)
+    learned = len(list(part.glob("[0-9a-f]*")))
+    master, slave = pty.openpty()
+    run = subprocess.Popen([QG, *map(str, words(root, root / "s")), "--json"], stderr=slave,
+                           stdout=subprocess.PIPE, text=True)
+    os.close(slave)
+    report, shown = json.loads(run.communicate()[0]), b""
+    with contextlib.suppress(OSError):  # the terminal is closed
+        while more := os.read(master, 65536):
+            shown += more
+    os.close(master)
+    assert report["resumed"].startswith(f"{learned} of "), report
+    assert b"resume " in shown and shown.index(b"resume ") < shown.index(b"tune "), shown[:400]
+    assert content(root / "s") == want
+
+
 def undisturbed(root, out, *more):
     begin = time.monotonic()
     qg(*words(root, out, *more))
@@ -121,6 +142,7 @@ def main():
             assert other not in seen, name
             seen.append(other)
             test_killed(root, other, took, name, more)
+        test_shown(root, want)
         test_damaged(root, want)
         test_others(root, want)
 
