@@ -15,6 +15,12 @@ import sys
 import tempfile
 import time
 
+try:
+    import numpy as np
+    import onnx
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
 from command import QG, qg
 
 MODEL = "configs/models/digits.onnx"
@@ -69,10 +75,11 @@ def test_killed(root, want, seconds, name="k", more=()):
     assert hits >= MOMENTS // 2, hits
 
 
-def stop_behind(root, out, blocks):
+def stop_behind(root, out, blocks, command=None):
     """A process that is killed once so many blocks are done."""
     part = out.with_name(out.name + ".part")
-    process = subprocess.Popen([QG, *map(str, words(root, out))], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([QG, *map(str, command or words(root, out))],
+                               stdout=subprocess.DEVNULL)
     while process.poll() is None and not (
             part.is_dir() and len(list(part.glob("[0-9a-f]*"))) >= blocks):
         time.sleep(0.005)
@@ -122,6 +129,28 @@ def test_shown(root, want):
     assert content(root / "s") == want
 
 
+def test_other_end(root):
+    """What brecq learns of a block depends on the network behind it, also where the block and its
+    samples are the same."""
+    other = onnx.load(MODEL)
+    gemm = [n for n in other.graph.node if n.op_type == "Gemm"][-1]
+    [last] = [t for t in other.graph.initializer if t.name == gemm.input[1]]
+    values = onnx.numpy_helper.to_array(last)
+    values = values * np.linspace(0.1, 3, values.size, dtype="f4").reshape(values.shape)
+    last.CopyFrom(onnx.numpy_helper.from_array(values, last.name))
+    onnx.save(other, root / "other.onnx")
+    for name, model in (("one", MODEL), ("two", root / "other.onnx")):
+        qg("quantize", model, "-b", "trt-int8", "-d", CALIB, "--set", BITS[0], "-o", root / name)
+
+    def command(start, out):
+        return ["tune", root / start, "-d", CALIB, "--method", "brecq", "--steps", STEPS, "-o", out]
+    qg(*command("two", root / "clean"))
+    part = stop_behind(root, root / "mixed", 1, command("one", root / "mixed"))
+    assert list(part.glob("[0-9a-f]*"))
+    qg(*command("two", root / "mixed"))
+    assert content(root / "mixed") == content(root / "clean")
+
+
 def undisturbed(root, out, *more):
     begin = time.monotonic()
     qg(*words(root, out, *more))
@@ -143,6 +172,7 @@ def main():
             seen.append(other)
             test_killed(root, other, took, name, more)
         test_shown(root, want)
+        test_other_end(root)
         test_damaged(root, want)
         test_others(root, want)
 
