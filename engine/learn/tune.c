@@ -305,6 +305,12 @@ static double noise_of(const qg_tensor *y, const qg_tensor *f)
     return sum;
 }
 
+/* A loss that is no noise of outputs has judged them, on the same samples. */
+static bool has_own_verdict(const tuning *t)
+{
+    return t->loss.kind == QG_LOSS_KD || t->loss.kind == QG_LOSS_LABELS;
+}
+
 static qg_status errors_of_output(const tuning *t, const qg_value *v, output_errors *e)
 {
     const qg_stream *s = &t->stream;
@@ -315,9 +321,15 @@ static qg_status errors_of_output(const tuning *t, const qg_value *v, output_err
         return qg_nomem(t->m->ctx);
     for (size_t i = 0; v->type.dtype == QG_F32 && i < s->n; i++) {
         const qg_tensor *f = qg_stream_value(s, v, QG_LANE_FLOAT, i);
+        const double power = f ? noise_of(f, NULL) : 0;
+        if (!isfinite(power) && !has_own_verdict(t))
+            return qg_fail(t->m->ctx, QG_ENUMERIC,
+                           "tune: sample %zu: the float network gives NaN or infinity "
+                           "at its output '%s', expected finite numbers",
+                           i, v->name);
         if (!f || !qg_is_held_back(i, s->n))
             continue;
-        signal += noise_of(f, NULL);
+        signal += power;
         e->before[e->n] = noise_of(qg_stream_value(s, v, QG_LANE_BEFORE, i), f);
         e->after[e->n++] = noise_of(qg_stream_value(s, v, QG_LANE_NOW, i), f);
     }
@@ -335,12 +347,6 @@ static size_t n_kept(const tuning *t)
     for (size_t k = 0; k < t->n_block; k++)
         kept += t->result[k].kept;
     return kept;
-}
-
-/* A loss that is no noise of outputs has judged them, on the same samples. */
-static bool has_own_verdict(const tuning *t)
-{
-    return t->loss.kind == QG_LOSS_KD || t->loss.kind == QG_LOSS_LABELS;
 }
 
 /* The worst output before and after; better: all of them together, and none of them

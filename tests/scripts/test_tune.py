@@ -121,6 +121,17 @@ def test_few(root, four):
     assert curve["20%"] is None and curve["70%"] is not None, curve
 
 
+def test_infinity(root, four):
+    """An infinity that reaches an output is named, whether its sample teaches or judges."""
+    for sample in (3, 4):
+        data = np.load(CALIB)
+        data[sample].flat[0] = np.inf
+        np.save(root / "infinity.npy", data)
+        qg("tune", four, "-d", root / "infinity.npy", "--steps", 2, "-o", root / "m",
+           fails=f"sample {sample}: the float network gives NaN or infinity at its output")
+        assert not (root / "m").exists()
+
+
 def error_of_weights(path, model, name):
     """Squared error of the float weights of a record's node on its scales, codes -7 to 7."""
     [record] = [t for t in records(path)["tqcs"] if t["value"] == name]
@@ -487,6 +498,7 @@ def main():
         test_sizes(root)
         test_mistakes(root, four)
         test_few(root, four)
+        test_infinity(root, four)
 
 
 main()
