@@ -148,6 +148,9 @@ typedef struct cli_verb {
 typedef struct cli_bar {
     bool shown;         /* a line is on the terminal */
     size_t done, total; /* displayed progress */
+    char stage[16];     /* displayed; began at `since` seconds with `first` done */
+    size_t first;
+    double since;
 } cli_bar;
 
 /* A model that stands for a word of argv, compared by address. */
@@ -267,5 +270,7 @@ const char *cli_folder_fault(const char *path);
 /* Checks that a snapshot may be written there: a folder with a model.onnx that is not a
  * snapshot is not overwritten.  NULL, or the error. */
 const char *cli_snapshot_fault(const char *path);
+/* Whether both exist and are the same file or folder. */
+bool cli_same_place(const char *a, const char *b);
 
 #endif

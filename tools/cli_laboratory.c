@@ -181,6 +181,8 @@ int cli_tune(const cli_call *c)
     if (a->rate && !(read_budget(a->rate, &rate) && rate > 0))
         return cli_usage(c->verb, "--lr: '%s', expected a number above 0", a->rate);
     const char *fault = cli_save_fault(c);
+    if (!fault && a->output && cli_same_place(a->file.at[0], a->output))
+        fault = "it is the snapshot that is tuned, expected another folder";
     if (fault)
         return cli_refuse_output(c, fault);
     return cli_ask(c, a->file.at[0], ask_tune);

@@ -443,11 +443,10 @@ static int store(reader *r, const cli_option *o, const char *value)
     return CLI_USAGE;
 }
 
-/* A word with a dash is an option, unless the option before it takes numbers. */
-static bool can_be_value(const cli_option *o, const char *word)
+/* A word with a dash is an option, unless a number follows. */
+static bool can_be_value(const char *word)
 {
-    bool numbers = o->kind == CLI_LIST || o->kind == CLI_INDEX || o->kind == CLI_NUMBER;
-    return word[0] != '-' || !word[1] || (numbers && strchr("0123456789.", word[1]));
+    return word[0] != '-' || !word[1] || strchr("0123456789.", word[1]);
 }
 
 /* value: the text after '=' or the letter; NULL: none, use the next word. */
@@ -463,7 +462,7 @@ static int take(reader *r, int id, const char *value)
         return cli_usage(r->verb, "--%s takes no value", o->name);
     if (!bare && !value) {
         const char *next = r->next < r->argc ? r->argv[r->next] : NULL;
-        if (!next || !can_be_value(o, next))
+        if (!next || !can_be_value(next))
             return cli_usage(r->verb, "--%s needs a value: %s", o->name, o->argument);
         value = next;
         r->next++;

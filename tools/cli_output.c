@@ -74,6 +74,13 @@ const char *cli_snapshot_fault(const char *path)
     return NULL;
 }
 
+bool cli_same_place(const char *a, const char *b)
+{
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
 /* The length of a control character in UTF-8 at s: C0 except newline and tab, DEL, C1,
  * or what reorders or breaks a line (U+200E, U+200F, U+2028 to U+202E, U+2066 to
  * U+2069); 0: another character. */

@@ -1,7 +1,9 @@
 /* Terminal output other than answers: help pages and the progress bar. */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -95,20 +97,55 @@ static void catch_interrupt(void)
         (void)sigaction(SIGINT, &mine, NULL);
 }
 
+static double seconds_now(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* What is left of the stage at its speed so far; "" for its first seconds. */
+static const char *time_left(const cli_bar *b, size_t done, size_t total, char text[32])
+{
+    const double spent = seconds_now() - b->since;
+    const double left = done > b->first && total > done
+                            ? spent / (double)(done - b->first) * (double)(total - done)
+                            : 0;
+    *text = '\0';
+    if (spent >= 2 && left >= 90)
+        (void)snprintf(text, 32, "  %.0f min left", ceil(left / 60));
+    else if (spent >= 2 && left > 0)
+        (void)snprintf(text, 32, "  %.0f s left", ceil(left));
+    return text;
+}
+
+static void begin_stage(cli_bar *b, const char *stage, size_t done)
+{
+    if (strncmp(b->stage, stage, sizeof b->stage - 1) == 0 && done >= b->done)
+        return;
+    (void)snprintf(b->stage, sizeof b->stage, "%s", stage);
+    b->first = done;
+    b->since = seconds_now();
+}
+
 static void draw(cli_bar *b, const char *stage, size_t done, size_t total)
 {
-    char bar[BAR + 1];
+    char bar[BAR + 1], left[32];
     size_t filled = total ? (size_t)((double)done / (double)total * BAR) : 0;
     filled = filled > BAR ? BAR : filled;
     memset(bar, '.', BAR);
     memset(bar, '#', filled);
     bar[BAR] = '\0';
+    begin_stage(b, stage, done);
     if (total)
-        (void)fprintf(stderr, "\r%-12s [%s] %zu / %zu\x1b[K", stage, bar, done, total);
+        (void)fprintf(stderr, "\r%-12s [%s] %zu / %zu%s\x1b[K", stage, bar, done, total,
+                      time_left(b, done, total, left));
     else
         (void)fprintf(stderr, "\r%-12s %zu\x1b[K", stage, done);
     (void)fflush(stderr);
-    *b = (cli_bar){ true, done, total };
+    b->shown = true;
+    b->done = done;
+    b->total = total;
 }
 
 /* Calls without new progress only check whether to continue. */

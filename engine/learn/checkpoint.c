@@ -6,7 +6,7 @@
 
 #include "engine/core/file.h"
 
-static const char magic[] = "qgtune 3\n";
+static const char magic[] = "qgtune 4\n";
 
 /* --- the name -------------------------------------------------------------------- */
 
@@ -49,6 +49,18 @@ static void add_samples(qg_hash *h, const qg_reconstruction *r)
     }
 }
 
+/* Depends on the network behind the block. */
+static void add_importance(qg_hash *h, const qg_reconstruction *r)
+{
+    const qg_tape *t = r->tapes->tape[0];
+    for (size_t k = 0; r->importance && k < t->n_out; k++) {
+        const double *weight = r->importance->weight[t->out[k]->id];
+        const qg_tensor *like = qg_stream_value(r->stream, t->out[k], QG_LANE_FLOAT, 0);
+        if (weight)
+            qg_hash_add(h, weight, (size_t)qg_tensor_count(like) * sizeof *weight);
+    }
+}
+
 static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
 {
     qg_hash h;
@@ -72,6 +84,7 @@ static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
     for (size_t i = 0; i < t->n_step; i++)
         add_step(&h, &t->step[i]);
     add_samples(&h, r);
+    add_importance(&h, r);
     qg_hash_end(&h, name);
 }
 

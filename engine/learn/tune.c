@@ -36,6 +36,7 @@ typedef struct tuning {
     qg_importance importance;
     qg_reconstruction *result; /* [blocks] */
     size_t chosen, done;       /* blocks that learn */
+    size_t resumed;            /* of them, by an earlier run (checkpoint.h) */
     size_t n_tape;             /* of a tapes, where memory suffices */
 } tuning;
 
@@ -168,8 +169,9 @@ static qg_status learn_block(tuning *t, size_t k)
     bool found = false;
     if (folder)
         QG_TRY(qg_checkpoint_load(r, folder, name, &found));
+    t->resumed += found;
     if (found)
-        return qg_ctx_step(r->ctx, r->progress, "tune", r->done + steps, r->total);
+        return qg_ctx_step(r->ctx, r->progress, "resume", r->done + steps, r->total);
     QG_TRY(qg_reconstruct(r));
     return folder ? qg_checkpoint_save(r, folder, name) : QG_OK;
 }
@@ -303,6 +305,12 @@ static double noise_of(const qg_tensor *y, const qg_tensor *f)
     return sum;
 }
 
+/* A loss that is no noise of outputs has judged them, on the same samples. */
+static bool has_own_verdict(const tuning *t)
+{
+    return t->loss.kind == QG_LOSS_KD || t->loss.kind == QG_LOSS_LABELS;
+}
+
 static qg_status errors_of_output(const tuning *t, const qg_value *v, output_errors *e)
 {
     const qg_stream *s = &t->stream;
@@ -313,9 +321,15 @@ static qg_status errors_of_output(const tuning *t, const qg_value *v, output_err
         return qg_nomem(t->m->ctx);
     for (size_t i = 0; v->type.dtype == QG_F32 && i < s->n; i++) {
         const qg_tensor *f = qg_stream_value(s, v, QG_LANE_FLOAT, i);
+        const double power = f ? noise_of(f, NULL) : 0;
+        if (!isfinite(power) && !has_own_verdict(t))
+            return qg_fail(t->m->ctx, QG_ENUMERIC,
+                           "tune: sample %zu: the float network gives NaN or infinity "
+                           "at its output '%s', expected finite numbers",
+                           i, v->name);
         if (!f || !qg_is_held_back(i, s->n))
             continue;
-        signal += noise_of(f, NULL);
+        signal += power;
         e->before[e->n] = noise_of(qg_stream_value(s, v, QG_LANE_BEFORE, i), f);
         e->after[e->n++] = noise_of(qg_stream_value(s, v, QG_LANE_NOW, i), f);
     }
@@ -333,12 +347,6 @@ static size_t n_kept(const tuning *t)
     for (size_t k = 0; k < t->n_block; k++)
         kept += t->result[k].kept;
     return kept;
-}
-
-/* A loss that is no noise of outputs has judged them, on the same samples. */
-static bool has_own_verdict(const tuning *t)
-{
-    return t->loss.kind == QG_LOSS_KD || t->loss.kind == QG_LOSS_LABELS;
 }
 
 /* The worst output before and after; better: all of them together, and none of them
@@ -490,9 +498,12 @@ static qg_status report_curves(const tuning *t, qg_report *r)
         if (!is_chosen(t, &t->block[k]))
             continue;
         QG_TRY(qg_table_cells(r, table, qg_cell_text(name_of(t, &t->block[k]))));
-        for (size_t i = 0; i < QG_LOSS_CURVE; i++)
-            QG_TRY(
-                qg_table_cells(r, table, loss_cell(t, metric, t->result[k].curve[i])));
+        for (size_t i = 0; i < QG_LOSS_CURVE; i++) {
+            const double loss = t->result[k].curve[i];
+            QG_TRY(qg_table_cells(r, table,
+                                  isnan(loss) ? qg_cell_text(NULL)
+                                              : loss_cell(t, metric, loss)));
+        }
     }
     return QG_OK;
 }
@@ -509,11 +520,18 @@ static qg_status report(const tuning *t, const double worst[2], bool better,
     QG_TRY(qg_report_add(r, "loss", qg_cell_text(qg_loss_name(t->loss.kind))));
     QG_TRY(qg_report_add(r, "qdrop", qg_cell_bool(t->o->qdrop)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(t->stream.n)));
-    QG_TRY(qg_report_addf(r, "judged_on", "%zu samples held back",
-                          t->stream.n < 4 ? t->stream.n : t->stream.n / 4));
+    QG_TRY(qg_report_addf(r, "judged_on",
+                          t->stream.n < QG_TUNE_LEAST
+                              ? "the samples that taught: %zu, too few to hold any back"
+                              : "%zu samples held back",
+                          qg_n_held_back(t->stream.n)));
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(metric->name)));
     QG_TRY(qg_report_add(r, "before", qg_measure_cell(metric, worst[0])));
     QG_TRY(qg_report_add(r, "after", qg_measure_cell(metric, worst[1])));
+    if (t->resumed)
+        QG_TRY(qg_report_addf(r, "resumed",
+                              "%zu of %zu blocks, learned by an earlier run",
+                              t->resumed, t->chosen));
     QG_TRY(qg_report_addf(r, "kept", "%zu of %zu blocks", n_kept(t), t->chosen));
     QG_TRY(qg_report_add(r, "changed", qg_cell_bool(better)));
     if (!better)
@@ -536,6 +554,12 @@ static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
     t->stream = (qg_stream){
         .ctx = t->m->ctx, .graph = t->m->graph, .n = feed->n, .n_in = t->n_tape
     };
+    if (feed->n < QG_TUNE_LEAST)
+        qg_warn(
+            t->m->ctx,
+            "tune: samples: %zu, which teach and judge: whether the result holds on "
+            "others is not known, expected at least %d",
+            feed->n, QG_TUNE_LEAST);
     if (t->o->labels)
         QG_TRY(
             qg_labels_load(t->m->ctx, t->o->labels, t->arena, feed->n, &t->loss.label));
@@ -555,15 +579,22 @@ static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
     return qg_report_end(report(t, worst, better, r), r, out);
 }
 
+enum { NAMES = 128 };
+
+/* Appends to the names so far. */
+static void list(char names[NAMES], const char *name)
+{
+    (void)strncat(names, *names ? ", " : "", NAMES - strlen(names) - 1);
+    (void)strncat(names, name, NAMES - strlen(names) - 1);
+}
+
 /* The message lists the names that exist. */
 static qg_status unknown(const tuning *t, const char *what, const char *name,
                          const char *(*nth)(size_t i))
 {
-    char all[128] = "";
-    for (size_t i = 0; nth(i); i++) {
-        (void)strncat(all, i ? ", " : "", sizeof all - strlen(all) - 1);
-        (void)strncat(all, nth(i), sizeof all - strlen(all) - 1);
-    }
+    char all[NAMES] = "";
+    for (size_t i = 0; nth(i); i++)
+        list(all, nth(i));
     return qg_fail(t->m->ctx, QG_ECONFIG, "tune: %s '%s': expected one of %s", what,
                    name, all);
 }
@@ -584,12 +615,21 @@ static qg_status choose_method(tuning *t)
 
 static qg_status choose_gradient(tuning *t)
 {
+    char all[NAMES] = "";
     const char *name = t->o->gradient ? t->o->gradient : gradient_name(0);
     const int g = qg_step_gradient_named(name);
     if (g < 0)
         return unknown(t, "gradient", name, gradient_name);
     t->gradient = (qg_step_gradient)g;
-    return QG_OK;
+    if (t->method->steps || g == QG_STEP_GRADIENT_USUAL)
+        return QG_OK;
+    for (const qg_tune_method *m = qg_tune_methods; m->name; m++)
+        if (m->steps)
+            list(all, m->name);
+    return qg_fail(t->m->ctx, QG_ECONFIG,
+                   "tune: gradient %s: method %s learns no step sizes, expected no "
+                   "gradient, or a method that does: %s",
+                   name, t->method->name, all);
 }
 
 static const char *loss_name(size_t i)
@@ -604,11 +644,16 @@ static qg_status choose_loss(tuning *t)
     if (k < 0)
         return unknown(t, "loss", name, loss_name);
     t->loss.kind = (qg_loss_kind)k;
-    if ((k == QG_LOSS_LABELS) == (t->o->labels != NULL))
-        return QG_OK;
-    return qg_fail(t->m->ctx, QG_ECONFIG,
-                   "tune: loss %s: %s labels, expected both or neither", name,
-                   t->o->labels ? "with" : "without");
+    if (k == QG_LOSS_LABELS && !t->o->labels)
+        return qg_fail(t->m->ctx, QG_ECONFIG,
+                       "tune: loss labels: there are none, expected --labels FILE with "
+                       "the class of each sample");
+    if (k != QG_LOSS_LABELS && t->o->labels)
+        return qg_fail(t->m->ctx, QG_ECONFIG,
+                       "tune: labels '%s': loss %s does not read them, expected "
+                       "--loss labels",
+                       t->o->labels, name);
+    return QG_OK;
 }
 
 static const char *optimizer_name(size_t i) { return qg_optimizers[i].name; }

@@ -2,8 +2,9 @@
 
 #include <math.h>
 
-bool qg_is_held_back(size_t i, size_t n) { return n < 4 || i % 4 == 3; }
-bool qg_teaches(size_t i, size_t n) { return n < 4 || i % 4 != 3; }
+bool qg_is_held_back(size_t i, size_t n) { return n < QG_TUNE_LEAST || i % 4 == 3; }
+bool qg_teaches(size_t i, size_t n) { return n < QG_TUNE_LEAST || i % 4 != 3; }
+size_t qg_n_held_back(size_t n) { return n < QG_TUNE_LEAST ? n : n / 4; }
 
 static double mean_of(const double *x, size_t n)
 {

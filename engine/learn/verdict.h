@@ -20,9 +20,12 @@
 /* n losses of the same samples, before and after. */
 bool qg_is_better(const double *before, const double *after, size_t n);
 
-/* Whether sample i of n judges and does not teach: every fourth; with fewer than four
- * samples all do both. */
+enum { QG_TUNE_LEAST = 4 };
+
+/* Whether sample i of n judges and does not teach: every fourth; with fewer than
+ * QG_TUNE_LEAST samples all do both. */
 bool qg_is_held_back(size_t i, size_t n);
 bool qg_teaches(size_t i, size_t n);
+size_t qg_n_held_back(size_t n); /* number of samples that judge */
 
 #endif

@@ -8,16 +8,12 @@ With QG=path of `qg`, from the project's root.  AIMET_PYTHON is the Python that 
 and torch.  Networks and samples are those of ppq_tune.py; --write puts the table into
 docs/learning.md.
 
-Both round by AIMET's configuration per channel, which `qg import-backend` makes a backend of, and
-start from their own calibration; the scale of a weight is its largest over 7 or 127 in both,
-which AIMET calls -8 to 7 and the backend needs to be told.  AIMET's time is that of apply_adaround alone; ours that of the
-whole command.  Both use two threads, one after the other."""
-import contextlib
+Both start from the same grids: those that AIMET calibrates by its configuration per channel, which
+`qg import` reads from the file of encodings.  AIMET's time is that of apply_adaround alone; ours
+that of the whole command.  Both use two threads, one after the other."""
 import json
 import pathlib
-import subprocess
 import sys
-import tempfile
 import time
 
 import numpy as np
@@ -30,7 +26,8 @@ DEFAULT = ("mobilenet", "effnet")
 
 
 def peer(job):
-    """Tunes with AIMET: the seconds of AdaRound; outputs before and after in job["out"]."""
+    """Tunes with AIMET: the seconds of AdaRound; outputs before and after in job["out"], the
+    encodings before as start.encodings beside it."""
     import onnx
     import torch
     from aimet_onnx import QuantizationSimModel, apply_adaround
@@ -42,9 +39,16 @@ def peer(job):
     model = onnx.load(job["model"])
     [name] = [i.name for i in model.graph.input]
     teach, test = ([{name: x} for x in data[part]] for part in ("teach", "test"))
-    sim = QuantizationSimModel(model, param_type=f"int{job['bits']}", activation_type="int8",
-                               config_file=get_path_for_per_channel_config(),
-                               providers=["CPUExecutionProvider"])
+
+    def simulation():
+        return QuantizationSimModel(onnx.load(job["model"]), param_type=f"int{job['bits']}",
+                                    activation_type="int8",
+                                    config_file=get_path_for_per_channel_config(),
+                                    providers=["CPUExecutionProvider"])
+    start = simulation()  # of its own: an export changes it
+    start.compute_encodings(teach)
+    start.export(str(pathlib.Path(job["out"]).parent), "start")
+    sim = simulation()
     names = [o.name for o in model.graph.output]
     found = {}
 
@@ -61,29 +65,13 @@ def peer(job):
     np.savez(job["out"], seconds=seconds, **found)
 
 
-@contextlib.contextmanager
-def backend(python):
-    """A backend file with AIMET's policy."""
-    where = ("from aimet_onnx.common.quantsim_config.utils import "
-             "get_path_for_per_channel_config as path; print(path())")
-    found = subprocess.run([python, "-c", where], check=True, capture_output=True, text=True)
-    source = found.stdout.split()[-1]
-    with tempfile.TemporaryDirectory() as place:
-        made = pathlib.Path(place) / "aimet.yaml"
-        subprocess.run([ppq_tune.QG, "import-backend", source, "--format", "aimet", "-o", made],
-                       check=True, capture_output=True)
-        yield str(made)
-
-
 def main():
     a = ppq_tune.arguments(1000)
     python = python_with("AIMET_PYTHON", "import aimet_onnx, torch, onnx")
-    with backend(python) as policy, \
-            ppq_tune.table("AIMET", PAGE_PART if a.write else None) as write:
+    with ppq_tune.table("AIMET", PAGE_PART if a.write else None) as write:
         for name in a.networks or DEFAULT:
             for bits in (a.bits,) if a.bits else (8, 4):
-                job = {"bits": bits, "steps": a.steps, "method": "adaround", "backend": policy,
-                       "sets": True}
+                job = {"bits": bits, "steps": a.steps, "method": "adaround", "imports": True}
                 for line in ppq_tune.compared(name, job, [python, __file__]):
                     write(line)
 

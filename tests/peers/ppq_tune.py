@@ -156,8 +156,10 @@ def ours(root, path, data, job):
     more = [w for name in with_weights(path) for w in
             ("--set", f"node={name} slot=in1 bits={job['bits']} range=[-{high},{high}]")]
     common = ["-d", root / "teach.npy"]
-    subprocess.run([QG, "quantize", path, "-b", job["backend"], *common, "-o", root / "before",
-                    *(more if job["sets"] else [])], check=True, capture_output=True)
+    start = (["import", root / "start.encodings", "--format", "aimet", "--model",
+              root / "start.onnx"] if job["imports"] else
+             ["quantize", path, "-b", "trt-int8", *common, *(more if job["bits"] < 8 else [])])
+    subprocess.run([QG, *start, "-o", root / "before"], check=True, capture_output=True)
     begin = time.monotonic()
     run = subprocess.run([QG, "tune", root / "before", *common, "--method", job["method"], "--steps",
                            str(job["steps"]), "-j2", "--json", "-o", root / "after"], check=True,
@@ -167,8 +169,8 @@ def ours(root, path, data, job):
 
 
 def compared(name, job, peer_command):
-    """Lines of the table for a network: an output each.  job: bits, steps, method, backend,
-    sets (the grids of weights, else they are the backend's); the command gets --peer and the
+    """Lines of the table for a network: an output each.  job: bits, steps, method, imports
+    (start.encodings of the peer, else calibrates for trt-int8); the command gets --peer and the
     job, with the files to read and to write."""
     import onnx
     with tempfile.TemporaryDirectory() as place:
@@ -181,10 +183,10 @@ def compared(name, job, peer_command):
         want = floats(str(path), data["test"])
         job = {**job, "model": str(path), "data": str(root / "data.npz"),
                "out": str(root / "peer.npz")}
-        seconds, tuned = ours(root, path, data, job)
-        mine = [outputs(root, s, want) for s in dict.fromkeys((root / "before", tuned))]
         subprocess.run([*peer_command, "--peer", json.dumps(job)], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        seconds, tuned = ours(root, path, data, job)
+        mine = [outputs(root, s, want) for s in dict.fromkeys((root / "before", tuned))]
         theirs = np.load(root / "peer.npz")
         for out, real in want.items():
             cells = [*(ratio(theirs[f"{when}:{out}"], real) for when in ("before", "after")),
@@ -234,8 +236,8 @@ def main():
     with table("PPQ", part) as write:
         for name in a.networks or DEFAULT:
             for bits in (a.bits,) if a.bits else (8, 4):
-                job = {"bits": bits, "steps": a.steps, "method": "lsq", "backend": "trt-int8",
-                       "sets": bits < 8}
+                job = {"bits": bits, "steps": a.steps, "method": "lsq",
+                       "imports": False}
                 for line in compared(name, job, [python, __file__]):
                     write(line)
 

@@ -89,10 +89,47 @@ def test_mistakes(root, four):
     qg("tune", four, "-d", CALIB, "--method", "magic", "-o", root / "m",
        fails="method 'magic': expected one of lsq, adaquant, adaround, brecq, bias")
     qg("tune", four, "-d", CALIB, "--block", "conv9", "-o", root / "m", fails="block 'conv9'")
-    qg("tune", four, "-d", CALIB, "--lr", "0", "-o", root / "m", status=2, fails="--lr: '0'")
+    for rate in ("0", "-1"):
+        qg("tune", four, "-d", CALIB, "--lr", rate, "-o", root / "m", status=2,
+           fails=f"--lr: '{rate}', expected a number above 0")
+    for method in ("adaround", "bias"):
+        qg("tune", four, "-d", CALIB, "--method", method, "--gradient", "lsq", "-o", root / "m",
+           fails=f"gradient lsq: method {method} learns no step sizes, expected no gradient, or a "
+                 "method that does: lsq, adaquant, brecq")
+    qg("tune", four, "-d", CALIB, "--loss", "labels", "-o", root / "m",
+       fails="loss labels: there are none, expected --labels FILE")
+    qg("tune", four, "-d", CALIB, "--labels", LABELS, "-o", root / "m",
+       fails="loss blocks does not read them, expected --loss labels")
+    for same in (four, f"{four}/", four / "../four"):
+        qg("tune", four, "-d", CALIB, "--steps", 1, "-o", same,
+           fails="it is the snapshot that is tuned, expected another folder")
     qg("tune", MODEL, "-d", CALIB, "-o", root / "m", fails="is not quantized")
     only = answer("tune", four, "-d", CALIB, "--block", "conv3", "--steps", 20, "-o", root / "o")
     assert [b["block"] for b in only["blocks"]] == ["conv3"], only
+
+
+def test_few(root, four):
+    """Fewer than four samples judge what they taught, which is said; a tenth of the steps that has
+    none has no loss."""
+    for n, warns in ((1, True), (3, True), (4, False)):
+        words = [QG, "tune", four, "-d", CALIB, "-n", n, "--steps", 3, "--json", "-o", root / "few"]
+        run = subprocess.run([*map(str, words)], check=True, capture_output=True, text=True)
+        report = json.loads(run.stdout)
+        assert warns == ("warning: tune: samples: " in run.stderr), (n, run.stderr)
+        assert warns == report["judged_on"].startswith("the samples that taught"), report
+    curve = report["curves"][0]
+    assert curve["20%"] is None and curve["70%"] is not None, curve
+
+
+def test_infinity(root, four):
+    """An infinity that reaches an output is named, whether its sample teaches or judges."""
+    for sample in (3, 4):
+        data = np.load(CALIB)
+        data[sample].flat[0] = np.inf
+        np.save(root / "infinity.npy", data)
+        qg("tune", four, "-d", root / "infinity.npy", "--steps", 2, "-o", root / "m",
+           fails=f"sample {sample}: the float network gives NaN or infinity at its output")
+        assert not (root / "m").exists()
 
 
 def error_of_weights(path, model, name):
@@ -460,6 +497,8 @@ def main():
         test_tied(root)
         test_sizes(root)
         test_mistakes(root, four)
+        test_few(root, four)
+        test_infinity(root, four)
 
 
 main()

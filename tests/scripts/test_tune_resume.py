@@ -2,9 +2,12 @@
 """qg tune, killed at ten random moments: the same command goes on behind the last block
 that was done and writes the bytes of a run that nobody disturbed; a damaged checkpoint
 is learned again, one of other options is not looked at."""
+import contextlib
 import hashlib
+import json
 import os
 import pathlib
+import pty
 import random
 import shutil
 import signal
@@ -13,6 +16,12 @@ import sys
 import tempfile
 import time
 
+try:
+    import numpy as np
+    import onnx
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
 from command import QG, qg
 
 MODEL = "configs/models/digits.onnx"
@@ -73,10 +82,11 @@ def test_killed(root, want, seconds, name="k", more=()):
     print(f"{name}: {MOMENTS} times killed, all resumed with the same bytes")
 
 
-def stop_behind(root, out, blocks):
+def stop_behind(root, out, blocks, command=None):
     """A process that is killed once so many blocks are done."""
     part = out.with_name(out.name + ".part")
-    process = subprocess.Popen([QG, *map(str, words(root, out))], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([QG, *map(str, command or words(root, out))],
+                               stdout=subprocess.DEVNULL)
     while process.poll() is None and not (
             part.is_dir() and len(list(part.glob("[0-9a-f]*"))) >= blocks):
         time.sleep(0.005)
@@ -108,6 +118,46 @@ def test_others(root, want):
     assert not (root / "none").exists() and not (root / "none.part").exists()
 
 
+def test_shown(root, want):
+    """What an earlier run has learned is shown as such, on a terminal too."""
+    part = stop_behind(root, root / "s", 2)
+    learned = len(list(part.glob("[0-9a-f]*")))
+    master, slave = pty.openpty()
+    run = subprocess.Popen([QG, *map(str, words(root, root / "s")), "--json"], stderr=slave,
+                           stdout=subprocess.PIPE, text=True)
+    os.close(slave)
+    report, shown = json.loads(run.communicate()[0]), b""
+    with contextlib.suppress(OSError):  # the terminal is closed
+        while more := os.read(master, 65536):
+            shown += more
+    os.close(master)
+    assert report["resumed"].startswith(f"{learned} of "), report
+    assert b"resume " in shown and shown.index(b"resume ") < shown.index(b"tune "), shown[:400]
+    assert content(root / "s") == want
+
+
+def test_other_end(root):
+    """What brecq learns of a block depends on the network behind it, also where the block and its
+    samples are the same."""
+    other = onnx.load(MODEL)
+    gemm = [n for n in other.graph.node if n.op_type == "Gemm"][-1]
+    [last] = [t for t in other.graph.initializer if t.name == gemm.input[1]]
+    values = onnx.numpy_helper.to_array(last)
+    values = values * np.linspace(0.1, 3, values.size, dtype="f4").reshape(values.shape)
+    last.CopyFrom(onnx.numpy_helper.from_array(values, last.name))
+    onnx.save(other, root / "other.onnx")
+    for name, model in (("one", MODEL), ("two", root / "other.onnx")):
+        qg("quantize", model, "-b", "trt-int8", "-d", CALIB, "--set", BITS[0], "-o", root / name)
+
+    def command(start, out):
+        return ["tune", root / start, "-d", CALIB, "--method", "brecq", "--steps", STEPS, "-o", out]
+    qg(*command("two", root / "clean"))
+    part = stop_behind(root, root / "mixed", 1, command("one", root / "mixed"))
+    assert list(part.glob("[0-9a-f]*"))
+    qg(*command("two", root / "mixed"))
+    assert content(root / "mixed") == content(root / "clean")
+
+
 def undisturbed(root, out, *more):
     begin = time.monotonic()
     qg(*words(root, out, *more))
@@ -128,6 +178,8 @@ def main():
             assert other not in seen, name
             seen.append(other)
             test_killed(root, other, took, name, more)
+        test_shown(root, want)
+        test_other_end(root)
         test_damaged(root, want)
         test_others(root, want)
 

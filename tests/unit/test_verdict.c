@@ -73,6 +73,7 @@ static void every_fourth_sample_judges(void **state)
             both += qg_is_held_back(i, n) && qg_teaches(i, n);
         }
         assert_cmp_int(judges, ==, n < 4 ? n : n / 4);
+        assert_cmp_int(qg_n_held_back(n), ==, judges);
         assert_cmp_int(both, ==, n < 4 ? n : 0);
     }
 }
