@@ -163,8 +163,9 @@ def top1_of(snapshot):
 def test_eight_bits(root):
     """Weights of 8 bits have little to gain: on samples not used a result has less noise and
     no lower accuracy than both start and float network, or the start was kept and the report
-    says so."""
-    eight, gained = root / "eight", 0
+    says so.  One sample of the 599 may change sides: gradients have other last bits on each
+    instruction set."""
+    eight, gained, sample = root / "eight", 0, 1 / len(np.load(LABELS))
     qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", eight)
     before = noise(eight)
     got = answer("evaluate", eight, "-d", TEST, "--labels", LABELS)
@@ -176,7 +177,7 @@ def test_eight_bits(root):
         if report["changed"]:
             share, gained = noise(out) / before, gained + 1
             print(f"8 bits, {method}: {share:.2f} of the noise")
-            assert share < 1 and top1_of(out) >= least, (method, share)
+            assert share < 1 and top1_of(out) >= least - 1.5 * sample, (method, share)
     assert gained >= 3, gained
 
 
@@ -325,9 +326,9 @@ def test_labels(root):
                      for s in (three, root / "labelled"))
     print(f"labels, 3 bits: top1 {before:.4f} to {after:.4f}")
     assert after > before
-    qg(*words, "-o", root / "m", fails="loss labels: without labels")
+    qg(*words, "-o", root / "m", fails="loss labels: there are none, expected --labels")
     qg("tune", three, "-d", CALIB, "--labels", LABELS, "-o", root / "m",
-       fails="loss blocks: with labels")
+       fails="loss blocks does not read them, expected --loss labels")
     np.save(root / "wrong.npy", np.full(200, 10))
     qg(*words, "--labels", root / "wrong.npy", "-o", root / "m",
        fails="labels: sample 0: is 10, expected one of the 10 classes")
