@@ -402,7 +402,8 @@ const qg_quirk_row qg_backend_quirk_rows[] = {
                  QG_PPQ "csrc/cuda/common.cuh", "defaults"),
     QG_SWAP_DATA(PPQ_FEW_FUSIONS,
                  "only activations after compute nodes, Swish and Mish are fused",
-                 QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", "fusions"),
+                 QG_PPQ "quantization/optim/refine.py QuantizeFusionPass",
+                 "fusions, quantizes, sharing"),
     QG_SWAP_DATA(PPQ_NCNN_6_BITS,
                  "weights of kernels of extent 3 have 6 bits with any number of "
                  "spatial axes",

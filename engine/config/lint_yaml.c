@@ -169,6 +169,9 @@ const char *qg_conditions_text(qg_arena *a, const qg_conditions *c)
         char number[QG_NUM_TEXT] = "";
         if (predicates[at->predicate].argument == QG_ARG_NUMBER)
             qg_num_f64(number, at->number);
+        size_t digits = strlen(number);
+        if (digits > 2 && strcmp(number + digits - 2, ".0") == 0)
+            number[digits - 2] = '\0'; /* opset 21, not 21.0 */
         text = qg_arena_printf(a, "%s%s%s%s%s%s", text, i ? ", " : "",
                                at->is_not ? "not " : "", predicates[at->predicate].word,
                                *number ? " " : "", number);

@@ -25,8 +25,12 @@
 static const char *not_holding(qg_lint *l, const qg_lint_kernel *k,
                                const qg_condition *failed)
 {
-    const char *text = qg_conditions_text(l->arena, &(qg_conditions){ failed, 1 });
-    return text ? qg_arena_printf(l->arena, "%s: not '%s'", k->origin.id, text) : NULL;
+    qg_condition bare = *failed;
+    bare.is_not = false;
+    const char *text = qg_conditions_text(l->arena, &(qg_conditions){ &bare, 1 });
+    return text ? qg_arena_printf(l->arena, "%s: '%s' %s", k->origin.id, text,
+                                  failed->is_not ? "holds" : "does not hold")
+                : NULL;
 }
 
 /* Only nodes on float tensors compute anything that a target may do in integers. */

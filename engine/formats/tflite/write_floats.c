@@ -185,7 +185,8 @@ static qg_status refuse_island(qg_tflite_writer *w)
     const char *why = v && v->def ? w->program->node[v->def->id].why : "";
     return qg_tflite_refuse(w,
                             "%s%sexpected an integer kernel of TensorFlow Lite, or one "
-                            "of its functions on floats",
+                            "of its functions on floats (`qg lint --target tflite` "
+                            "shows which condition fails)",
                             why, *why ? ", " : "");
 }
 
