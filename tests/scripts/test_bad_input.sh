@@ -107,7 +107,7 @@ expect 1 "'fus': no such pass.*did you mean 'fuse'" \
 [ ! -e "$work/dumps" ] || complain 'a refused --dump-after made its folder'
 expect 1 'matches no' quantize $model trt-int8 $data --set 'op=Conv_99 bits=4'
 expect 1 "'bist', did you mean 'bits'" quantize $model trt-int8 $data --set 'op=Conv bist=4'
-expect 1 'is empty, expected a field' quantize $model trt-int8 $data --set 'slot=weight'
+expect 1 'has no field, expected one' quantize $model trt-int8 $data --set 'slot=weight'
 expect 1 'missing.yaml: No such file' quantize $model trt-int8 $data --policy "$work/missing.yaml"
 expect 1 "key.yaml:" quantize $model trt-int8 $data --policy "$work/key.yaml"
 expect 1 "shape: 'image'" quantize $model trt-int8 $data --shape image
