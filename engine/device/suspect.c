@@ -86,6 +86,8 @@ static qg_status select_finalists(court *c)
 static int by_fit(const void *a, const void *b)
 {
     const qg_suspect *x = a, *y = b;
+    if (x->undecided != y->undecided)
+        return x->undecided ? 1 : -1;
     if (x->fits != y->fits)
         return x->fits > y->fits ? -1 : 1;
     return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1)
@@ -106,12 +108,12 @@ static qg_suspect *alike(const court *c, const qg_suspect *s)
 }
 
 /* Takes s into the finding when it was tried on all elements and explains more of
- * them than the program itself. */
+ * them than the program itself, or is undecided. */
 static qg_status add(court *c, qg_suspect s)
 {
     const qg_tally *own = &c->f->tally;
     qg_suspect *same = alike(c, &s);
-    if (s.of != own->of || s.fits <= own->of - own->differ)
+    if (s.of != own->of || (s.fits <= own->of - own->differ && !s.undecided))
         return QG_OK;
     if (same) {
         if (s.rank < same->rank)
@@ -130,7 +132,7 @@ static qg_status collect(court *c)
         const qg_change *x = &c->list.change.at[i];
         if (x->dropped)
             continue;
-        QG_TRY(add(c, (qg_suspect){ x->cause, x->verdict, x->detail, x->rank,
+        QG_TRY(add(c, (qg_suspect){ x->cause, x->verdict, x->detail, x->rank, false,
                                     x->tally.of - x->tally.differ, x->tally.of }));
     }
     return QG_OK;
@@ -147,7 +149,7 @@ static qg_status judge_off(court *c)
         c->d->arena,
         "its output grid is another, or none: %llu elements lie on no code of this one",
         (unsigned long long)t->off);
-    return text ? add(c, (qg_suspect){ "grid", text, NULL, 0, t->off, t->of })
+    return text ? add(c, (qg_suspect){ "grid", text, NULL, 0, false, t->off, t->of })
                 : qg_nomem(c->d->ctx);
 }
 

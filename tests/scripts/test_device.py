@@ -21,6 +21,7 @@ MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
 KWS = "tests/data/tflite/kws_int8.tflite"
 # of the others: a Concat that clamps what it requantizes, few elements, one element
 PLANTS = (*range(20), 20065, 20117, 20355)
+UNDECIDED = 20410  # a rounding to a hidden grid, of which 16 elements show four codes
 
 
 def qg(*args):
@@ -370,6 +371,15 @@ class Device(unittest.TestCase):
             outcomes[seed] = (outcome, kind, text)
         wrong = {s: o for s, o in outcomes.items() if o[0] != "right"}
         self.assertEqual(wrong, {})
+
+    def test_a_hidden_grid_of_too_few_elements_is_undecided(self):
+        with tempfile.TemporaryDirectory() as folder:
+            r = plants.diverge(plants.make(UNDECIDED, folder), "--top", "1")
+        last = r["hypotheses"][-1]
+        self.assertEqual((r["first"], last["cause"]), ("Relu_7", "fusion"))
+        self.assertIn("rounds between Conv_6 and Relu_7: stores t6", last["verdict"])
+        self.assertEqual(last["detail"], "undecided: 16 elements do not show the grid of t6")
+        self.assertNotIn("rounds between", r["nodes"][0]["verdict"])
 
     # --- fit and probe ---
     def test_fit_never_names_one_of_equals(self):
