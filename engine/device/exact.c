@@ -202,22 +202,16 @@ static void add_roundings(const study *y, const char *cause, const char *what,
                                rank + (unsigned)m, false, y->fits[m], y->f->tally.of });
 }
 
-/* A rounding to the codes of v, which are too few to show their grid: where the grid
- * that was found, if any, explains no more than the program, nothing is refuted. */
-static qg_status add_undecided(const study *y, const qg_value *v, const char *what,
-                               qg_exact *out)
+/* A hypothesis about the grid of v, of which the trace has too few codes. */
+static qg_status add_undecided(const study *y, const char *cause, const char *what,
+                               const qg_value *v, qg_exact *out)
 {
-    const qg_trace_array *a = y->d->pair[v->id].array;
     const qg_tally *own = &y->f->tally;
-    uint64_t best = 0;
-    for (int m = 0; m < N_ROUNDING; m++)
-        best = y->fits[m] > best ? y->fits[m] : best;
-    if (!a->few || best > own->of - own->differ)
-        return QG_OK;
     const char *why = qg_arena_printf(
         y->d->arena, "undecided: %zu elements do not show the grid of %s",
-        a->count * y->d->samples, v->name);
-    suspect(out, &(qg_suspect){ "fusion", what, why, FUSED, true, best, own->of });
+        y->d->pair[v->id].array->count * y->d->samples, v->name);
+    suspect(out, &(qg_suspect){ cause, what, why, FUSED, true, own->of - own->differ,
+                                own->of });
     return why ? QG_OK : qg_nomem(y->d->ctx);
 }
 
@@ -270,7 +264,8 @@ static qg_status judge_fused(study *y, qg_exact *out)
         return qg_nomem(y->d->ctx);
     if (done)
         add_roundings(y, "fusion", text, FUSED, out);
-    return add_undecided(y, v, text, out);
+    return y->d->pair[v->id].array->few ? add_undecided(y, "fusion", text, v, out)
+                                        : QG_OK;
 }
 
 /* --- the grid --- */
@@ -371,7 +366,11 @@ static qg_status judge_grids(study *y, qg_exact *out)
         return judge_grid(y, (double)p->scale, p->zero, qg_pair_origin(p), out);
     for (size_t i = 0; i < out->n_grid; i++)
         QG_TRY(judge_grid(y, (double)out->grid[i].scale, out->grid[i].zero, "", out));
-    return QG_OK;
+    const qg_points points = { y->real, y->code, y->n_point, y->low, y->high };
+    return p->array->grid || y->f->tally.off || !qg_line_is_open(&points)
+               ? QG_OK
+               : add_undecided(y, "grid", "its output grid is another", y->s->value,
+                               out);
 }
 
 /* --- accumulators --- */

@@ -15,8 +15,7 @@
 /* Elements that are looked at, and samples of which they are. */
 enum { MOST = 1 << 15, SAMPLES = 4 };
 /* Different elements from which a step is told from its multiples: the quotients by
- * the step have a common divisor by chance with a probability of 2^-12 or so.  Fewer
- * codes between the ends leave the scale of a line open. */
+ * the step have a common divisor by chance with a probability of 2^-12 or so. */
 enum { LEVELS = 12 };
 /* Share of elements off the program's grid from which another one is looked for, and by
  * how much of a step an element is off. */
@@ -154,21 +153,6 @@ static bool fits(const sight *s, double scale, double zero)
     return (double)n >= FITS * (double)s->n;
 }
 
-/* Whether there are fewer than LEVELS different codes between the ends. */
-static bool is_few(const sight *s)
-{
-    double level[LEVELS];
-    size_t n = 0;
-    for (size_t i = 0; i < s->n && n < LEVELS; i++) {
-        size_t k = 0;
-        while (k < n && level[k] != s->code[i])
-            k++;
-        if (k == n && s->code[i] > s->low && s->code[i] < s->high)
-            level[n++] = s->code[i];
-    }
-    return n < LEVELS;
-}
-
 static qg_status find_line(sight *s)
 {
     const qg_device *d = s->d;
@@ -190,7 +174,7 @@ static qg_status find_line(sight *s)
     qg_graph_free(cut.graph);
     QG_TRY(qg_step_refusal(status));
     qg_points p = { s->x, s->code, s->n, s->low, s->high };
-    array_of(s)->few = is_few(s);
+    array_of(s)->few = qg_line_is_open(&p);
     if (status == QG_OK && qg_line_fit(&p, &scale, &zero) && fits(s, scale, zero))
         give(s, scale, zero);
     return QG_OK;

@@ -153,6 +153,23 @@ static qg_status judge_off(court *c)
                 : qg_nomem(c->d->ctx);
 }
 
+/* Undecided ones of which no form explains more than the program: that refutes nothing.
+ */
+static qg_status add_undecided(court *c, const qg_exact *exact)
+{
+    size_t n = c->f->suspect.n;
+    for (size_t i = 0; i < exact->n; i++) {
+        const qg_suspect *s = &exact->suspect[i];
+        bool found = !s->undecided;
+        for (size_t k = 0; k < n && !found; k++)
+            found = strncmp(c->f->suspect.at[k].verdict, s->verdict,
+                            strlen(s->verdict)) == 0;
+        if (!found)
+            QG_TRY(add(c, *s));
+    }
+    return QG_OK;
+}
+
 /* Hypotheses about the real value first: qg_change_all tries the grid that they
  * find. */
 static qg_status judge(court *c)
@@ -161,7 +178,8 @@ static qg_status judge(court *c)
     QG_TRY(judge_off(c));
     QG_TRY(qg_exact_study(c->d, c->f, &exact));
     for (size_t i = 0; i < exact.n; i++)
-        QG_TRY(add(c, exact.suspect[i]));
+        if (!exact.suspect[i].undecided)
+            QG_TRY(add(c, exact.suspect[i]));
     QG_TRY(qg_change_all(c->d, c->f->step, &exact, c->others, &c->list));
     if (c->d->samples > 2 * SCREEN) {
         QG_TRY(try_all(c, SCREEN));
@@ -169,6 +187,7 @@ static qg_status judge(court *c)
     }
     QG_TRY(try_all(c, 0));
     QG_TRY(collect(c));
+    QG_TRY(add_undecided(c, &exact));
     if (c->f->suspect.n)
         qsort(c->f->suspect.at, c->f->suspect.n, sizeof(qg_suspect), by_fit);
     return QG_OK;
