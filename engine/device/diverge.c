@@ -154,7 +154,7 @@ static bool is_explained(const qg_finding *f)
 {
     const qg_suspect *s = f->suspect.n ? &f->suspect.at[0] : NULL;
     uint64_t own = f->tally.of - f->tally.differ;
-    return s && share(s->fits, s->of) >= FLOOR &&
+    return s && !s->undecided && share(s->fits, s->of) >= FLOOR &&
            share(s->fits - own, f->tally.differ) >= FLOOR_OF_DIFFERING;
 }
 
@@ -305,9 +305,9 @@ static qg_status report_hypotheses(const comparison *c, qg_report *r)
             QG_TRY(report_refuted(c, f, r, t));
         for (size_t k = 0; k < f->suspect.n; k++) {
             const qg_suspect *s = &f->suspect.at[k];
-            /* all that explain as much as the best, and a few behind them */
-            if (k >= SHOWN && s->fits < f->suspect.at[0].fits)
-                break;
+            /* all that explain as much as the best, a few behind, undecided ones */
+            if (k >= SHOWN && s->fits < f->suspect.at[0].fits && !s->undecided)
+                continue;
             QG_TRY(qg_table_cells(
                 r, t, qg_cell_text(node_of(f->step)), qg_cell_text(s->cause),
                 qg_cell_count((size_t)s->fits), qg_cell_count((size_t)s->of),

@@ -9,6 +9,8 @@
 
 /* Elements whose difference is remembered, and points of the search for a grid. */
 enum { MOST_BITS = 1 << 28, MOST_POINTS = 1 << 16 };
+/* Rank of a rounding that only the device has. */
+enum { FUSED = 5 };
 /* Distance from half-way at which a real value counts as a tie. */
 #define TIE 1e-4
 /* Of a scale: nearer ones are one. */
@@ -195,8 +197,22 @@ static void add_roundings(const study *y, const char *cause, const char *what,
                           unsigned rank, qg_exact *out)
 {
     for (int m = 0; m < N_ROUNDING; m++)
-        suspect(out, &(qg_suspect){ cause, what, qg_rounding_name(roundings[m]),
-                                    rank + (unsigned)m, y->fits[m], y->f->tally.of });
+        suspect(out,
+                &(qg_suspect){ cause, what, qg_rounding_name(roundings[m]),
+                               rank + (unsigned)m, false, y->fits[m], y->f->tally.of });
+}
+
+/* A hypothesis about the grid of v, of which the trace has too few codes. */
+static qg_status add_undecided(const study *y, const char *cause, const char *what,
+                               const qg_value *v, qg_exact *out)
+{
+    const qg_tally *own = &y->f->tally;
+    const char *why = qg_arena_printf(
+        y->d->arena, "undecided: %zu elements do not show the grid of %s",
+        y->d->pair[v->id].array->count * y->d->samples, v->name);
+    suspect(out, &(qg_suspect){ cause, what, why, FUSED, true, own->of - own->differ,
+                                own->of });
+    return why ? QG_OK : qg_nomem(y->d->ctx);
 }
 
 /* What the roundings of see_real mean.  Real values run through values that the
@@ -220,11 +236,17 @@ static qg_status judge_real(study *y, qg_exact *out)
     return QG_OK;
 }
 
+/* Whether it is known what the elements stand for: codes have a grid. */
+static bool has_numbers(const qg_pair *p)
+{
+    return p->array->grid || !qg_trace_holds_codes(p->array);
+}
+
 /* Values that only the device stores: it rounds where the program does not. */
 static qg_status judge_fused(study *y, qg_exact *out)
 {
     qg_cut cut;
-    bool done;
+    bool done = false;
     QG_TRY(qg_step_real(y->d, y->s, true, &cut));
     const qg_value *v = cut.graph ? extra(y, &cut) : NULL;
     qg_graph_free(cut.graph);
@@ -233,15 +255,17 @@ static qg_status judge_fused(study *y, qg_exact *out)
     memset(y->fits, 0, sizeof y->fits);
     y->scale = (double)y->s->pair->grid.scale[0];
     y->zero = y->s->pair->grid.zero[0];
-    QG_TRY(run_real(y, y->s, true, see_other, &done));
+    if (has_numbers(&y->d->pair[v->id]))
+        QG_TRY(run_real(y, y->s, true, see_other, &done));
     const char *text = qg_arena_printf(
         y->d->arena, "rounds between %s and %s: stores %s",
         v->def ? v->def->name : v->name, y->s->value->def->name, v->name);
     if (!text)
         return qg_nomem(y->d->ctx);
     if (done)
-        add_roundings(y, "fusion", text, 5, out);
-    return QG_OK;
+        add_roundings(y, "fusion", text, FUSED, out);
+    return y->d->pair[v->id].array->few ? add_undecided(y, "fusion", text, v, out)
+                                        : QG_OK;
 }
 
 /* --- the grid --- */
@@ -342,7 +366,11 @@ static qg_status judge_grids(study *y, qg_exact *out)
         return judge_grid(y, (double)p->scale, p->zero, qg_pair_origin(p), out);
     for (size_t i = 0; i < out->n_grid; i++)
         QG_TRY(judge_grid(y, (double)out->grid[i].scale, out->grid[i].zero, "", out));
-    return QG_OK;
+    const qg_points points = { y->real, y->code, y->n_point, y->low, y->high };
+    return p->array->grid || y->f->tally.off || !qg_line_is_open(&points)
+               ? QG_OK
+               : add_undecided(y, "grid", "its output grid is another", y->s->value,
+                               out);
 }
 
 /* --- accumulators --- */

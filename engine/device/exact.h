@@ -5,7 +5,7 @@
 
 #include "engine/device/suspect.h"
 
-enum { QG_EXACT_SUSPECTS = 16, QG_EXACT_GRIDS = 2 };
+enum { QG_EXACT_SUSPECTS = 18, QG_EXACT_GRIDS = 2 };
 
 /* A grid on which the device's codes lie. */
 typedef struct qg_exact_grid {

@@ -59,6 +59,21 @@ static bool line(const qg_points *p, double *slope, double *zero)
     return isfinite(*slope) && *slope > 0 && fabs(*zero) < 1e6;
 }
 
+bool qg_line_is_open(const qg_points *p)
+{
+    enum { ENOUGH = 12 };
+    double seen[ENOUGH];
+    size_t n = 0;
+    for (size_t i = 0; i < p->n && n < ENOUGH; i++) {
+        size_t k = 0;
+        while (k < n && seen[k] != p->code[i])
+            k++;
+        if (k == n && p->code[i] > p->low && p->code[i] < p->high)
+            seen[n++] = p->code[i];
+    }
+    return n < ENOUGH;
+}
+
 bool qg_line_fit_scale(const qg_points *p, double zero, double *scale)
 {
     double low, high;

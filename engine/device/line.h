@@ -16,6 +16,10 @@ typedef struct qg_points {
     double low, high;
 } qg_points;
 
+/* Whether the points leave the scale open: fewer than 12 different codes between the
+ * ends. */
+bool qg_line_is_open(const qg_points *p);
+
 /* Scale and zero point for which every point has its code, with as few digits as
  * that allows; where there are none, those of the line by least squares. False:
  * fewer than 3 points between the ends, one real value for all, or no plausible

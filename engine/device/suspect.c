@@ -86,6 +86,8 @@ static qg_status select_finalists(court *c)
 static int by_fit(const void *a, const void *b)
 {
     const qg_suspect *x = a, *y = b;
+    if (x->undecided != y->undecided)
+        return x->undecided ? 1 : -1;
     if (x->fits != y->fits)
         return x->fits > y->fits ? -1 : 1;
     return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1)
@@ -106,12 +108,12 @@ static qg_suspect *alike(const court *c, const qg_suspect *s)
 }
 
 /* Takes s into the finding when it was tried on all elements and explains more of
- * them than the program itself. */
+ * them than the program itself, or is undecided. */
 static qg_status add(court *c, qg_suspect s)
 {
     const qg_tally *own = &c->f->tally;
     qg_suspect *same = alike(c, &s);
-    if (s.of != own->of || s.fits <= own->of - own->differ)
+    if (s.of != own->of || (s.fits <= own->of - own->differ && !s.undecided))
         return QG_OK;
     if (same) {
         if (s.rank < same->rank)
@@ -130,7 +132,7 @@ static qg_status collect(court *c)
         const qg_change *x = &c->list.change.at[i];
         if (x->dropped)
             continue;
-        QG_TRY(add(c, (qg_suspect){ x->cause, x->verdict, x->detail, x->rank,
+        QG_TRY(add(c, (qg_suspect){ x->cause, x->verdict, x->detail, x->rank, false,
                                     x->tally.of - x->tally.differ, x->tally.of }));
     }
     return QG_OK;
@@ -147,8 +149,25 @@ static qg_status judge_off(court *c)
         c->d->arena,
         "its output grid is another, or none: %llu elements lie on no code of this one",
         (unsigned long long)t->off);
-    return text ? add(c, (qg_suspect){ "grid", text, NULL, 0, t->off, t->of })
+    return text ? add(c, (qg_suspect){ "grid", text, NULL, 0, false, t->off, t->of })
                 : qg_nomem(c->d->ctx);
+}
+
+/* Undecided ones of which no form explains more than the program: that refutes nothing.
+ */
+static qg_status add_undecided(court *c, const qg_exact *exact)
+{
+    size_t n = c->f->suspect.n;
+    for (size_t i = 0; i < exact->n; i++) {
+        const qg_suspect *s = &exact->suspect[i];
+        bool found = !s->undecided;
+        for (size_t k = 0; k < n && !found; k++)
+            found = strncmp(c->f->suspect.at[k].verdict, s->verdict,
+                            strlen(s->verdict)) == 0;
+        if (!found)
+            QG_TRY(add(c, *s));
+    }
+    return QG_OK;
 }
 
 /* Hypotheses about the real value first: qg_change_all tries the grid that they
@@ -159,7 +178,8 @@ static qg_status judge(court *c)
     QG_TRY(judge_off(c));
     QG_TRY(qg_exact_study(c->d, c->f, &exact));
     for (size_t i = 0; i < exact.n; i++)
-        QG_TRY(add(c, exact.suspect[i]));
+        if (!exact.suspect[i].undecided)
+            QG_TRY(add(c, exact.suspect[i]));
     QG_TRY(qg_change_all(c->d, c->f->step, &exact, c->others, &c->list));
     if (c->d->samples > 2 * SCREEN) {
         QG_TRY(try_all(c, SCREEN));
@@ -167,6 +187,7 @@ static qg_status judge(court *c)
     }
     QG_TRY(try_all(c, 0));
     QG_TRY(collect(c));
+    QG_TRY(add_undecided(c, &exact));
     if (c->f->suspect.n)
         qsort(c->f->suspect.at, c->f->suspect.n, sizeof(qg_suspect), by_fit);
     return QG_OK;

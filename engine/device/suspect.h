@@ -3,7 +3,8 @@
  * A hypothesis is another arithmetic: the step's graph with one change, the step as
  * another profile computes it, or the real value rounded in one way.  Each is computed
  * on the device's own inputs by the same kernels and counts the elements that it
- * explains; none is reported that explains no more than the program itself.
+ * explains; none is reported that explains no more than the program itself, but one
+ * that the dump is too small to test.
  *
  *     cause            changes
  *     requantization   scheme, factor, place of the zero point
@@ -17,7 +18,7 @@
  *     fusion           a rounding between two nodes that is not there, or is
  *     profile          the row of another profile
  *
- * Order    elements explained, then the simpler one */
+ * Order    elements explained, then the simpler one; undecided ones are last */
 #ifndef QG_ENGINE_DEVICE_SUSPECT_H
 #define QG_ENGINE_DEVICE_SUSPECT_H
 
@@ -30,6 +31,7 @@ typedef struct qg_suspect {
     const char *verdict; /* in words */
     const char *detail;  /* of several that fit alike, with '; '; NULL: none */
     unsigned rank;       /* lower is simpler */
+    bool undecided;      /* the dump is too small to test it: last, never the verdict */
     uint64_t fits, of;   /* elements */
 } qg_suspect;
 

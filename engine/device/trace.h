@@ -31,7 +31,8 @@ typedef struct qg_trace_array {
     size_t count;         /* elements of a sample */
     bool raw;             /* a .bin file: no header */
     bool grid;            /* the next two are given, */
-    bool found;           /* or found in the elements (found.h) */
+    bool found;           /* or found in the elements (found.c) */
+    bool few;             /* it was looked for in too few different codes */
     double scale;         /* above 0, a float */
     int32_t zero;
     bool layout;               /* one is given; */

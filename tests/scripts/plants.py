@@ -382,10 +382,11 @@ def judge(seed, folder):
         return plant.kind, "equal", ""
     causes = CAUSES[plant.kind]
     found = [h for h in r["hypotheses"] if h["node"] == r["first"]]
-    best = [h for h in found if h["fits"] == found[0]["fits"]]
+    best = [h for h in found if h["fits"] == found[0]["fits"] and
+            not (h["detail"] or "").startswith("undecided")]
     outcome = ("wrong node" if plant.values and r["nodes"][0]["value"] not in plant.values
                else "wrong" if not any(h["cause"] in causes for h in found)
-               else "right" if found[0]["cause"] in causes
+               else "right" if best and best[0]["cause"] in causes
                else "tied" if any(h["cause"] in causes for h in best) else "listed")
     row = r["nodes"][0]
     return plant.kind, outcome, f"{r['first']}: {row['differ']} of {row['of']}: {row['verdict']}"

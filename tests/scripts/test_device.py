@@ -21,6 +21,10 @@ MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
 KWS = "tests/data/tflite/kws_int8.tflite"
 # of the others: a Concat that clamps what it requantizes, few elements, one element
 PLANTS = (*range(20), 20065, 20117, 20355)
+# the grid of t6 between two nodes, of which 16 elements show four codes; the grid of t16,
+# of which all four elements are the last code
+UNDECIDED = {20410: ("fusion", "rounds between Conv_6 and Relu_7: stores t6", 16, "t6"),
+             21055: ("grid", "its output grid is another", 4, "t16")}
 
 
 def qg(*args):
@@ -370,6 +374,16 @@ class Device(unittest.TestCase):
             outcomes[seed] = (outcome, kind, text)
         wrong = {s: o for s, o in outcomes.items() if o[0] != "right"}
         self.assertEqual(wrong, {})
+
+    def test_a_hidden_grid_of_too_few_elements_is_undecided(self):
+        for seed, (cause, verdict, elements, value) in UNDECIDED.items():
+            with tempfile.TemporaryDirectory() as folder:
+                r = plants.diverge(plants.make(seed, folder), "--top", "1")
+            last = r["hypotheses"][-1]
+            self.assertEqual((last["cause"], last["verdict"]), (cause, verdict))
+            self.assertEqual(last["detail"], f"undecided: {elements} elements do not show the "
+                                             f"grid of {value}")
+            self.assertNotIn(verdict, r["nodes"][0]["verdict"])
 
     # --- fit and probe ---
     def test_fit_never_names_one_of_equals(self):
