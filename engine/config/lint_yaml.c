@@ -265,6 +265,9 @@ static qg_status read_fix(const reader *r, const qg_yaml *map, const char *what,
                                    "patched"
                                  : "no slot, expected one: the finding is about a "
                                    "node");
+    out->fix_removes =
+        checked.fields & QG_SET_STATE &&
+        (checked.state == QG_TQC_FP32 || checked.state == QG_TQC_DEACTIVATED);
     out->fix = flow_text(r, set);
     return out->fix ? QG_OK : qg_nomem(r->ctx);
 }

@@ -206,7 +206,8 @@ typedef struct qg_lint_rule {
     qg_conditions when;
     const char *remedy;
     const char *fix_slot; /* "weight"; NULL: the value of the finding's endpoint */
-    const char *fix; /* `set:` of the patch as flow YAML: "{bits: 7}"; NULL: none */
+    const char *fix;  /* `set:` of the patch as flow YAML: "{bits: 7}"; NULL: none */
+    bool fix_removes; /* it takes the quantizer away, and changes no grid */
 } qg_lint_rule;
 
 /* Immutable once read. */

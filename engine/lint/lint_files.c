@@ -156,32 +156,50 @@ qg_status qg_lint_write_sarif(const qg_lint *l, const char *path)
 
 /* --- the patch --- */
 
-/* An endpoint is mended at every endpoint of its value: on another grid, a reader would
- * round it again.  One that shares a grid (behind a MaxPool) is mended at the value of
- * its dominator too, whose grid counts. */
-static void print_value(FILE *f, const qg_tqc *t)
+/* A grid is mended at every endpoint of its value: on another grid, a reader would
+ * round it again.  One that is shared (behind a MaxPool) is mended at the value of its
+ * dominator too, whose grid counts. */
+static void print_value(FILE *f, const qg_tqc *t, bool with_root)
 {
     const qg_value *here = qg_tqc_value(t), *root = qg_tqc_value(qg_tqc_root(t));
-    (void)fputs(here == root ? "" : "[", f);
+    bool both = with_root && here != root;
+    (void)fputs(both ? "value: [" : "value: ", f);
     qg_yaml_print_text(f, here->name);
-    if (here != root) {
+    if (both) {
         (void)fputs(", ", f);
         qg_yaml_print_text(f, root->name);
         (void)fputc(']', f);
     }
 }
 
+static void print_slot(FILE *f, const qg_node *n, const char *slot)
+{
+    (void)fputs("node: ", f);
+    qg_yaml_print_text(f, n->name);
+    (void)fprintf(f, ", slot: %s", slot);
+}
+
+/* A quantizer in front of one reader is taken away there, since others may need theirs;
+ * one behind the producer for all readers, which have its codes.  Values that share its
+ * grid keep theirs; targets say `deactivated` rather than `fp32`, since `align` lets a
+ * sum with an operand in float be float as a whole. */
+static void print_match(FILE *f, const qg_lint_finding *at)
+{
+    const qg_lint_rule *rule = at->rule;
+    char slot[QG_SLOT_TEXT];
+    if (!rule->at_endpoint)
+        print_slot(f, at->node, rule->fix_slot);
+    else if (rule->fix_removes && !at->at->is_output)
+        print_slot(f, at->node, qg_slot_text(false, at->at->slot, slot));
+    else
+        print_value(f, at->at, !rule->fix_removes);
+}
+
 static void print_fix(FILE *f, const qg_lint_finding *at, size_t k)
 {
     const qg_lint_rule *rule = at->rule;
-    (void)fprintf(f, "  - id: lint-%s-%zu\n    match: {%s: ", rule->origin.id, k,
-                  rule->at_endpoint ? "value" : "node");
-    if (rule->at_endpoint) {
-        print_value(f, at->at);
-    } else {
-        qg_yaml_print_text(f, at->node->name);
-        (void)fprintf(f, ", slot: %s", rule->fix_slot);
-    }
+    (void)fprintf(f, "  - id: lint-%s-%zu\n    match: {", rule->origin.id, k);
+    print_match(f, at);
     (void)fprintf(f, "}\n    set: %s\n    why: ", rule->fix);
     qg_yaml_print_text(f, rule->origin.why);
     (void)fputc('\n', f);

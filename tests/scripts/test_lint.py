@@ -122,6 +122,32 @@ def digits(path):
     pathlib.Path(path).write_bytes(pathlib.Path("configs/models/digits.onnx").read_bytes())
 
 
+def shortcut(path):
+    """A sum of a convolution and the network's input."""
+    save(path, [node("Conv", "x w b", "c", pads=[1] * 4), node("Relu", "c", "r"),
+                node("Conv", "r w b", "d", pads=[1] * 4), node("Add", "d x", "y")], CONV)
+
+
+def branched(path):
+    """The residual of a sum is read by a convolution too."""
+    save(path, [node("Conv", "x w b", "c", pads=[1] * 4), node("Relu", "c", "r"),
+                node("Conv", "r w b", "p", pads=[1] * 4), node("Relu", "p", "q"),
+                node("Conv", "q w b", "d", pads=[1] * 4), node("Add", "r d", "s"),
+                node("Relu", "s", "t"), node("Conv", "t w b", "y")], CONV)
+
+
+def enlarged(path):
+    """Values of two sizes, concatenated: the Resize has no integer kernel everywhere."""
+    save(path, [node("Conv", "x w b", "c", pads=[1] * 4), node("Relu", "c", "r"),
+                node("Conv", "r w b", "d", pads=[1] * 4, strides=[2, 2]), node("Relu", "d", "e"),
+                node("Resize", "e  n", "u", mode="nearest"),
+                node("Concat", "r u", "j", axis=1), node("Conv", "j v b", "y")],
+         {**CONV, "v": (4, 8, 3, 3), "n": [1, 1, 2, 2]})
+    model = onnx.load(path)
+    model.graph.node[4].input[:] = ["e", "", "n"]
+    onnx.save(model, path)
+
+
 def joined(path):
     """Two convolutions, concatenated."""
     save(path, [node("Conv", "x w b", "c"), node("Conv", "x v b", "d"),
@@ -375,6 +401,26 @@ class Suite:
             self.bad.append(f"{target} {rule}: fires after its patch")
 
 
+    def in_float(self, snapshot, target):
+        done = run("lint", snapshot, "--target", target, "--json", expect=None)
+        return json.loads(done.stdout)["float_nodes"]
+
+    def patched(self, target, network, backend):
+        """With a whole patch no more nodes compute in float, and no more are blocked."""
+        patch = self.folder / f"whole-{target}-{network.__name__}.yaml"
+        before = self.snapshot(network, backend)
+        found = self.found(before, target, "--fix", "-o", patch)
+        if not patch.exists():
+            return
+        after = self.snapshot(network, backend, policy=patch)
+        left = self.found(after, target)
+        nodes = [self.in_float(s, target) for s in (before, after)]
+        if nodes[1] > nodes[0] or \
+                left.count("blocked-kernel") > found.count("blocked-kernel"):
+            self.bad.append(f"{target}: {network.__name__} on {backend}: float nodes before "
+                            f"and after the patch {nodes}, then {left}")
+
+
 def known_rules():
     """{(target, rule): row}"""
     names = [t["target"] for t in json.loads(run("list", "targets", "--json").stdout)["targets"]]
@@ -397,6 +443,18 @@ def check_cases(suite):
     suite.bad += [f"{row['at']}: rule {row['id']} has no case"
                   for row in rules.values() if row["at"] not in tried]
     return len(cases)
+
+
+WHOLE = [(t, n, b) for n in (shortcut, branched, enlarged) for b in (TENSORRT, RUNTIME)
+         for t in ("trt", "openvino", "ncnn", "tflite", "ort", "qnn")]
+
+
+def check_whole_patches(suite):
+    for row in WHOLE:
+        try:
+            suite.patched(*row)
+        except (AssertionError, OSError) as error:
+            suite.bad.append(f"{row}: {error}")
 
 
 def check_sarif(suite):
@@ -512,6 +570,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(folder)
         cases = check_cases(suite)
+        check_whole_patches(suite)
         check_sarif(suite)
         check_refusals(suite)
         print(*suite.bad, sep="\n")
