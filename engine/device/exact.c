@@ -303,41 +303,45 @@ static int by_number(const void *a, const void *b)
 }
 
 /* The zero point that most codes have on the program's scale: the middle one of all
- * points that no clamp hides.  False: there are none. */
-static bool fit_zero(const study *y, double *zero)
+ * points that no clamp hides.  NaN: there are none. */
+static qg_status fit_zero(const study *y, double *zero)
 {
     const qg_stored *own = y->s->stored;
     double *at = QG_NEWN(y->arena, y->n_point, double);
     size_t n = 0;
-    for (size_t i = 0; at && i < y->n_point; i++)
+    *zero = NAN;
+    if (!at)
+        return qg_nomem(y->d->ctx);
+    for (size_t i = 0; i < y->n_point; i++)
         if (y->code[i] > own->low && y->code[i] < own->high)
             at[n++] = nearbyint(y->code[i] - y->real[i] / (double)own->scale[0]);
-    if (n == 0)
-        return false;
     qsort(at, n, sizeof *at, by_number);
-    *zero = at[n / 2];
-    return true;
+    if (n)
+        *zero = at[n / 2];
+    return QG_OK;
 }
 
 /* Grids on which the device's codes are the nearest to the real values: on the scale of
  * the program, with its zero point where the codes are too few for a line, and any
  * other. */
-static void fit_grids(const study *y, qg_exact *out)
+static qg_status fit_grids(const study *y, qg_exact *out)
 {
     const qg_stored *own = y->s->stored;
     const qg_code_range all = qg_code_range_of(own->dtype, 0);
     qg_points p = { y->real, y->code, y->n_point, y->low, y->high };
     double scale, zero;
-    if (fit_zero(y, &zero) && zero >= all.lo && zero <= all.hi)
+    QG_TRY(fit_zero(y, &zero));
+    if (zero >= all.lo && zero <= all.hi)
         add_grid(own, (double)own->scale[0], zero, out);
     if (qg_line_fit(&p, &scale, &zero)) {
         add_grid(own, scale, zero, out);
-        return;
+        return QG_OK;
     }
     p.low = own->low;
     p.high = own->high;
     if (qg_line_fit_scale(&p, own->zero[0], &scale))
         add_grid(own, scale, own->zero[0], out);
+    return QG_OK;
 }
 
 /* The exact value on another grid, for kernels whose grid is prescribed. */
@@ -494,7 +498,7 @@ static qg_status study_all(study *y, qg_exact *out)
     QG_TRY(run_real(y, y->s, false, see_real, &done));
     if (!done)
         return QG_OK;
-    fit_grids(y, out);
+    QG_TRY(fit_grids(y, out));
     QG_TRY(judge_real(y, out));
     QG_TRY(judge_fused(y, out));
     QG_TRY(judge_grids(y, out));
