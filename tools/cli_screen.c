@@ -1,5 +1,4 @@
 /* Terminal output other than answers: help pages and the progress bar. */
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -113,9 +112,9 @@ static const char *time_left(const cli_bar *b, size_t done, size_t total, char t
                             : 0;
     *text = '\0';
     if (spent >= 2 && left >= 90)
-        (void)snprintf(text, 32, "  %.0f min left", ceil(left / 60));
+        (void)snprintf(text, 32, "  %.0f min left", left / 60 + 0.5);
     else if (spent >= 2 && left > 0)
-        (void)snprintf(text, 32, "  %.0f s left", ceil(left));
+        (void)snprintf(text, 32, "  %.0f s left", left + 0.5);
     return text;
 }
 
