@@ -174,7 +174,7 @@ static qg_status find_line(sight *s)
     qg_graph_free(cut.graph);
     QG_TRY(qg_step_refusal(status));
     qg_points p = { s->x, s->code, s->n, s->low, s->high };
-    array_of(s)->few = qg_line_is_open(&p);
+    array_of(s)->few = status == QG_OK && qg_line_is_open(&p);
     if (status == QG_OK && qg_line_fit(&p, &scale, &zero) && fits(s, scale, zero))
         give(s, scale, zero);
     return QG_OK;
