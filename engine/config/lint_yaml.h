@@ -55,6 +55,9 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(FATE, "fate", WORDS, "the kernel rows make it one of: integer, moves, fused, "   \
       "other, blocked (float: a row for its operator does not fit), none (float: no "  \
       "row)")                                                                          \
+    X(OPERATOR, "operator", WORDS, "it is one of these operators")                     \
+    X(DATA, "data", NONE, "it is used, and reads floats that are neither constants "   \
+      "nor shapes")                                                                    \
     X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
@@ -71,6 +74,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "clamp that the kernel takes")                                                   \
     X(OUTPUT_ROUNDED, "output-rounded", NONE, "a quantizer stands directly behind "    \
       "output 0")                                                                      \
+    X(OUTPUT_FLOAT, "output-float", NONE, "output 0 is kept in float: neither it nor " \
+      "a reader is rounded or in the group of a grid")                                 \
     X(SAME_INPUTS, "same-inputs", NONE, "all data inputs are on one grid")             \
     X(SAME_GRID, "same-grid", NONE, "data inputs and output 0 are on one grid")        \
     X(MIXED_TYPES, "mixed-types", NUMBER, "data inputs and output 0 are stored in "    \
@@ -93,6 +98,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(CLAMP_IN_GRID, "clamp-in-grid", NONE, "no code of the output is beyond the "     \
       "bounds of the clamp")                                                           \
     X(PADS, "pads", NONE, "it pads its input")                                         \
+    X(PADS_APART, "pads-apart", NONE, "it pads its input, not as SAME_UPPER would, "   \
+      "or counts the padding")                                                         \
     X(PAD_OFF_GRID, "pad-off-grid", NONE, "a constant that it pads with is no value "  \
       "of the grid of its output")                                                     \
     X(RANK, "rank", NUMBER, "input 0 has this rank")                                   \

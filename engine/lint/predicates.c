@@ -22,6 +22,39 @@ static bool quantized(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return s->node->platform == QG_PLATFORM_QUANTIZED;
 }
 
+static bool is_operator(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l;
+    return qg_op_is_named(s->node->op, c->word, c->n_word);
+}
+
+static bool is_shape(const qg_node *n)
+{
+    return n && (qg_node_has(n, QG_OP_SHAPE) || n->platform == QG_PLATFORM_SOI);
+}
+
+static bool is_used(const qg_node *n)
+{
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k] && (n->out[k]->use.n || n->out[k]->is_output))
+            return true;
+    return false;
+}
+
+/* A comparison makes indices of data, arithmetic on shapes makes them of shapes. */
+static bool data(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    if (!is_used(s->node) || qg_node_has(s->node, QG_OP_DIMS_ONLY))
+        return false;
+    for (uint32_t k = 0; k < s->node->n_in; k++) {
+        const qg_value *v = s->node->in[k];
+        if (v && v->type.dtype == QG_F32 && !v->constant && !is_shape(v->def))
+            return true;
+    }
+    return false;
+}
+
 static bool has_word(const qg_condition *c, const char *word)
 {
     for (size_t i = 0; i < c->n_word; i++)
@@ -208,6 +241,17 @@ static bool same_inputs(const qg_lint *l, qg_lint_site *s, const qg_condition *c
 {
     (void)c;
     return alike(l, s->node, NULL);
+}
+
+static bool output_float(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    const qg_tqc *t = qg_output_tqc(s->node, 0);
+    (void)l, (void)c;
+    for (size_t i = 0; v && i < v->use.n; i++)
+        if (qg_lint_rounds(qg_input_tqc(v->use.at[i].node, v->use.at[i].slot)))
+            return false;
+    return !t || (!qg_lint_rounds(t) && t->state != QG_TQC_OVERLAPPED);
 }
 
 static bool same_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -417,6 +461,34 @@ static bool pads(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
             return true;
     return automatic && automatic->type == QG_ATTR_STRING &&
            strncmp(automatic->strings[0], "SAME", 4) == 0;
+}
+
+/* SAME_UPPER: ceil(in / stride) places, the odd element behind. */
+static bool as_same(const qg_node *n, int axis, int64_t kernel, int64_t stride,
+                    int64_t before, int64_t behind)
+{
+    int64_t in = n->in[0]->type.dim[axis + 2];
+    int64_t total = ((in + stride - 1) / stride - 1) * stride + kernel - in;
+    total = total < 0 ? 0 : total;
+    return before == total / 2 && behind == total - total / 2;
+}
+
+/* Of a pool over pictures. */
+static bool pads_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    const qg_attr *pad = qg_attr_find(n, "pads"), *step = qg_attr_find(n, "strides"),
+                  *kernel = qg_attr_find(n, "kernel_shape"),
+                  *counted = qg_attr_find(n, "count_include_pad");
+    bool same = true;
+    if (!pads(l, s, c) || !pad || pad->count != 4 || !kernel || kernel->count != 2 ||
+        n->in[0]->type.rank != 4)
+        return false;
+    for (int k = 0; k < 2; k++)
+        same &=
+            as_same(n, k, kernel->ints[k], step && step->count == 2 ? step->ints[k] : 1,
+                    pad->ints[k], pad->ints[k + 2]);
+    return !same || (counted && counted->ints[0] != 0);
 }
 
 static bool pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -642,6 +714,8 @@ static bool fused_inside(const qg_lint *l, qg_lint_site *s, const qg_condition *
 qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_QUANTIZED] = quantized,
     [QG_PREDICATE_FATE] = fate,
+    [QG_PREDICATE_OPERATOR] = is_operator,
+    [QG_PREDICATE_DATA] = data,
     [QG_PREDICATE_AFTER] = after,
     [QG_PREDICATE_BEHIND] = behind,
     [QG_PREDICATE_INPUT_CODES] = input_codes,
@@ -653,6 +727,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_BIAS_CODES] = bias_codes,
     [QG_PREDICATE_OUTPUT_CODES] = output_codes,
     [QG_PREDICATE_OUTPUT_ROUNDED] = output_rounded,
+    [QG_PREDICATE_OUTPUT_FLOAT] = output_float,
     [QG_PREDICATE_SAME_INPUTS] = same_inputs,
     [QG_PREDICATE_SAME_GRID] = same_grid,
     [QG_PREDICATE_MIXED_TYPES] = mixed_types,
@@ -666,6 +741,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_CLAMP] = clamp,
     [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
     [QG_PREDICATE_PADS] = pads,
+    [QG_PREDICATE_PADS_APART] = pads_apart,
     [QG_PREDICATE_PAD_OFF_GRID] = pad_off_grid,
     [QG_PREDICATE_RANK] = rank,
     [QG_PREDICATE_FLOAT16] = float16,

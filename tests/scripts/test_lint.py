@@ -86,6 +86,8 @@ def node(op, inputs, output, **attributes):
     return helper.make_node(op, inputs.split(), [output], name=output, **attributes)
 
 
+FLOOR = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric",
+         "nearest_mode": "floor"}
 CONV = {"w": (4, 4, 3, 3), "b": (4,)}
 
 
@@ -140,7 +142,7 @@ def enlarged(path):
     """Values of two sizes, concatenated: the Resize has no integer kernel everywhere."""
     save(path, [node("Conv", "x w b", "c", pads=[1] * 4), node("Relu", "c", "r"),
                 node("Conv", "r w b", "d", pads=[1] * 4, strides=[2, 2]), node("Relu", "d", "e"),
-                node("Resize", "e  n", "u", mode="nearest"),
+                node("Resize", "e", "u", **FLOOR),
                 node("Concat", "r u", "j", axis=1), node("Conv", "j v b", "y")],
          {**CONV, "v": (4, 8, 3, 3), "n": [1, 1, 2, 2]})
     model = onnx.load(path)
@@ -166,8 +168,57 @@ dense = chain(("Gemm", {}), ("Relu", {}), ("Gemm", {}), weights=DENSE, shape=(2,
 softmax = chain(("Gemm", {}), ("Softmax", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
 tanh = chain(("Gemm", {}), ("Tanh", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
 pooled = chain(("Conv", {}), ("AveragePool", {"kernel_shape": [2, 2]}), ("Conv", {}))
+softplus = chain(("Conv", {}), ("Softplus", {}), ("Conv", {}))
+AVERAGE = {"kernel_shape": [3, 3], "pads": [1] * 4}
+apart = chain(("Conv", {}), ("AveragePool", {**AVERAGE, "strides": [2, 2]}), ("Conv", {}))
+counted = chain(("Conv", {}), ("AveragePool", {**AVERAGE, "strides": [2, 2],
+                                               "count_include_pad": 1}), ("Conv", {}))
+same = chain(("Conv", {}), ("AveragePool", AVERAGE), ("Conv", {}))
 elu = chain(("Conv", {}), ("Elu", {}), ("Conv", {}))
 lrn = chain(("Conv", {}), ("LpPool", {"kernel_shape": [2, 2]}), ("Conv", {}))
+
+
+def greater(path):
+    """A comparison, which has no output in float, and computes on data nevertheless."""
+    save(path, [node("Conv", "x w b", "c"), node("Greater", "c z", "m"),
+                node("Where", "m c z", "y")], {**CONV, "z": 0.0})
+
+
+def unread(path):
+    """A node whose output nobody reads."""
+    save(path, [node("Conv", "x w b", "c"), node("Softplus", "c", "unread"),
+                node("Conv", "c w b", "y")], CONV)
+
+
+def gelu(path):
+    """Gelu as exporters write it, which is one operator of TensorFlow Lite."""
+    save(path, [node("Conv", "x w b", "c"), node("Div", "c r", "d"), node("Erf", "d", "e"),
+                node("Add", "e one", "a"), node("Mul", "c a", "m"), node("Mul", "m h", "y")],
+         {**CONV, "r": np.sqrt(2), "one": 1.0, "h": 0.5})
+
+
+def moved(path):
+    """A move of floats."""
+    save(path, [node("Conv", "x w b", "c"), node("Relu", "c", "r"), node("Exp", "r", "e"),
+                node("Transpose", "e", "t", perm=[0, 2, 3, 1]), node("Exp", "t", "y")], CONV)
+
+
+def clamps(path):
+    """Two clamps of a value that another node reads, too."""
+    save(path, [node("Conv", "x w b", "c"), node("Clip", "c low high", "d"),
+                node("Relu", "d", "r"), node("Add", "r c", "y")],
+         {**CONV, "low": -0.5, "high": 1.0})
+
+
+def scaled(path):
+    """Arithmetic on shapes, in float, is none on data."""
+    save(path, [node("Conv", "x w b", "c"), node("Shape", "x", "n"),
+                node("Cast", "n", "f", to=TensorProto.FLOAT), node("Mul", "f t", "h"),
+                node("Cast", "h", "i", to=TensorProto.INT64), node("Resize", "c", "y", **FLOOR)],
+         {**CONV, "t": [1, 1, 2, 2]})
+    model = onnx.load(path)
+    model.graph.node[5].input[:] = ["c", "", "", "i"]
+    onnx.save(model, path)
 
 
 def summed(path):
@@ -282,6 +333,9 @@ CASES = {
     "guide-widths": ("trt", (conv, TENSORRT, WIDE.format("input")), (conv, TENSORRT)),
     "float16-casts": ("ort", (half, RUNTIME), (conv, RUNTIME)),
     "opset-too-new": ("trt", (new_opset, TENSORRT), (conv, TENSORRT)),
+    "refused-operator": ("tflite", (softplus, TFLITE), (conv, TENSORRT)),
+    "average-padding": ("tflite", (apart, TFLITE), (same, TFLITE)),
+    "refused-codes": ("tflite", (conv, TFLITE, WIDE.format("input")), (conv, TFLITE)),
     "dense-per-channel": ("tflite", (dense, TFLITE, CHANNELS), (dense, TFLITE)),
     "weight-zero-point": ("tflite", (conv, TFLITE, "op=Conv slot=weight range=-128,127 "
                                      "policy=per-tensor,linear,asymmetric"), (conv, TFLITE)),
@@ -312,6 +366,12 @@ CASES = {
 }
 # Rules of one name in several targets, with cases of their own.
 MORE = [
+    ("average-padding", "tflite", (counted, TFLITE), (pooled, TFLITE)),
+    ("refused-operator", "tflite", (greater, TENSORRT), (scaled, TFLITE)),
+    ("refused-operator", "tflite", (elu, TFLITE), (unread, TENSORRT)),
+    ("refused-operator", "tflite", (elu, TENSORRT), (gelu, TFLITE)),
+    ("refused-operator", "tflite", (elu, RUNTIME), (moved, TENSORRT)),
+    ("refused-operator", "tflite", (softplus, TENSORRT), (clamps, TENSORRT)),
     ("signed-input", "ort", (digits, TENSORRT), DEFAULT),
     ("weight-zero-point", "qnn", (conv, TENSORRT, "op=Conv slot=weight axis=0 range=-128,127 "
                                   "policy=per-channel,linear,asymmetric"), (conv, TENSORRT)),
@@ -445,6 +505,24 @@ def check_cases(suite):
     return len(cases)
 
 
+REFUSALS = {"refused-operator", "refused-codes", "average-padding"}
+
+
+def check_predicted(suite):
+    """The format tflite refuses what these rules find; what it refuses has an error."""
+    refused, rules = 0, known_rules()
+    errors = {r for (t, r), row in rules.items() if t == "tflite" and row["level"] == "error"}
+    for (network, backend, *rest), snapshot in suite.made.items():
+        done = run("export", snapshot, "--format", "tflite", "-o", suite.folder / "m.tflite",
+                   expect=None)
+        found = errors & set(suite.found(snapshot, "tflite"))
+        refused += done.returncode != CLEAN
+        if not found if done.returncode != CLEAN else found & REFUSALS:
+            suite.bad.append(f"tflite: {network.__name__} {backend} {rest}: {found}, then "
+                             f"{done.stderr.strip() or 'written'}")
+    return refused
+
+
 WHOLE = [(t, n, b) for n in (shortcut, branched, enlarged) for b in (TENSORRT, RUNTIME)
          for t in ("trt", "openvino", "ncnn", "tflite", "ort", "qnn")]
 
@@ -571,11 +649,12 @@ def main():
         suite = Suite(folder)
         cases = check_cases(suite)
         check_whole_patches(suite)
+        refused = check_predicted(suite)
         check_sarif(suite)
         check_refusals(suite)
         print(*suite.bad, sep="\n")
-        print(f"{cases} cases, {len(suite.made)} snapshots, {len(BAD)} wrong files, "
-              f"{len(suite.bad)} failures")
+        print(f"{cases} cases, {len(suite.made)} snapshots, {refused} refused by tflite, "
+              f"{len(BAD)} wrong files, {len(suite.bad)} failures")
     return len(suite.bad) > 0
 
 

@@ -178,10 +178,24 @@ static const struct {
     { "Tanh",        elementwise,  TANH         },
 };
 
+/* The value of the float graph that output 0 of w->node is, or becomes when it is
+ * quantized; NULL: none. */
+static const qg_value *source(const qg_tflite_writer *w)
+{
+    const qg_value *out = w->node->n_out ? w->node->out[0] : NULL;
+    const qg_value *v = out ? w->from[out->id] : NULL;
+    for (size_t i = 0; out && !v && i < out->use.n; i++) {
+        const qg_node *reader = out->use.at[i].node;
+        v = reader->n_out ? w->from[reader->out[0]->id] : NULL;
+        v = v && v->def && strcmp(v->def->name, w->node->name) == 0 ? v : NULL;
+    }
+    return v;
+}
+
 /* With the reason why the node of the float graph has no integer kernel. */
 static qg_status refuse_island(qg_tflite_writer *w)
 {
-    const qg_value *v = w->node->n_out ? w->from[w->node->out[0]->id] : NULL;
+    const qg_value *v = source(w);
     const char *why = v && v->def ? w->program->node[v->def->id].why : "";
     return qg_tflite_refuse(w,
                             "%s%sexpected an integer kernel of TensorFlow Lite, or one "
