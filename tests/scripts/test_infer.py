@@ -216,7 +216,8 @@ class Infer(unittest.TestCase):
 
     def test_readers_of_one_grid_in_two_groups(self):
         """x -LeakyRelu- a -Conv- b, a + b = y: the readers of a round it.  It has a larger
-        range than b on the device's samples, and a smaller one on those of the dump."""
+        range than b on the device's samples, and a smaller one on those of the dump, and sums
+        align their operands."""
         rng, info = np.random.RandomState(3), helper.make_tensor_value_info
         nodes = [helper.make_node(op, read, [z], op) for op, read, z in (
             ("LeakyRelu", ["x"], "a"), ("Conv", ["a", "w"], "b"), ("Add", ["a", "b"], "y"))]
@@ -231,10 +232,14 @@ class Infer(unittest.TestCase):
         np.save(data, x[:4])
         x[4:, :, 0] *= 4
         np.save(calib, x[4:])
-        plants.qg("quantize", model, "-b", "mnn-int8", "-d", calib, "--observer", "minmax", "-o",
+        aligned = self.work / "aligned.yaml"
+        aligned.write_text("name: aligned\nextends: mnn-int8\nquantizes: [Add, Conv]\nsharing:\n"
+                           "  - {id: sums, match: {op: Add}, align: large, spread: upstream, why: a,\n"
+                           "     source: b}\n")
+        plants.qg("quantize", model, "-b", aligned, "-d", calib, "--observer", "minmax", "-o",
                   device)
         infer.show(device, data, dump, "codes")
-        r = self.infer(dump, "--from", "mnn-int8", model=model, data=data)
+        r = self.infer(dump, "--from", aligned, model=model, data=data)
         self.assertEqual(self.keys(r), set())
         self.explained(r)
         part, of = r["results_explained"].split(" of ")
