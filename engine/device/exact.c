@@ -362,7 +362,8 @@ static qg_status judge_grid(study *y, double scale, int32_t zero, const char *or
     return QG_OK;
 }
 
-/* A grid that the dump gives is better evidence than fitted ones. */
+/* A grid that the dump gives is better evidence than fitted ones.  Elements off the
+ * program's grid are evidence for another one, which no code of theirs shows. */
 static qg_status judge_grids(study *y, qg_exact *out)
 {
     const qg_pair *p = y->s->pair;
@@ -371,7 +372,8 @@ static qg_status judge_grids(study *y, qg_exact *out)
     for (size_t i = 0; i < out->n_grid; i++)
         QG_TRY(judge_grid(y, (double)out->grid[i].scale, out->grid[i].zero, "", out));
     const qg_points points = { y->real, y->code, y->n_point, y->low, y->high };
-    return p->array->grid || y->f->tally.off || !qg_line_is_open(&points)
+    bool open = y->f->tally.off || qg_line_is_open(&points);
+    return p->array->grid || !open
                ? QG_OK
                : add_undecided(y, "grid", "its output grid is another", y->s->value,
                                out);

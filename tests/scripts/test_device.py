@@ -24,7 +24,8 @@ PLANTS = (*range(20), 20065, 20117, 20355)
 # the grid of t6 between two nodes, of which 16 elements show four codes; the grid of t16,
 # of which all four elements are the last code
 UNDECIDED = {20410: ("fusion", "rounds between Conv_6 and Relu_7: stores t6", 16, "t6"),
-             21055: ("grid", "its output grid is another", 4, "t16")}
+             21055: ("grid", "its output grid is another", 4, "t16"),
+             22119: ("grid", "its output grid is another", 24, "t5")}  # 8 are off the grid
 
 
 def qg(*args):
