@@ -272,29 +272,53 @@ static qg_status read_fix(const reader *r, const qg_yaml *map, const char *what,
     return out->fix ? QG_OK : qg_nomem(r->ctx);
 }
 
+/* Where a rule is tested, and what has to hold there. */
+static qg_status read_test(const reader *r, const qg_yaml *y, const char *what,
+                           qg_lint_rule *rule)
+{
+    static const char *const places[] = { "node", "endpoint", NULL };
+    const qg_yaml *item;
+    int at = 0;
+    if ((item = qg_yaml_get(y, "at")))
+        QG_TRY(qg_yaml_choice(r->ctx, item, what, places, &at));
+    rule->at_endpoint = at == 1;
+    QG_TRY(read_node_match(r, y, what, &rule->node, at == 1 ? &rule->at : NULL));
+    QG_TRY(qg_yaml_need(r->ctx, y, what, "when", &item));
+    QG_TRY(read_when(r, y, what, at == 1, &rule->when));
+    return read_fix(r, y, what, rule);
+}
+
+/* A rule with `refused-by` is about the whole network. */
+static qg_status read_refused(const reader *r, const qg_yaml *y, const qg_yaml *format,
+                              const char *what, qg_lint_rule *rule)
+{
+    static const char *const of_nodes[] = { "match", "at", "when", "fix" };
+    for (size_t i = 0; i < sizeof of_nodes / sizeof *of_nodes; i++)
+        if (qg_yaml_get(y, of_nodes[i]))
+            return qg_yaml_fail(r->ctx, qg_yaml_get(y, of_nodes[i]), what,
+                                "'%s' beside refused-by, which is about the whole "
+                                "network, expected one of the two",
+                                of_nodes[i]);
+    return qg_yaml_text(r->ctx, format, what, &rule->refused_by);
+}
+
 static qg_status read_rule(const reader *r, const qg_yaml *y, qg_lint_rule *out)
 {
-    static const char *const keys[] = { "id",  "match",  "at",     "when", "level",
-                                        "why", "source", "remedy", "fix",  NULL };
-    static const char *const places[] = { "node", "endpoint", NULL };
+    static const char *const keys[] = { "id",     "match",  "at",  "when",       "level", "why",
+                                        "source", "remedy", "fix", "refused-by", NULL };
     char what[QG_WHAT_TEXT];
     const qg_yaml *item;
-    int at = 0, level = QG_LEVEL_WARNING;
+    int level = QG_LEVEL_WARNING;
     qg_lint_rule rule = { 0 };
     QG_TRY(qg_read_origin(&r->base, y, "rule", &rule.origin, what));
     QG_TRY(qg_yaml_keys(r->ctx, y, what, keys));
-    if ((item = qg_yaml_get(y, "at")))
-        QG_TRY(qg_yaml_choice(r->ctx, item, what, places, &at));
     if ((item = qg_yaml_get(y, "level")))
         QG_TRY(qg_yaml_choice(r->ctx, item, what, levels, &level));
-    rule.at_endpoint = at == 1;
     rule.level = (enum qg_level)level;
-    QG_TRY(read_node_match(r, y, what, &rule.node, at == 1 ? &rule.at : NULL));
-    QG_TRY(qg_yaml_need(r->ctx, y, what, "when", &item));
-    QG_TRY(read_when(r, y, what, at == 1, &rule.when));
+    item = qg_yaml_get(y, "refused-by");
+    QG_TRY(item ? read_refused(r, y, item, what, &rule) : read_test(r, y, what, &rule));
     QG_TRY(qg_yaml_need(r->ctx, y, what, "remedy", &item));
     QG_TRY(qg_yaml_text(r->ctx, item, what, &rule.remedy));
-    QG_TRY(read_fix(r, y, what, &rule));
     *out = rule;
     return QG_OK;
 }

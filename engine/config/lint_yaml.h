@@ -31,6 +31,10 @@
  *         fix: {slot: weight, set: {bits: 7}}  # of a policy patch; optional.  Without
  *                                    # slot at an endpoint: its value is patched
  *
+ *       - id: refused              # instead of match, at, when: `qg export --format`
+ *         refused-by: tflite       # refuses the network; the finding has its message
+ *         why: ...
+ *
  * A condition is a predicate, {predicate: argument} or {not: condition}; all conditions
  * of a list must hold.  The vocabulary is closed: QG_PREDICATE_MAP.
  *
@@ -212,6 +216,8 @@ typedef struct qg_lint_rule {
     enum qg_level level;
     qg_conditions when;
     const char *remedy;
+    const char *refused_by; /* a format: the rule is about the whole network, and has no
+                             * conditions; NULL: about nodes or endpoints */
     const char *fix_slot; /* "weight"; NULL: the value of the finding's endpoint */
     const char *fix;  /* `set:` of the patch as flow YAML: "{bits: 7}"; NULL: none */
     bool fix_removes; /* it takes the quantizer away, and changes no grid */

@@ -152,6 +152,19 @@ qg_status qg_nomem(qg_ctx *ctx)
                    (double)qg_budget_limit(ctx->budget) * 1e-6);
 }
 
+qg_status qg_refusal(qg_status s)
+{
+    switch (s) {
+    case QG_ENOMEM:
+    case QG_EMEMORY:
+    case QG_EIO:
+    case QG_ECANCELED:
+        return s;
+    default:
+        return QG_OK;
+    }
+}
+
 bool qg_memory_unplaced(const qg_ctx *ctx, qg_status s)
 {
     return s == QG_EMEMORY && ctx &&

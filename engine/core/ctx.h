@@ -117,6 +117,10 @@ static inline bool qg_is_nomem(qg_status s)
 {
     return s == QG_ENOMEM || s == QG_EMEMORY;
 }
+/* The outcome of an attempt that may be refused, as by an operator that does not take
+ * the types or shapes of a hypothesis, or a format without the operator: QG_OK then,
+ * too.  Memory, files and the caller are no part of it: their failures are returned. */
+qg_status qg_refusal(qg_status s);
 /* Whether s is QG_EMEMORY with the message of qg_nomem alone: no place is named yet. */
 bool qg_memory_unplaced(const qg_ctx *ctx, qg_status s);
 

@@ -323,7 +323,7 @@ qg_status qg_attempt_give(qg_attempt *t, size_t *changes, const qg_tqc *root,
 static qg_status refuse(qg_attempt *t, qg_status s)
 {
     qg_ctx *ctx = t->how->m->ctx;
-    if (s == QG_OK || qg_step_refusal(s) != QG_OK)
+    if (s == QG_OK || qg_refusal(s) != QG_OK)
         return s;
     t->refusal = qg_arena_strdup(t->how->arena, ctx->message);
     return t->refusal ? QG_OK : qg_nomem(ctx);

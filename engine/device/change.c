@@ -44,7 +44,7 @@ static qg_status begin(maker *k, const char *cause, unsigned rank)
 }
 
 /* Ends it: `s` is the outcome of the change.  A change that the operator refuses is
- * no hypothesis: its graph is freed (qg_step_refusal).  verdict NULL:
+ * no hypothesis: its graph is freed (qg_refusal).  verdict NULL:
  * the arena is exhausted. */
 static qg_status end(maker *k, qg_status s, const char *verdict)
 {
@@ -53,7 +53,7 @@ static qg_status end(maker *k, qg_status s, const char *verdict)
     if (s == QG_OK && verdict)
         s = qg_vec_push(ctx, k->d->arena, &k->list->change, k->now);
     else
-        s = s == QG_OK ? qg_nomem(ctx) : qg_step_refusal(s);
+        s = s == QG_OK ? qg_nomem(ctx) : qg_refusal(s);
     if (!k->list->change.n ||
         k->list->change.at[k->list->change.n - 1].cut.graph != k->now.cut.graph)
         qg_graph_free(k->now.cut.graph);

@@ -88,7 +88,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
     qg_status status = qg_step_try(s->d, ctx, t->step, &t->cut, NULL, &tally);
     t->differ[s->whose] = tally.differ;
     t->failed |= status != QG_OK;
-    return qg_step_refusal(status);
+    return qg_refusal(status);
 }
 
 static void free_cuts(survey *s)
@@ -104,7 +104,7 @@ static qg_status make_cut(survey *s, trial *t)
 {
     const qg_pair *p = t->step->pair;
     QG_TRY(qg_step_cut(s->d, t->step, &t->cut));
-    return p->other ? qg_step_refusal(qg_change_grid(&t->cut, p->scale, p->zero))
+    return p->other ? qg_refusal(qg_change_grid(&t->cut, p->scale, p->zero))
                     : QG_OK;
 }
 

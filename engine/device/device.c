@@ -447,7 +447,7 @@ static qg_status add_other(const qg_device *d, const qg_profile *p, qg_others *o
         return QG_OK;
     }
     qg_device_by_close(other);
-    return qg_step_refusal(s); /* it cannot hold the network */
+    return qg_refusal(s); /* it cannot hold the network */
 }
 
 qg_status qg_others_open(const qg_device *d, qg_others *out)

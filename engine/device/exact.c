@@ -138,7 +138,7 @@ static qg_status see_other(void *ud, qg_ctx *ctx, size_t sample, const double *r
 }
 
 /* *done is false when there are no real values: no operator for the types, or the
- * run is refused (qg_step_refusal): without real values other hypotheses are left. */
+ * run is refused (qg_refusal): without real values other hypotheses are left. */
 static qg_status run_real(study *y, const qg_device_step *s, bool fused,
                           qg_status (*see)(void *, qg_ctx *, size_t, const double *,
                                            const double *),
@@ -154,7 +154,7 @@ static qg_status run_real(study *y, const qg_device_step *s, bool fused,
         qg_step_try(y->d, y->d->ctx, s, &cut, &(qg_step_see){ see, y, 0 }, &tally);
     qg_graph_free(cut.graph);
     *done = status == QG_OK;
-    return qg_step_refusal(status);
+    return qg_refusal(status);
 }
 
 /* --- hypotheses --- */
@@ -456,7 +456,7 @@ static qg_status study_sums(study *y)
     qg_status status = qg_step_try(y->d, y->d->ctx, &s, &real,
                                    &(qg_step_see){ see_sum, &u, 0 }, &tally);
     qg_graph_free(real.graph);
-    return qg_step_refusal(status);
+    return qg_refusal(status);
 }
 
 /* --- all --- */
@@ -557,5 +557,5 @@ qg_status qg_exact_ties(const qg_device *d, const qg_device_step *s, uint64_t *o
         qg_step_try(d, d->ctx, s, &cut, &(qg_step_see){ see_ties, &y, 0 }, &tally);
     qg_graph_free(cut.graph);
     *out = y.seen;
-    return qg_step_refusal(status);
+    return qg_refusal(status);
 }

@@ -172,7 +172,7 @@ static qg_status find_line(sight *s)
     qg_status status =
         qg_step_try(d, d->ctx, &step, &cut, &(qg_step_see){ see, s, SAMPLES }, &tally);
     qg_graph_free(cut.graph);
-    QG_TRY(qg_step_refusal(status));
+    QG_TRY(qg_refusal(status));
     qg_points p = { s->x, s->code, s->n, s->low, s->high };
     array_of(s)->few = status == QG_OK && qg_line_is_open(&p);
     if (status == QG_OK && qg_line_fit(&p, &scale, &zero) && fits(s, scale, zero))

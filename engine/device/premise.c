@@ -44,7 +44,7 @@ qg_status qg_premise_relate(const qg_device *d, qg_finding *f)
     qg_graph_free(c.graph);
     if (f->fed && s == QG_OK)
         f->correlation = qg_moments_correlation(&r.both);
-    return qg_step_refusal(s);
+    return qg_refusal(s);
 }
 
 /* --- inputs --- */

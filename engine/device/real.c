@@ -147,7 +147,7 @@ qg_status qg_step_real(const qg_device *d, const qg_device_step *s, bool fused,
                          .ud = &r };
         status = qg_cut_make(d->ctx, out);
         out->ud = NULL;
-        if (status == QG_OK || qg_step_refusal(status) != QG_OK)
+        if (status == QG_OK || qg_refusal(status) != QG_OK)
             return status;
     }
     return QG_OK; /* no operator for these types: no real values */

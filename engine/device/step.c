@@ -363,19 +363,6 @@ static qg_status run_sample(trial *t, size_t sample, const qg_step_see *how,
     return judge(t, sample, qg_run_output(t->run, 0), how, out);
 }
 
-qg_status qg_step_refusal(qg_status s)
-{
-    switch (s) {
-    case QG_ENOMEM:
-    case QG_EMEMORY:
-    case QG_EIO:
-    case QG_ECANCELED:
-        return s;
-    default:
-        return QG_OK;
-    }
-}
-
 qg_status qg_step_try(const qg_device *d, qg_ctx *ctx, const qg_device_step *s,
                       const qg_cut *c, const qg_step_see *how, qg_tally *out)
 {

@@ -114,11 +114,6 @@ typedef struct qg_step_see {
     size_t limit; /* samples; 0: all */
 } qg_step_see;
 
-/* The outcome of an attempt that may be refused, as by an operator that does not take
- * the types or shapes of a hypothesis: QG_OK then, too.  Memory, files and the caller
- * are no part of the hypothesis: their failures are returned. */
-qg_status qg_step_refusal(qg_status s);
-
 /* how NULL: all samples, the tally alone. */
 QG_NODISCARD qg_status qg_step_try(const qg_device *d, qg_ctx *ctx,
                                    const qg_device_step *s, const qg_cut *c,

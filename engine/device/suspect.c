@@ -37,7 +37,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
     qg_status s = qg_step_try(x->d, ctx, x->step, &x->cut,
                               &(qg_step_see){ NULL, NULL, c->limit }, &x->tally);
     x->dropped = s != QG_OK;
-    return qg_step_refusal(s);
+    return qg_refusal(s);
 }
 
 static qg_status try_all(court *c, size_t limit)

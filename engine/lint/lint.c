@@ -2,7 +2,8 @@
  *
  * A rule is tested at every node that its selector matches, or, `at: endpoint`, at
  * every endpoint of these nodes that has a record with parameters: an endpoint that was
- * never calibrated, or stays float, has no grid to judge.  Findings are in the order of
+ * never calibrated, or stays float, has no grid to judge.  A rule with `refused-by` is
+ * tested by the export itself, once for the network.  Findings are in the order of
  * the rules of the file, parents first, then by id of node and slot, so that equal
  * snapshots give equal reports.
  *
@@ -44,11 +45,22 @@ static qg_status visit_endpoints(qg_lint *l, const qg_lint_rule *rule, const qg_
     return QG_OK;
 }
 
+/* The format of the target refuses the network: found once, with its message. */
+static qg_status find_refusal(qg_lint *l, const qg_lint_rule *rule)
+{
+    const char *why;
+    QG_TRY(qg_model_refusal(l->model, rule->refused_by, l->arena, &why));
+    qg_lint_finding f = { .rule = rule, .detail = why };
+    return why ? qg_vec_push(l->ctx, l->arena, &l->found, f) : QG_OK;
+}
+
 static qg_status find_all(qg_lint *l)
 {
     for (size_t r = 0; r < l->target->rule.n; r++) {
         const qg_lint_rule *rule = &l->target->rule.at[r];
-        for (size_t i = 0; i < l->graph->node.n; i++) {
+        if (rule->refused_by)
+            QG_TRY(find_refusal(l, rule));
+        for (size_t i = 0; !rule->refused_by && i < l->graph->node.n; i++) {
             const qg_node *n = l->graph->node.at[i];
             qg_lint_site s = { .node = n };
             if (!qg_node_matches(&rule->node, n))
@@ -98,8 +110,10 @@ static qg_status report_findings(const qg_lint *l, qg_report *r)
         char where[QG_ENDPOINT_TEXT];
         QG_TRY(qg_table_cells(
             r, t, qg_cell_text(f->rule->origin.id),
-            qg_cell_text(f->at ? qg_tqc_text(f->at, where) : f->node->name),
-            qg_cell_text(f->node->op->name),
+            qg_cell_text(f->at     ? qg_tqc_text(f->at, where)
+                         : f->node ? f->node->name
+                                   : NULL),
+            qg_cell_text(f->node ? f->node->op->name : NULL),
             qg_cell_text(f->detail[0] ? f->detail : NULL)));
     }
     return QG_OK;
@@ -144,10 +158,8 @@ static qg_status report_summary(const qg_lint *l, qg_report *r)
 static qg_status fill(const qg_lint *l, qg_report *r)
 {
     QG_TRY(report_summary(l, r));
-    if (l->found.n) {
-        QG_TRY(report_rules(l, r));
-        QG_TRY(report_findings(l, r));
-    }
+    QG_TRY(report_rules(l, r));
+    QG_TRY(report_findings(l, r));
     return report_nodes(l, r);
 }
 
@@ -190,6 +202,7 @@ qg_status qg_model_lint(qg_model *m, const qg_lint_options *given, qg_report **r
     qg_lint l = { .ctx = m->ctx,
                   .arena = qg_arena_new(m->ctx->alloc),
                   .path = m->path,
+                  .model = q,
                   .graph = q->graph,
                   .quant = q->quant };
     qg_status s = l.arena ? examine(&l, o.target) : qg_nomem(m->ctx);

@@ -49,8 +49,8 @@ typedef struct qg_lint_node {
 /* A rule that a node or an endpoint breaks. */
 typedef struct qg_lint_finding {
     const qg_lint_rule *rule;
-    const qg_node *node;
-    const qg_tqc *at;   /* rules at: endpoint; else NULL */
+    const qg_node *node; /* NULL: the network, of rules with refused-by */
+    const qg_tqc *at;    /* rules at: endpoint; else NULL */
     const char *detail; /* of the conditions that measure something; "" for none */
 } qg_lint_finding;
 
@@ -68,7 +68,8 @@ typedef struct qg_lint {
     qg_ctx *ctx;
     qg_arena *arena;
     const char *path;      /* of the snapshot or file, as it was opened; NULL: none */
-    const qg_graph *graph; /* normalized; with records */
+    struct qg_model *model; /* with records */
+    const qg_graph *graph;  /* its graph, normalized */
     const qg_quant *quant;
     const qg_lint_target *target;
     const qg_tqc **grid; /* [values] the record whose grid a value is on; NULL: float */

@@ -6,7 +6,7 @@
  *          place is a node or an endpoint of the graph (logical location, section
  *          3.33), and its lines in quant.json or the file (physical location, 3.29).
  *          The properties of the run name the target
- * Patch    one rule per finding whose lint rule has a fix, with a name that leads back
+ * Patch    one rule per finding whose lint rule has a fix, or per value of several, with a name that leads back
  *          to it: lint-<rule>-<number>.  Fixes of different rules may exclude each
  *          other, since each is written without regard to the rest; the last one wins
  * Both are written completely or not at all (core/file.h). */
@@ -60,7 +60,7 @@ static void put_physical(qg_json_writer *w, const qg_lint_places *p,
     qg_json_put_object_line(w, "artifactLocation");
     qg_json_put_text(w, "uri", p->uri);
     qg_json_put_end(w);
-    if (line) {
+    if (line && f->node) {
         qg_json_put_object_line(w, "region");
         qg_json_put_int(w, "startLine", line[f->at ? f->at->id : f->node->id]);
         qg_json_put_end(w);
@@ -72,7 +72,8 @@ static qg_status put_place(qg_json_writer *w, const qg_lint *l, const qg_lint_pl
                            const qg_lint_finding *f)
 {
     const char *where =
-        f->at ? qg_endpoint_full_text(l->arena, qg_tqc_endpoint(f->at)) : f->node->name;
+        f->at ? qg_endpoint_full_text(l->arena, qg_tqc_endpoint(f->at))
+              : (f->node ? f->node->name : l->graph->name);
     if (!where)
         return qg_nomem(l->ctx);
     qg_json_put_array(w, "locations");
@@ -81,9 +82,9 @@ static qg_status put_place(qg_json_writer *w, const qg_lint *l, const qg_lint_pl
         put_physical(w, p, f);
     qg_json_put_array(w, "logicalLocations");
     qg_json_put_object_line(w, NULL);
-    qg_json_put_text(w, "name", f->node->name);
+    qg_json_put_text(w, "name", f->node ? f->node->name : where);
     qg_json_put_text(w, "fullyQualifiedName", where);
-    qg_json_put_text(w, "kind", f->at ? "member" : "function");
+    qg_json_put_text(w, "kind", f->at ? "member" : (f->node ? "function" : "module"));
     qg_json_put_end(w);
     qg_json_put_end(w);
     qg_json_put_end(w);
@@ -183,13 +184,18 @@ static void print_slot(FILE *f, const qg_node *n, const char *slot)
  * one behind the producer for all readers, which have its codes.  Values that share its
  * grid keep theirs; targets say `deactivated` rather than `fp32`, since `align` lets a
  * sum with an operand in float be float as a whole. */
+static bool is_of_reader(const qg_lint_finding *f)
+{
+    return f->rule->fix_removes && !f->at->is_output;
+}
+
 static void print_match(FILE *f, const qg_lint_finding *at)
 {
     const qg_lint_rule *rule = at->rule;
     char slot[QG_SLOT_TEXT];
     if (!rule->at_endpoint)
         print_slot(f, at->node, rule->fix_slot);
-    else if (rule->fix_removes && !at->at->is_output)
+    else if (is_of_reader(at))
         print_slot(f, at->node, qg_slot_text(false, at->at->slot, slot));
     else
         print_value(f, at->at, !rule->fix_removes);
@@ -205,6 +211,20 @@ static void print_fix(FILE *f, const qg_lint_finding *at, size_t k)
     (void)fputc('\n', f);
 }
 
+/* Whether one before it patches the same value: two readers of it were found. */
+static bool is_patched(const qg_lint *l, size_t i)
+{
+    const qg_lint_finding *f = &l->found.at[i], *at = l->found.at;
+    if (!f->rule->at_endpoint || is_of_reader(f))
+        return false;
+    for (size_t k = 0; k < i; k++)
+        if (at[k].rule == f->rule && !is_of_reader(&at[k]) &&
+            qg_tqc_value(at[k].at) == qg_tqc_value(f->at) &&
+            qg_tqc_value(qg_tqc_root(at[k].at)) == qg_tqc_value(qg_tqc_root(f->at)))
+            return true;
+    return false;
+}
+
 qg_status qg_lint_write_patch(const qg_lint *l, const char *path, size_t *n)
 {
     qg_writer w;
@@ -217,7 +237,7 @@ qg_status qg_lint_write_patch(const qg_lint *l, const char *path, size_t *n)
     (void)fprintf(w.stream, "# qg lint --target %s: %zu of %zu findings\nrules:\n",
                   l->target->name, *n, l->found.n);
     for (size_t i = 0, k = 0; i < l->found.n; i++)
-        if (l->found.at[i].rule->fix)
+        if (l->found.at[i].rule->fix && !is_patched(l, i))
             print_fix(w.stream, &l->found.at[i], ++k);
     return qg_writer_commit(&w);
 }

@@ -127,6 +127,23 @@ static qg_status find_profile(qg_export *e)
     return qg_profile_load(e->ctx, e->arena, e->format->profile, search, &e->profile);
 }
 
+qg_status qg_model_refusal(qg_model *m, const char *format, qg_arena *a,
+                           const char **why)
+{
+    qg_export e = { .ctx = m->ctx, .quant = m->quant, .info = &m->info };
+    *why = NULL;
+    QG_TRY(qg_export_begin(&e, format, NULL));
+    qg_status s = find_profile(&e);
+    if (s == QG_OK) {
+        s = e.format->build(&e);
+        if (s != QG_OK && qg_refusal(s) == QG_OK)
+            *why = qg_arena_strdup(a, qg_ctx_message(m->ctx));
+        s = s != QG_OK && !*why ? (qg_refusal(s) ? s : qg_nomem(m->ctx)) : QG_OK;
+    }
+    qg_export_end(&e);
+    return s;
+}
+
 qg_status qg_model_export(qg_model *m, const qg_format_options *given, const char *path,
                           qg_report **report)
 {

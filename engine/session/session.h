@@ -39,6 +39,12 @@ QG_NODISCARD qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *o,
  * else an ONNX file.  `from` is a qg_model_source. */
 qg_model_reader qg_model_read_source;
 
+/* Builds the export in this format, with its defaults, and writes nothing.  m has
+ * records; *why: the message with which the format refuses it, in a; NULL: it does not.
+ * QG_ECONFIG: no such format. */
+QG_NODISCARD qg_status qg_model_refusal(qg_model *m, const char *format, qg_arena *a,
+                                        const char **why);
+
 struct qg_import; /* formats/format.h */
 
 /* Imports i->path in this format into m, which takes its name and hash. */

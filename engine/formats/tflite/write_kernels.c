@@ -452,8 +452,9 @@ static qg_status average(qg_tflite_writer *w)
     QG_TRY(qg_tflite_window(w, kernel, pad, &o));
     if (pad[0] | pad[1] | pad[2] | pad[3])
         return qg_tflite_refuse(w,
-                                "pads %lld, %lld, %lld, %lld, expected those of "
-                                "SAME or VALID",
+                                "pads %lld, %lld, %lld, %lld, expected none, those "
+                                "of SAME_UPPER that are not counted, or a Pad before "
+                                "the pool",
                                 (long long)pad[0], (long long)pad[1], (long long)pad[2],
                                 (long long)pad[3]);
     QG_TRY(input(w, 0, QG_TFLITE_NHWC, &in));

@@ -14,6 +14,13 @@ enum { TRANSPOSE = 39, MAXIMUM = 55, MINIMUM = 57, PADV2 = 60 };
 
 static const int32_t to_nhwc[4] = { 0, 2, 3, 1 }, to_nchw[4] = { 0, 3, 1, 2 };
 
+/* The operator as the network has it, where the program has a kernel of that name. */
+static const char *operator_of(const qg_tflite_writer *w)
+{
+    const qg_node *n = qg_graph_node(w->program->from, w->node->name);
+    return n ? n->op->name : w->node->op->name;
+}
+
 qg_status qg_tflite_refuse(qg_tflite_writer *w, const char *fmt, ...)
 {
     char text[256];
@@ -22,7 +29,7 @@ qg_status qg_tflite_refuse(qg_tflite_writer *w, const char *fmt, ...)
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     return qg_fail(w->ctx, QG_EUNSUPPORTED, "export: node '%.100s' (%s): %s",
-                   w->node->name, w->node->op->name, text);
+                   w->node->name, operator_of(w), text);
 }
 
 /* --- tensors --- */
