@@ -322,10 +322,10 @@ static qg_status lower_conv(qg_lower *l)
     const qg_tensor *x = &l->node->in[0]->type;
     qg_kernel_use whole = l->in[1].stored.n <= 1 ? QG_USE_CONV_ONE : QG_USE_CONV;
     if (p->group == 1)
-        return qg_lower_product(l, "IntConv", whole, 0);
+        return qg_lower_product(l, "IntConv", whole, 0, 1);
     bool several = x->rank < 2 || x->dim[1] != p->group;
     if (several && qg_profile_uses(l->profile, QG_USE_CONV_GROUP))
-        return qg_lower_product(l, "IntConv", QG_USE_CONV_GROUP, 0);
+        return qg_lower_product(l, "IntConv", QG_USE_CONV_GROUP, 0, 1);
     if (several) {
         const qg_profile_row *one = qg_lower_row(l, QG_USE_DEPTHWISE);
         const qg_profile_row *all = qg_lower_row(l, whole);
@@ -335,12 +335,14 @@ static qg_status lower_conv(qg_lower *l)
                                    "differ, expected one row for both",
                                    (long long)p->group, all->id, one->id);
     }
-    return qg_lower_product(l, "IntConv", QG_USE_DEPTHWISE, 0);
+    return qg_lower_product(l, "IntConv", QG_USE_DEPTHWISE, 0, 1);
 }
 
 static qg_status lower_deconv(qg_lower *l)
 {
-    return qg_lower_product(l, "IntConvTranspose", QG_USE_DECONV, 1);
+    const qg_conv_param *p = l->node->param;
+    return qg_lower_product(l, "IntConvTranspose", QG_USE_DECONV, 1,
+                            (uint32_t)p->group);
 }
 
 #define ROW(onnx, opset, kind, axis)                                                   \

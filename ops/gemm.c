@@ -303,7 +303,8 @@ static qg_kernel_use use_of(const qg_lower *l)
 
 static qg_status lower_matmul(qg_lower *l)
 {
-    return qg_lower_product(l, "IntMatMul", use_of(l), l->node->in[1]->type.rank - 1);
+    return qg_lower_product(l, "IntMatMul", use_of(l), l->node->in[1]->type.rank - 1,
+                            1);
 }
 
 static qg_status lower_gemm(qg_lower *l)
@@ -317,7 +318,7 @@ static qg_status lower_gemm(qg_lower *l)
     if (bias && bias->type.rank == 1 && y->rank == 2 && bias->type.dim[0] != y->dim[1])
         return qg_lower_refuse(l, "in2 has %lld elements, expected %lld",
                                (long long)bias->type.dim[0], (long long)y->dim[1]);
-    return qg_lower_product(l, "IntMatMul", use_of(l), gemm_weight_axis(l->node));
+    return qg_lower_product(l, "IntMatMul", use_of(l), gemm_weight_axis(l->node), 1);
 }
 
 #define MATMUL(opset)                                                                  \

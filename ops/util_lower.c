@@ -107,11 +107,10 @@ qg_status qg_lower_all(qg_lower *l, const char *op, qg_kernel_use use, uint32_t 
     return row ? emit(l, op, row) : QG_OK;
 }
 
-/* One scale for all weights, given per channel: the channels are not treated alike. */
-static qg_status spread(qg_lower *l)
+/* The scales of the weight again and again, one for each of n channels. */
+static qg_status spread(qg_lower *l, uint32_t n, int32_t axis)
 {
     qg_arena *arena = l->to->arena;
-    uint32_t n = (uint32_t)l->node->in[1]->type.dim[0];
     qg_lower_in *in = QG_NEWN(arena, l->node->n_in, qg_lower_in);
     float *scale = QG_NEWN(arena, n, float);
     int32_t *zero = QG_NEWN(arena, n, int32_t);
@@ -121,18 +120,19 @@ static qg_status spread(qg_lower *l)
         in[i] = l->in[i];
     qg_stored *w = &in[1].stored;
     for (uint32_t c = 0; c < n; c++) {
-        scale[c] = w->scale[0];
-        zero[c] = w->zero[0];
+        scale[c] = w->scale[c % w->n];
+        zero[c] = w->zero[c % w->n];
     }
     w->n = n;
     w->scale = scale;
     w->zero = zero;
-    w->axis = 0;
+    w->axis = axis;
     l->in = in;
     return QG_OK;
 }
 
-qg_status qg_lower_product(qg_lower *l, const char *op, qg_kernel_use use, int32_t axis)
+qg_status qg_lower_product(qg_lower *l, const char *op, qg_kernel_use use, int32_t axis,
+                           uint32_t groups)
 {
     const qg_stored *w = &l->in[1].stored;
     const qg_tensor *bias =
@@ -149,8 +149,10 @@ qg_status qg_lower_product(qg_lower *l, const char *op, qg_kernel_use use, int32
         return qg_lower_refuse(l, "in2 has rank %d, expected a vector",
                                (int)bias->rank);
     const qg_profile_row *row = qg_lower_row(l, use);
-    if (row && row->form == QG_FORM_VECTOR8 && w->n == 1)
-        QG_TRY(spread(l));
+    if (row && w->n > 1 && groups > 1)
+        QG_TRY(spread(l, w->n * groups, axis));
+    if (row && row->form == QG_FORM_VECTOR8 && w->n == 1) /* not treated alike */
+        QG_TRY(spread(l, (uint32_t)l->node->in[1]->type.dim[0], 0));
     return row ? emit(l, op, row) : QG_OK;
 }
 

@@ -104,6 +104,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(PADS, "pads", NONE, "it pads its input")                                         \
     X(PADS_APART, "pads-apart", NONE, "it pads its input, not as SAME_UPPER would, "   \
       "or counts the padding")                                                         \
+    X(PADS_WITH_ZERO, "pads-with-zero", NONE, "what it pads with is the constant 0")   \
     X(PAD_OFF_GRID, "pad-off-grid", NONE, "a constant that it pads with is no value "  \
       "of the grid of its output")                                                     \
     X(RANK, "rank", NUMBER, "input 0 has this rank")                                   \

@@ -491,11 +491,31 @@ static bool pads_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return !same || (counted && counted->ints[0] != 0);
 }
 
+/* What the node pads with, as an input; NULL: none. */
+static const qg_value *pad_value(const qg_node *n)
+{
+    int slot = qg_op_slot_of(n->op, 'p');
+    return slot >= 0 && (uint32_t)slot < n->n_in ? n->in[slot] : NULL;
+}
+
+static bool pads_with_zero(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = pad_value(s->node);
+    double value = 0;
+    (void)l, (void)c;
+    if (v && (!v->constant || v->constant->dtype != QG_F32 ||
+              qg_tensor_count(v->constant) != 1))
+        return false;
+    if (v)
+        value = (double)v->constant->f32[0];
+    else if (qg_attr_has(s->node, "value"))
+        return false;
+    return value == 0;
+}
+
 static bool pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    int slot = qg_op_slot_of(s->node->op, 'p');
-    const qg_value *v =
-        slot >= 0 && (uint32_t)slot < s->node->n_in ? s->node->in[slot] : NULL;
+    const qg_value *v = pad_value(s->node);
     const qg_tqc *t = qg_lint_output_grid(l, s->node);
     (void)c;
     if (!t || !v || !v->constant || v->constant->dtype != QG_F32 ||
@@ -742,6 +762,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
     [QG_PREDICATE_PADS] = pads,
     [QG_PREDICATE_PADS_APART] = pads_apart,
+    [QG_PREDICATE_PADS_WITH_ZERO] = pads_with_zero,
     [QG_PREDICATE_PAD_OFF_GRID] = pad_off_grid,
     [QG_PREDICATE_RANK] = rank,
     [QG_PREDICATE_FLOAT16] = float16,

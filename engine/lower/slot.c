@@ -113,10 +113,11 @@ static qg_status int_bias(qg_lowering *w, const qg_value *v, const qg_tqc *t,
     return qg_lower_add_constant(w, v, codes, &in->value);
 }
 
-/* Whether the last axis counts the channels of the weight. */
+/* Whether the last axis counts the channels of the weight; the groups of a transposed
+ * convolution have the same n scales. */
 static bool counts_channels(const qg_tensor *b, uint32_t n)
 {
-    return n == 1 || (b->rank > 0 && b->dim[b->rank - 1] == (int64_t)n);
+    return n == 1 || (b->rank > 0 && b->dim[b->rank - 1] % (int64_t)n == 0);
 }
 
 /* in: the inputs from slot 0 on. */

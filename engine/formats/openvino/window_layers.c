@@ -4,28 +4,64 @@
 
 enum { SPATIAL = QG_MAX_RANK - 2 };
 
-/* strides, dilations and pads of `count` spatial axes as attributes. */
-static const char *window_text(qg_ir *ir, const qg_node *n, size_t count, bool dilates)
+typedef struct window {
+    int64_t stride[SPATIAL], dilation[SPATIAL], pad[2 * SPATIAL];
+    int64_t more[SPATIAL]; /* output_padding, of transposed convolutions */
+    int automatic;         /* index of `onnx` */
+} window;
+
+enum { NOTSET, SAME_UPPER, SAME_LOWER, VALID };
+static const char *const onnx[] = { "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID",
+                                    NULL };
+
+static qg_status read_window(qg_ir *ir, const qg_node *n, size_t count, window *w)
 {
-    static const char *const onnx[] = { "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID",
-                                        NULL };
+    qg_int_bounds one = { 1, 1, INT32_MAX }, zero = { 0, INT32_MIN, INT32_MAX };
+    QG_TRY(qg_attr_ints_n(ir->ctx, n, "strides", count, one, w->stride));
+    QG_TRY(qg_attr_ints_n(ir->ctx, n, "dilations", count, one, w->dilation));
+    QG_TRY(qg_attr_ints_n(ir->ctx, n, "pads", 2 * count, zero, w->pad));
+    QG_TRY(qg_attr_ints_n(ir->ctx, n, "output_padding", count, zero, w->more));
+    return qg_attr_choice(ir->ctx, n, "auto_pad", onnx, NOTSET, &w->automatic);
+}
+
+/* NULL: out of memory. */
+static const char *window_text(qg_ir *ir, const window *w, size_t count, bool dilates)
+{
     static const char *const words[] = { "explicit", "same_upper", "same_lower",
                                          "valid" };
-    int64_t stride[SPATIAL], dilation[SPATIAL], pad[2 * SPATIAL];
-    qg_int_bounds one = { 1, 1, INT32_MAX }, zero = { 0, INT32_MIN, INT32_MAX };
-    int automatic;
-    if (qg_attr_ints_n(ir->ctx, n, "strides", count, one, stride) != QG_OK ||
-        qg_attr_ints_n(ir->ctx, n, "dilations", count, one, dilation) != QG_OK ||
-        qg_attr_ints_n(ir->ctx, n, "pads", 2 * count, zero, pad) != QG_OK ||
-        qg_attr_choice(ir->ctx, n, "auto_pad", onnx, 0, &automatic) != QG_OK)
-        return NULL; /* prepare has read them: out of memory, or a new attribute */
     const char *d = qg_arena_printf(ir->arena, "dilations=\"%s\" ",
-                                    qg_ir_list(ir, count, dilation));
+                                    qg_ir_list(ir, count, w->dilation));
     return qg_arena_printf(
         ir->arena, "strides=\"%s\" %spads_begin=\"%s\" pads_end=\"%s\" auto_pad=\"%s\"",
-        qg_ir_list(ir, count, stride), dilates && d ? d : "",
-        qg_ir_list(ir, count, pad), qg_ir_list(ir, count, pad + count),
-        words[automatic]);
+        qg_ir_list(ir, count, w->stride), dilates && d ? d : "",
+        qg_ir_list(ir, count, w->pad), qg_ir_list(ir, count, w->pad + count),
+        words[w->automatic]);
+}
+
+/* Where ONNX gives the extents of a transposed convolution's output, or derives them
+ * from `in` alone, OpenVINO derives them otherwise: pads and output_padding are given
+ * explicitly.  Source: ConvTranspose of the ONNX operator page. */
+static qg_status set_explicit(qg_ir *ir, const qg_node *n, size_t count, window *w)
+{
+    const int64_t *x = n->in[0]->type.dim + 2, *k = n->in[1]->type.dim + 2,
+                  *y = n->out[0]->type.dim + 2;
+    bool upper = w->automatic == SAME_UPPER;
+    if (!qg_attr_has(n, "output_shape") && w->automatic == NOTSET)
+        return QG_OK;
+    w->automatic = NOTSET;
+    for (size_t i = 0; i < count; i++) {
+        if (x[i] < 0 || k[i] < 0 || y[i] < 0)
+            return qg_ir_refuse(ir, n,
+                                "auto_pad or output_shape with open dims, expected "
+                                "pads, or dims that are known, as with --shape");
+        int64_t full = (x[i] - 1) * w->stride[i] + (k[i] - 1) * w->dilation[i] + 1,
+                total = full + w->more[i] - y[i];
+        total = total > 0 ? total : 0;
+        w->pad[upper ? i : i + count] = total / 2;
+        w->pad[upper ? i + count : i] = total - total / 2;
+        w->more[i] = y[i] - (full - total);
+    }
+    return QG_OK;
 }
 
 /* Weights with the groups as an axis of their own: [G, M/G, ...]. */
@@ -62,16 +98,15 @@ static qg_status finish_biased(qg_ir *ir, const qg_node *n, qg_ir_layer l)
 }
 
 /* Groups are an axis of the weights there, and the layer has another name. */
-qg_status qg_ir_convolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+static qg_status put_convolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r,
+                                 const char *data)
 {
     qg_ir_source in[2];
     int64_t groups;
-    size_t spatial = (size_t)n->in[1]->type.rank - 2;
-    QG_TRY(qg_ir_inputs(ir, n, 2, in));
-    QG_TRY(qg_attr_int(ir->ctx, n, "group", 1, &groups));
-    const char *data = window_text(ir, n, spatial, true);
     if (!data)
         return qg_nomem(ir->ctx);
+    QG_TRY(qg_ir_inputs(ir, n, 2, in));
+    QG_TRY(qg_attr_int(ir->ctx, n, "group", 1, &groups));
     if (groups > 1)
         QG_TRY(grouped(ir, n, groups, &in[1]));
     const char *type =
@@ -85,16 +120,31 @@ qg_status qg_ir_convolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
                 : qg_nomem(ir->ctx);
 }
 
+qg_status qg_ir_convolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    window w;
+    size_t spatial = (size_t)n->in[1]->type.rank - 2;
+    QG_TRY(read_window(ir, n, spatial, &w));
+    return put_convolution(ir, n, r, window_text(ir, &w, spatial, true));
+}
+
 /* Weights are [in, out / group, ...] in both; the grouped form has [group, ...] in
  * front. */
 qg_status qg_ir_deconvolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     static const qg_ir_row transposed = { .type = "ConvolutionBackpropData",
                                           .opset = "opset1" };
+    window w;
+    size_t spatial = (size_t)n->in[1]->type.rank - 2;
     (void)r;
-    if (qg_attr_has(n, "output_shape") || qg_attr_has(n, "output_padding"))
-        return qg_ir_refuse(ir, n, "output_shape or output_padding, expected neither");
-    return qg_ir_convolution(ir, n, &transposed);
+    QG_TRY(read_window(ir, n, spatial, &w));
+    QG_TRY(set_explicit(ir, n, spatial, &w));
+    const char *text = window_text(ir, &w, spatial, true);
+    return put_convolution(
+        ir, n, &transposed,
+        text ? qg_arena_printf(ir->arena, "%s output_padding=\"%s\"", text,
+                               qg_ir_list(ir, spatial, w.more))
+             : NULL);
 }
 
 /* Means leave padding out unless count_include_pad is set; the row's data marks
@@ -104,6 +154,7 @@ qg_status qg_ir_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     qg_ir_source in[1];
     int64_t ceil, count_pad, kernel[2 * QG_MAX_RANK], dilation[2 * QG_MAX_RANK];
     size_t spatial = (size_t)n->in[0]->type.rank - 2, count;
+    window w;
     QG_TRY(qg_ir_inputs(ir, n, 1, in));
     QG_TRY(qg_ir_ints(ir, n, "dilations", UINT32_MAX, &count, dilation));
     for (size_t i = 0; i < count; i++)
@@ -114,11 +165,12 @@ qg_status qg_ir_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(qg_ir_ints(ir, n, "kernel_shape", UINT32_MAX, &count, kernel));
     QG_TRY(qg_attr_int(ir->ctx, n, "ceil_mode", 0, &ceil));
     QG_TRY(qg_attr_int(ir->ctx, n, "count_include_pad", 0, &count_pad));
-    const char *window = window_text(ir, n, spatial, false);
+    QG_TRY(read_window(ir, n, spatial, &w));
+    const char *text = window_text(ir, &w, spatial, false);
     const char *exclude = count_pad ? "exclude-pad=\"false\"" : "exclude-pad=\"true\"";
     const char *data =
-        window ? qg_arena_printf(ir->arena, "%s kernel=\"%s\" rounding_type=\"%s\" %s",
-                                 window, qg_ir_list(ir, spatial, kernel),
+        text ? qg_arena_printf(ir->arena, "%s kernel=\"%s\" rounding_type=\"%s\" %s",
+                                 text, qg_ir_list(ir, spatial, kernel),
                                  ceil ? "ceil" : "floor", r->data ? exclude : "")
                : NULL;
     if (!data)

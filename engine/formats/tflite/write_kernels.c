@@ -284,6 +284,9 @@ static qg_status matmul(qg_tflite_writer *w)
         return dense(w, b);
     if (!product || (n->n_in > 2 && n->in[2]))
         return qg_tflite_refuse(w, "expected a constant 8-bit matrix, or no bias");
+    for (uint32_t i = 0; i < 2; i++)
+        if ((n->in[i]->constant ? n->in[i]->constant : &n->in[i]->type)->rank < 2)
+            return qg_tflite_refuse(w, "input %u has 1 axis, expected 2 or more", i);
     QG_TRY(input(w, 0, QG_TFLITE_AS_IS, &in[0]));
     QG_TRY(input(w, 1, QG_TFLITE_AS_IS, &in[1]));
     return qg_tflite_put_kernel(
@@ -490,8 +493,8 @@ static qg_status bilinear(qg_tflite_writer *w)
     const char *where;
     int32_t in[2];
     qg_tflite_options o = { .kind = QG_TFLITE_OPTIONS_RESIZE_BILINEAR };
-    if (w->node->in[0]->type.rank != 4)
-        return qg_tflite_refuse(w, "%d axes, expected 4", w->node->in[0]->type.rank);
+    if (!qg_tflite_is_of_pictures(&w->node->in[0]->type, &w->node->out[0]->type))
+        return qg_tflite_refuse(w, "expected 4 axes, of which height and width change");
     QG_TRY(qg_attr_string(w->ctx, w->node, "coordinate_transformation_mode",
                           "half_pixel", &where));
     o.align_corners = strcmp(where, "align_corners") == 0;

@@ -19,6 +19,7 @@ enum {
     SPLIT = 49,
     MAXIMUM = 55,
     MINIMUM = 57,
+    PAD = 34,
     PADV2 = 60,
     RESIZE_NEAREST_NEIGHBOR = 97,
     SPLIT_V = 102,
@@ -196,8 +197,10 @@ static qg_status pad(qg_tflite_writer *w)
     const int32_t two[2] = { rank, 2 };
     QG_TRY(input(w, 0, form, &in[0]));
     QG_TRY(qg_tflite_put_ints(w, "pads", 2, two, around, &in[1]));
-    QG_TRY(qg_tflite_put_code(w, in[0], (int32_t)qg_tensor_i64(n->in[2]->constant, 0),
-                              &in[2]));
+    int32_t code = (int32_t)qg_tensor_i64(n->in[2]->constant, 0);
+    if (qg_tflite_is_zero(w, in[0], code))
+        return put(w, PAD, in, 2, form, &no_options);
+    QG_TRY(qg_tflite_put_code(w, in[0], code, &in[2]));
     return put(w, PADV2, in, 3, form, &no_options);
 }
 
@@ -357,17 +360,19 @@ static qg_status nearest(qg_tflite_writer *w)
     QG_TRY(qg_attr_string(w->ctx, w->node, "nearest_mode", "round_prefer_floor", &how));
     o.align_corners = strcmp(where, "align_corners") == 0;
     o.half_pixel = strcmp(where, "half_pixel") == 0;
-    bool whole = x->rank == 4 && y->dim[2] % x->dim[2] == 0 &&
+    bool whole = x->rank == 4 && x->dim[2] && x->dim[3] && y->dim[2] % x->dim[2] == 0 &&
                  y->dim[3] % x->dim[3] == 0; /* no halves, whatever the rounding */
     bool fits = strcmp(where, "asymmetric") == 0 ? strcmp(how, "floor") == 0
                 : o.half_pixel ? strcmp(how, "round_prefer_ceil") == 0 ||
                                      (whole && strcmp(how, "round_prefer_floor") == 0)
                                : strcmp(how, "round_prefer_ceil") == 0;
-    if (x->rank != 4 || !fits ||
+    if (!qg_tflite_is_of_pictures(x, y))
+        return qg_tflite_refuse(w, "expected 4 axes, of which height and width change");
+    if (!fits ||
         (!o.half_pixel && !o.align_corners && strcmp(where, "asymmetric") != 0))
         return qg_tflite_refuse(
             w,
-            "%s with %s, expected pictures, and asymmetric with floor, or "
+            "%s with %s, expected asymmetric with floor, or "
             "align_corners or half_pixel with round_prefer_ceil",
             where, how);
     QG_TRY(input(w, 0, QG_TFLITE_NHWC, &in[0]));

@@ -33,6 +33,22 @@ static void same_pads(int64_t in, int64_t kernel, int64_t stride, int64_t *befor
     *behind = total > 0 ? total - *before : 0;
 }
 
+/* A pool with ceil_mode: its last window begins inside and ends behind the padding,
+ * which grows by as much. */
+static qg_status add_ceil(qg_tflite_writer *w, const int64_t kernel[2],
+                          const int64_t stride[2], int64_t pad[4])
+{
+    const int64_t *in = w->node->in[0]->type.dim + 2,
+                  *out = w->node->out[0]->type.dim + 2;
+    bool ceil;
+    QG_TRY(qg_attr_flag(w->ctx, w->node, "ceil_mode", false, &ceil));
+    for (int i = 0; ceil && i < 2; i++) {
+        int64_t end = (out[i] - 1) * stride[i] + kernel[i] - pad[i] - in[i];
+        pad[i + 2] = end > pad[i + 2] ? end : pad[i + 2];
+    }
+    return QG_OK;
+}
+
 /* Pads top, left, bottom, right of the node; *same: they are those of SAME. */
 static qg_status read_pads(qg_tflite_writer *w, const int64_t kernel[2],
                            const int64_t stride[2], int64_t pad[4], bool *same)
@@ -49,6 +65,7 @@ static qg_status read_pads(qg_tflite_writer *w, const int64_t kernel[2],
             pad[i] = strcmp(how, "VALID") == 0        ? 0
                      : strcmp(how, "SAME_UPPER") == 0 ? fit[i]
                                                       : fit[(i + 2) % 4];
+    QG_TRY(add_ceil(w, kernel, stride, pad));
     *same = memcmp(fit, pad, sizeof fit) == 0;
     return QG_OK;
 }
@@ -77,4 +94,10 @@ qg_status qg_tflite_window(qg_tflite_writer *w, const int64_t kernel[2], int64_t
     o->filter_h = (int32_t)kernel[0];
     o->filter_w = (int32_t)kernel[1];
     return QG_OK;
+}
+
+bool qg_tflite_is_of_pictures(const qg_tensor *x, const qg_tensor *y)
+{
+    return x->rank == 4 && y->rank == 4 && x->dim[0] == y->dim[0] &&
+           x->dim[1] == y->dim[1];
 }

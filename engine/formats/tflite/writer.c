@@ -10,7 +10,7 @@
 
 /* Upstream's numbers of TensorType and BuiltinOperator. */
 enum { FLOAT32 = 0, INT32 = 2, UINT8 = 3, INT64 = 4, BOOL = 6, INT16 = 7, INT8 = 9 };
-enum { TRANSPOSE = 39, MAXIMUM = 55, MINIMUM = 57, PADV2 = 60 };
+enum { PAD = 34, TRANSPOSE = 39, MAXIMUM = 55, MINIMUM = 57, PADV2 = 60 };
 
 static const int32_t to_nhwc[4] = { 0, 2, 3, 1 }, to_nchw[4] = { 0, 3, 1, 2 };
 
@@ -129,6 +129,16 @@ qg_status qg_tflite_like(qg_tflite_writer *w, int32_t like, const char *suffix,
         t.dim = copy;
     }
     return t.name ? add_tensor(w, &t, out) : qg_nomem(w->ctx);
+}
+
+bool qg_tflite_is_zero(const qg_tflite_writer *w, int32_t tensor, int32_t code)
+{
+    const qg_tflite_tensor *t = &w->tensor.at[tensor];
+    int64_t zero;
+    if (t->n_zero != 1)
+        return false;
+    memcpy(&zero, t->zero, sizeof zero);
+    return zero == code;
 }
 
 qg_status qg_tflite_put_code(qg_tflite_writer *w, int32_t like, int32_t code,
@@ -393,9 +403,12 @@ qg_status qg_tflite_put_pad(qg_tflite_writer *w, const int64_t pad[4], int32_t c
     for (int i = 0; i < 4; i++)
         dim[i] = w->tensor.at[*x].dim[i] + around[2 * i] + around[2 * i + 1];
     QG_TRY(qg_tflite_put_ints(w, "pads", 2, two, around, &in[1]));
-    QG_TRY(qg_tflite_put_code(w, *x, code, &in[2]));
+    uint32_t n_in = qg_tflite_is_zero(w, *x, code) ? 2 : 3;
+    if (n_in == 3)
+        QG_TRY(qg_tflite_put_code(w, *x, code, &in[2]));
     QG_TRY(qg_tflite_like(w, *x, "padded", dim, &out));
     *x = out;
-    return qg_tflite_put(w, PADV2, (qg_tflite_slots){ in, &out, 3, 1 },
+    return qg_tflite_put(w, n_in == 2 ? PAD : PADV2,
+                         (qg_tflite_slots){ in, &out, n_in, 1 },
                          &(qg_tflite_options){ 0 });
 }

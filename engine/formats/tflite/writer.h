@@ -89,6 +89,9 @@ QG_NODISCARD qg_status qg_tflite_like(qg_tflite_writer *w, int32_t like,
                                       const char *suffix, const int32_t *dim,
                                       int32_t *out);
 
+/* Whether the code stands for 0 on the one grid of that tensor. */
+bool qg_tflite_is_zero(const qg_tflite_writer *w, int32_t tensor, int32_t code);
+
 /* A constant with one code on the grid of that tensor, of rank 0: the operand of
  * MAXIMUM and MINIMUM, the value of PADV2. */
 QG_NODISCARD qg_status qg_tflite_put_code(qg_tflite_writer *w, int32_t like,
@@ -136,6 +139,9 @@ QG_NODISCARD qg_status qg_tflite_rewrite_axes(qg_graph *g);
 
 /* gelu.c.  Sets w->gelu and w->inside: the nodes that one operator GELU replaces. */
 QG_NODISCARD qg_status qg_tflite_find_gelus(qg_tflite_writer *w);
+
+/* Whether a resize of x to y leaves batch and channels alone: both have 4 axes. */
+bool qg_tflite_is_of_pictures(const qg_tensor *x, const qg_tensor *y);
 
 /* write_window.c.  The window of w->node over pictures: options of a convolution or
  * pool, and pads (top, left, bottom, right) that SAME does not have, else zeros. */
