@@ -293,6 +293,13 @@ static int gemm_weight_axis(const qg_node *node)
     return p->trans_b ? 0 : 1;
 }
 
+/* Kernels take one scale for a constant batch of matrices. */
+static int matmul_weight_axis(const qg_node *node)
+{
+    const qg_value *w = node->in[1];
+    return w && w->constant && w->constant->rank != 2 ? -1 : qg_matmul_axis(node);
+}
+
 /* Constant weights make a dense layer. */
 static qg_kernel_use use_of(const qg_lower *l)
 {
@@ -327,7 +334,7 @@ static qg_status lower_gemm(qg_lower *l)
         .max_out = 1, .in_roles = "dw",                                                \
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .infer = infer_matmul, .run = run_matmul, .compile = compile_matmul,           \
-        .weight_axis = qg_matmul_axis, .lower = lower_matmul,                          \
+        .weight_axis = matmul_weight_axis, .lower = lower_matmul,                      \
         .backward = matmul_backward                                                    \
     }
 #define GEMM(opset, least)                                                             \

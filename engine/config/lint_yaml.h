@@ -100,7 +100,12 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "network")                                                                       \
     X(CLAMP, "clamp", NONE, "it only clamps input 0 between constants")                \
     X(CLAMP_IN_GRID, "clamp-in-grid", NONE, "no code of the output is beyond the "     \
-      "bounds of the clamp")                                                           \
+      "codes of the clamp's bounds")                                                   \
+    X(SCALED_BIAS, "scaled-bias", NONE, "it has a bias, and alpha or beta is not 1")   \
+    X(OUTPUT_SCALE, "output-scale", NUMBER, "output 0 is stored on a grid of this "    \
+      "scale")                                                                         \
+    X(INPUT_OFFSET, "input-offset", NONE, "the real 0 is neither code 0 nor the "      \
+      "lowest code of input 0")                                                        \
     X(PADS, "pads", NONE, "it pads its input")                                         \
     X(PADS_APART, "pads-apart", NONE, "it pads its input, not as SAME_UPPER would, "   \
       "or counts the padding")                                                         \

@@ -95,6 +95,22 @@ qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, qg_file_request from, char **te
     return QG_OK;
 }
 
+/* A snapshot is a folder with both files, and is written as a whole (folder.h): one of
+ * them alone would no longer belong to the other. */
+static bool is_of_snapshot(const char *path)
+{
+    static const char *const files[] = { "model.onnx", "quant.json" };
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char other[4096]; /* no path that exists is longer */
+    for (int i = 0; i < 2; i++)
+        if (strcmp(base, files[i]) == 0) {
+            int n = snprintf(other, sizeof other, "%.*s%s", (int)(base - path), path,
+                             files[1 - i]);
+            return n > 0 && (size_t)n < sizeof other && access(other, F_OK) == 0;
+        }
+    return false;
+}
+
 /* The reason why a target cannot be written: its name, or a kind that must not be
  * replaced by renaming a file onto it;  NULL: absent, or a regular file.  A device
  * would be lost to all processes. */
@@ -104,7 +120,8 @@ static const char *in_the_way(const char *path)
     if (stat(path, &st) != 0)
         return errno == ENAMETOOLONG || errno == ENOTDIR ? strerror(errno) : NULL;
     if (S_ISREG(st.st_mode))
-        return NULL;
+        return is_of_snapshot(path) ? "is a file of a snapshot, expected another name"
+                                    : NULL;
     return S_ISDIR(st.st_mode) ? strerror(EISDIR)
                                : "is a device, pipe or socket, expected a file";
 }

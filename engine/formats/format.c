@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "engine/core/file.h"
 #include "engine/onnx/export.h"
@@ -86,6 +87,16 @@ static bool full_range(const qg_scheme *s)
 {
     int64_t codes = INT64_C(1) << s->bits;
     return s->qmax - s->qmin == codes - 1 && (s->qmin == 0 || s->qmin == -codes / 2);
+}
+
+qg_status qg_export_keep_beside(const qg_export *e, const char *beside)
+{
+    if (access(beside, F_OK) != 0 || access(e->path, F_OK) == 0)
+        return QG_OK;
+    return qg_fail(e->ctx, QG_ECONFIG,
+                   "export: %s: its second file is %s, which is there without the "
+                   "first, expected another name",
+                   e->path, beside);
 }
 
 static uint32_t scheme_aspects(const qg_tqc *t, qg_rounding usual)

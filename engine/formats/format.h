@@ -177,6 +177,10 @@ QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
 /* For write: remembers a path for the report (copied). */
 QG_NODISCARD qg_status qg_export_wrote(qg_export *e, const char *path);
 
+/* For write: QG_ECONFIG when `beside`, a file that the user did not name, is there
+ * although e->path is not: another program wrote it. */
+QG_NODISCARD qg_status qg_export_keep_beside(const qg_export *e, const char *beside);
+
 /* For write, of a format whose file lies next to a model: `put` writes e->path, and the
  * float graph becomes a .onnx file of the same name.  Both are complete, or none is
  * there. */

@@ -12,7 +12,7 @@
  *
  * A condition `behind` reads fates of producers.  In a row that fuses they are known
  * for the nodes before this one, so that a chain of fused nodes grows from its first
- * one. A blocked node is still open: a row of a later kind can fit it.
+ * one; before that, one whose clamps end on a grid grows from its last one. A blocked node is still open: a row of a later kind can fit it.
  *
  * Cost     nodes x rows, three times; conditions that read weights dominate
  *
@@ -105,6 +105,9 @@ qg_status qg_lint_decide(qg_lint *l)
 {
     static const qg_fate order[] = { QG_FATE_FUSED, QG_FATE_MOVES, QG_FATE_INTEGER,
                                      QG_FATE_OTHER };
+    for (size_t i = l->graph->node.n; i-- > 0;)
+        if (is_open(l, l->graph->node.at[i]))
+            QG_TRY(decide(l, l->graph->node.at[i], QG_FATE_FUSED));
     for (size_t k = 0; k < sizeof order / sizeof *order; k++)
         for (size_t i = 0; i < l->graph->node.n; i++)
             if (is_open(l, l->graph->node.at[i]))

@@ -280,6 +280,14 @@ static bool same_node(const qg_node *a, const qg_node *b)
     return same;
 }
 
+static bool makes_output(const qg_node *n)
+{
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k] && n->out[k]->is_output)
+            return true;
+    return false;
+}
+
 /* A use that is no other reader: of dims alone, or of a node that an earlier use's node
  * computes as well. */
 static bool reads_again(const qg_value *v, size_t use)
@@ -288,7 +296,8 @@ static bool reads_again(const qg_value *v, size_t use)
     if (qg_node_has(n, QG_OP_DIMS_ONLY))
         return true;
     for (size_t i = 0; i < use; i++)
-        if (v->use.at[i].node != n && same_node(v->use.at[i].node, n))
+        if (v->use.at[i].node != n && same_node(v->use.at[i].node, n) &&
+            !makes_output(n) && !makes_output(v->use.at[i].node))
             return true;
     return false;
 }
@@ -444,11 +453,44 @@ static bool clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition 
     if (p.n != 1)
         return false;
     int32_t zero = p.offset ? p.offset[0] : 0;
-    float least = (float)(t->scheme.qmin - zero) * p.scale[0];
-    float most = (float)(t->scheme.qmax - zero) * p.scale[0];
-    (void)snprintf(s->detail, sizeof s->detail, "codes are %g to %g", (double)least,
-                   (double)most);
-    return low <= least && most <= high;
+    double least = rint((double)low / (double)p.scale[0]) + zero,
+           most = rint((double)high / (double)p.scale[0]) + zero;
+    (void)snprintf(s->detail, sizeof s->detail, "clamps to codes %g to %g of %d to %d",
+                   least, most, (int)t->scheme.qmin, (int)t->scheme.qmax);
+    return least <= t->scheme.qmin && t->scheme.qmax <= most;
+}
+
+/* beta or alpha of a Gemm with a bias: its steps are not those of input x weight. */
+static bool scaled_bias(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    const qg_attr *by[] = { qg_attr_find(n, "alpha"), qg_attr_find(n, "beta") };
+    int slot = qg_op_slot_of(n->op, 'b');
+    (void)l, (void)c;
+    if (slot < 0 || (uint32_t)slot >= n->n_in || !n->in[slot])
+        return false;
+    for (size_t i = 0; i < 2; i++)
+        if (by[i] && by[i]->type == QG_ATTR_FLOAT && by[i]->floats[0] != 1)
+            return true;
+    return false;
+}
+
+static bool output_scale(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *t = qg_lint_output_grid(l, s->node);
+    qg_qparam p = t ? qg_tqc_param(t) : (qg_qparam){ 0 };
+    return p.n == 1 && (double)p.scale[0] == c->number;
+}
+
+/* Whether a zero point of the grid of input 0 is not 0 in the unsigned codes of the
+ * kernel: the lowest code stands for another number. */
+static bool input_offset(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *t = qg_lint_input_grid(l, s->node, 0);
+    qg_qparam p = t ? qg_tqc_param(t) : (qg_qparam){ 0 };
+    (void)c;
+    return p.n == 1 && p.offset && p.offset[0] != 0 &&
+           (double)p.offset[0] != (double)t->scheme.qmin;
 }
 
 static bool pads(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -760,6 +802,9 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_READ_ONCE] = read_once,
     [QG_PREDICATE_CLAMP] = clamp,
     [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
+    [QG_PREDICATE_SCALED_BIAS] = scaled_bias,
+    [QG_PREDICATE_OUTPUT_SCALE] = output_scale,
+    [QG_PREDICATE_INPUT_OFFSET] = input_offset,
     [QG_PREDICATE_PADS] = pads,
     [QG_PREDICATE_PADS_APART] = pads_apart,
     [QG_PREDICATE_PADS_WITH_ZERO] = pads_with_zero,

@@ -62,6 +62,7 @@ const qg_quirk_row qg_rules_quirks[] = {
     { 0 },
 };
 
+/* A weight without channels, such as a vector or a batch of matrices, has one scale. */
 static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
                               qg_scheme *s)
 {
@@ -69,6 +70,11 @@ static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
     if (s->axis != QG_AXIS_OUT_CHANNEL)
         return QG_OK;
     int axis = m->how.out_channels(t);
+    if (axis < 0 && t->node->op->weight_axis && qg_tqc_role(t) == 'w') {
+        s->policy = (uint16_t)((s->policy & ~QG_PER_CHANNEL) | QG_PER_TENSOR);
+        s->axis = -1;
+        return QG_OK;
+    }
     if (axis < 0)
         return qg_fail(m->q->ctx, QG_ECONFIG,
                        "%s: %s has no axis of output channels here, expected a number",

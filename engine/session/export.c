@@ -101,6 +101,10 @@ static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
 {
     qg_writer w = { 0 };
     qg_report *r = NULL;
+    if (o->report && strcmp(o->report, e->path) == 0)
+        return qg_fail(e->ctx, QG_ECONFIG,
+                       "export: %s: the report goes to the same file, expected another",
+                       e->path);
     if (o->report)
         QG_TRY(qg_writer_open(e->ctx, o->report, &w));
     qg_status s = qg_export_run(e, o->strict);

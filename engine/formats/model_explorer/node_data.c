@@ -176,6 +176,8 @@ static qg_status write(qg_export *e)
     qg_writer *all[N_KIND];
     size_t n = e->analysis ? N_KIND : ERROR;
     qg_status s = QG_OK;
+    for (size_t k = BITS; k < n; k++)
+        QG_TRY(qg_export_keep_beside(e, b->path[k]));
     for (size_t k = 0; k < n && s == QG_OK; k++) {
         all[k] = &w[k];
         s = qg_writer_open(e->ctx, b->path[k], &w[k]);

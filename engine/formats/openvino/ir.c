@@ -6,7 +6,6 @@
  *     network.h      layers in memory, and the two files */
 #include <assert.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine/core/file.h"
 #include "engine/formats/format.h"
@@ -84,7 +83,7 @@ static qg_status write_both(qg_export *e, qg_writer *xml, qg_writer *binary)
     return qg_writers_commit(all, 2);
 }
 
-static qg_status write_files(qg_export *e)
+static qg_status write(qg_export *e)
 {
     const char *dot = strrchr(qg_path_base(e->path), '.');
     size_t stem = dot ? (size_t)(dot - e->path) : strlen(e->path);
@@ -97,11 +96,7 @@ static qg_status write_files(qg_export *e)
                        "export: %s: this is the file of the constants, expected a name "
                        "for the XML file",
                        e->path);
-    if (access(beside, F_OK) == 0 && access(e->path, F_OK) != 0)
-        return qg_fail(e->ctx, QG_ECONFIG,
-                       "export: %s: the constants go to %s, which is there without an "
-                       "XML file, expected another name",
-                       e->path, beside);
+    QG_TRY(qg_export_keep_beside(e, beside));
     QG_TRY(qg_writer_open(e->ctx, e->path, &xml));
     qg_status s = qg_writer_open(e->ctx, beside, &binary);
     if (s == QG_OK)
@@ -123,5 +118,5 @@ const qg_format qg_format_openvino_ir = {
     .rounding = QG_ROUND_HALF_EVEN_LEVEL,
     .choice = { [QG_FORMAT_WEIGHTS] = weights },
     .build = build,
-    .write = write_files,
+    .write = write,
 };

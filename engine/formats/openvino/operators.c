@@ -260,16 +260,18 @@ static qg_status global_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     return reduce_over(ir, n, r, count, axes, true);
 }
 
-/* No axes: all of them. */
+/* No axes: all of them, or none with noop_with_empty_axes. */
 static qg_status reduce(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     int64_t axes[2 * QG_MAX_RANK], keep;
     size_t count;
+    bool noop;
     QG_TRY(qg_ir_ints(ir, n, "axes", 1, &count, axes));
     QG_TRY(qg_attr_int(ir->ctx, n, "keepdims", 1, &keep));
-    for (int32_t i = 0; count == 0 && i < n->in[0]->type.rank; i++)
-        axes[i] = i;
-    count = count ? count : (size_t)n->in[0]->type.rank;
+    QG_TRY(qg_attr_flag(ir->ctx, n, "noop_with_empty_axes", false, &noop));
+    if (count == 0 && !noop)
+        for (; count < (size_t)n->in[0]->type.rank; count++)
+            axes[count] = (int64_t)count;
     return reduce_over(ir, n, r, count, axes, keep != 0);
 }
 

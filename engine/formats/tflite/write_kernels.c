@@ -284,6 +284,9 @@ static qg_status matmul(qg_tflite_writer *w)
         return dense(w, b);
     if (!product || (n->n_in > 2 && n->in[2]))
         return qg_tflite_refuse(w, "expected a constant 8-bit matrix, or no bias");
+    if (w->recipe->in[1].n > 1)
+        return qg_tflite_refuse(w, "%u scales for in1, expected one",
+                                (unsigned)w->recipe->in[1].n);
     for (uint32_t i = 0; i < 2; i++)
         if ((n->in[i]->constant ? n->in[i]->constant : &n->in[i]->type)->rank < 2)
             return qg_tflite_refuse(w, "input %u has 1 axis, expected 2 or more", i);
