@@ -104,8 +104,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(SCALED_BIAS, "scaled-bias", NONE, "it has a bias, and alpha or beta is not 1")   \
     X(OUTPUT_SCALE, "output-scale", NUMBER, "output 0 is stored on a grid of this "    \
       "scale")                                                                         \
-    X(INPUT_OFFSET, "input-offset", NONE, "the real 0 is neither code 0 nor the "      \
-      "lowest code of input 0")                                                        \
+    X(INPUT_OFFSET, "input-offset", NONE, "the real 0 is not the lowest code of "      \
+      "input 0")                                                                       \
     X(PADS, "pads", NONE, "it pads its input")                                         \
     X(PADS_APART, "pads-apart", NONE, "it pads its input, not as SAME_UPPER would, "   \
       "or counts the padding")                                                         \
@@ -116,6 +116,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(FLOAT16, "float16", NONE, "the node computes in float16, which files keep: "     \
       "Casts are between it and its quantizers")                                       \
     X(OPSET_ABOVE, "opset-above", NUMBER, "the model needs a newer opset of ONNX")     \
+    X(STEPS, "steps", NONE, "a slice whose steps are not all 1")                       \
     X(EQUAL_PARTS, "equal-parts", NUMBER, "all outputs have the same dims, and there " \
       "are at most so many")                                                           \
     X(INPUT_BELOW, "input-below", NUMBER, "s_x / s_y of a data input is below")        \

@@ -78,12 +78,23 @@ const qg_tqc *qg_lint_output_grid(const qg_lint *l, const qg_node *n)
 
 /* --- grids --- */
 
+/* Conditions on the node alone; those on grids are not known yet. */
+static bool fits_alone(const qg_lint *l, const qg_lint_kernel *k, const qg_node *n)
+{
+    qg_lint_site s = { .node = n };
+    for (size_t i = 0; i < k->when.n; i++)
+        if (k->when.at[i].predicate == QG_PREDICATE_PADS_WITH_ZERO &&
+            !qg_lint_holds(l, &s, &(qg_conditions){ &k->when.at[i], 1 }, NULL))
+            return false;
+    return true;
+}
+
 /* Whether the target carries the grid of an input through the node. */
 static bool carries(const qg_lint *l, const qg_node *n)
 {
     for (size_t i = 0; i < l->target->kernel.n; i++) {
         const qg_lint_kernel *k = &l->target->kernel.at[i];
-        if (k->carries && qg_node_matches(&k->node, n))
+        if (k->carries && qg_node_matches(&k->node, n) && fits_alone(l, k, n))
             return true;
     }
     return false;

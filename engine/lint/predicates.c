@@ -482,15 +482,12 @@ static bool output_scale(const qg_lint *l, qg_lint_site *s, const qg_condition *
     return p.n == 1 && (double)p.scale[0] == c->number;
 }
 
-/* Whether a zero point of the grid of input 0 is not 0 in the unsigned codes of the
- * kernel: the lowest code stands for another number. */
 static bool input_offset(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_tqc *t = qg_lint_input_grid(l, s->node, 0);
     qg_qparam p = t ? qg_tqc_param(t) : (qg_qparam){ 0 };
     (void)c;
-    return p.n == 1 && p.offset && p.offset[0] != 0 &&
-           (double)p.offset[0] != (double)t->scheme.qmin;
+    return p.n == 1 && (p.offset ? p.offset[0] : 0) != t->scheme.qmin;
 }
 
 static bool pads(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -578,6 +575,17 @@ static bool rank(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     (void)l;
     return s->node->n_in && s->node->in[0] &&
            s->node->in[0]->type.rank == (int)c->number;
+}
+
+static bool steps(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    const qg_tensor *by = n->n_in > 4 && n->in[4] ? n->in[4]->constant : NULL;
+    (void)l, (void)c;
+    for (int64_t i = 0; by && i < qg_tensor_count(by); i++)
+        if (qg_tensor_i64(by, i) != 1)
+            return true;
+    return n->n_in > 4 && n->in[4] && !by;
 }
 
 static bool equal_parts(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -812,6 +820,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_RANK] = rank,
     [QG_PREDICATE_FLOAT16] = float16,
     [QG_PREDICATE_OPSET_ABOVE] = opset_above,
+    [QG_PREDICATE_STEPS] = steps,
     [QG_PREDICATE_EQUAL_PARTS] = equal_parts,
     [QG_PREDICATE_INPUT_BELOW] = qg_test_input_below,
     [QG_PREDICATE_INPUT_ABOVE] = qg_test_input_above,

@@ -181,12 +181,20 @@ static qg_status deconv_padding(qg_tflite_writer *w, const int64_t kernel[2],
     const int64_t *x = w->node->in[0]->type.dim + 2, *y = w->node->out[0]->type.dim + 2;
     const int64_t stride[2] = { o->stride_h, o->stride_w }, *pads;
     size_t count;
+    const char *how;
     bool same = true, none = true;
     QG_TRY(qg_attr_ints(w->ctx, w->node, "pads", &pads, &count));
+    QG_TRY(qg_attr_string(w->ctx, w->node, "auto_pad", "NOTSET", &how));
+    bool shape = qg_attr_has(w->node, "output_shape");
+    bool lower = strcmp(how, "SAME_LOWER") == 0 || (shape && strcmp(how, "NOTSET") == 0);
     for (int i = 0; i < 2; i++) {
         int64_t before = count == 4 ? pads[i] : 0,
                 behind = count == 4 ? pads[i + 2] : 0;
         int64_t total = (x[i] - 1) * stride[i] + kernel[i] - y[i];
+        if (lower || strcmp(how, "SAME_UPPER") == 0) {
+            before = total > 0 ? (total + lower) / 2 : 0;
+            behind = total > 0 ? total - before : 0;
+        }
         none &= before == 0 && behind == 0 && total == 0;
         same &= total >= 0 && x[i] == (y[i] + stride[i] - 1) / stride[i] &&
                 before == total / 2;
