@@ -34,7 +34,15 @@ static int32_t code_at(const qg_int_unary_spec *s, int i)
     return qg_code_range_of(s->x.dtype, 0).lo + i;
 }
 
-/* TFLite: dequantize, function, times the reciprocal of the output scale. */
+/* In float32 operations, of which exp is rounded once: near a half they decide. */
+static float float_function_of(const qg_int_unary_spec *s, float x)
+{
+    return s->function == QG_INT_UNARY_LOGISTIC ? 1 / (1 + (float)exp(-(double)x))
+                                                : function_of(s, x);
+}
+
+/* TFLite: dequantize, function, times the reciprocal of the output scale.
+ * Source: LUTPopulate and Logistic in tensorflow/lite/kernels/activations.cc */
 static qg_status float_table(qg_ctx *ctx, const qg_int_unary_spec *s,
                              int32_t table[256])
 {
@@ -43,7 +51,7 @@ static qg_status float_table(qg_ctx *ctx, const qg_int_unary_spec *s,
     float inverse = 1.0f / s->y.scale;
     for (int i = 0; i < 256; i++) {
         float x = s->x.scale * (float)(code_at(s, i) - s->x.zero);
-        float y = qg_round_f32(s->row->rounding, function_of(s, x) * inverse);
+        float y = qg_round_f32(s->row->rounding, float_function_of(s, x) * inverse);
         table[i] =
             (int32_t)fminf(fmaxf(y + (float)to.zero, (float)to.lo), (float)to.hi);
     }

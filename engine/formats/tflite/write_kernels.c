@@ -99,6 +99,21 @@ static qg_status no_bias(qg_tflite_writer *w, int64_t outputs, int32_t *out)
     return t->zero ? QG_OK : qg_nomem(w->ctx);
 }
 
+/* Kernels on int8 data take int8 weights without zero points; those on uint8 any. */
+static qg_status check_weight(qg_tflite_writer *w)
+{
+    const qg_stored *x = &w->recipe->in[0], *k = &w->recipe->in[1];
+    bool fits = k->dtype == x->dtype;
+    for (uint32_t i = 0; fits && x->dtype == QG_I8 && i < k->n; i++)
+        fits = k->zero[i] == 0;
+    return fits ? QG_OK
+                : qg_tflite_refuse(w,
+                                   "weights in %s with zero point %d and data in %s, "
+                                   "expected symmetric int8 weights and int8 data",
+                                   qg_dtype_name(k->dtype), (int)k->zero[0],
+                                   qg_dtype_name(x->dtype));
+}
+
 /* Depthwise weights O,1,H,W as 1,H,W,O. */
 static qg_status depthwise_weight(qg_tflite_writer *w, int32_t *out)
 {
@@ -131,6 +146,7 @@ static qg_status conv(qg_tflite_writer *w)
     qg_tflite_options o = { .kind = QG_TFLITE_OPTIONS_CONV };
     if (!k || k->rank != 4 || qg_dtype_bits(k->dtype) != 8)
         return qg_tflite_refuse(w, "expected constant 8-bit weights of 4 axes");
+    QG_TRY(check_weight(w));
     kernel[0] = k->dim[2];
     kernel[1] = k->dim[3];
     QG_TRY(qg_attr_int(w->ctx, n, "group", 1, &group));
@@ -216,6 +232,7 @@ static qg_status deconv(qg_tflite_writer *w)
     QG_TRY(qg_attr_int(w->ctx, n, "group", 1, &group));
     if (!k || k->rank != 4 || qg_dtype_bits(k->dtype) != 8 || group != 1)
         return qg_tflite_refuse(w, "expected constant 8-bit weights, one group");
+    QG_TRY(check_weight(w));
     kernel[0] = k->dim[2];
     kernel[1] = k->dim[3];
     QG_TRY(qg_tflite_window(w, kernel, pad, &o));
@@ -268,6 +285,7 @@ static qg_status dense(qg_tflite_writer *w, bool b_transposed)
     uint32_t n_in = n->n_in > 2 && n->in[2] ? 3 : 2;
     qg_tflite_options o = { .kind = QG_TFLITE_OPTIONS_DENSE,
                             .keep_dims = n->out[0]->type.rank != 2 };
+    QG_TRY(check_weight(w));
     QG_TRY(input(w, 0, QG_TFLITE_AS_IS, &in[0]));
     QG_TRY(dense_weight(w, b_transposed, &in[1]));
     if (n_in == 3)
@@ -292,6 +310,10 @@ static qg_status matmul(qg_tflite_writer *w)
         return dense(w, b);
     if (!product || (n->n_in > 2 && n->in[2]))
         return qg_tflite_refuse(w, "expected a constant 8-bit matrix, or no bias");
+    if (w->recipe->in[1].dtype != w->recipe->in[0].dtype)
+        return qg_tflite_refuse(w, "%s times %s, expected one type",
+                                qg_dtype_name(w->recipe->in[0].dtype),
+                                qg_dtype_name(w->recipe->in[1].dtype));
     if (w->recipe->in[1].n > 1)
         return qg_tflite_refuse(w, "%u scales for in1, expected one",
                                 (unsigned)w->recipe->in[1].n);
