@@ -16,6 +16,28 @@ static bool read_budget(const char *text, double *out)
     return end != text && (percent || !*end) && x >= 0 && x < 1e9;
 }
 
+/* Where a policy goes without --output. */
+#define POLICY "policy.yaml"
+
+/* A file of that name which no verb of qg wrote: it is not replaced unasked. */
+static bool has_foreign_policy(const cli_call *c)
+{
+    static const char own[] = "# qg ";
+    char first[sizeof own] = "";
+    FILE *f = c->args->output || c->host ? NULL : fopen(POLICY, "rb");
+    if (!f)
+        return false;
+    size_t n = fread(first, 1, sizeof own - 1, f);
+    (void)fclose(f);
+    return n != sizeof own - 1 || strcmp(first, own) != 0;
+}
+
+static int refuse_policy(const cli_call *c)
+{
+    return cli_usage(c->verb, POLICY " is there and not a file of qg, expected "
+                                     "--output FILE");
+}
+
 static qg_status ask_sensitivity(const cli_call *c, qg_model *m, qg_report **r)
 {
     const cli_arguments *a = c->args;
@@ -29,7 +51,7 @@ static qg_status ask_sensitivity(const cli_call *c, qg_model *m, qg_report **r)
     o.whole = a->whole;
     if (a->propose) {
         (void)read_budget(a->propose, &o.proposal.budget); /* checked below */
-        o.proposal.patch = a->output ? a->output : "policy.yaml";
+        o.proposal.patch = a->output ? a->output : POLICY;
         o.proposal.bits = (unsigned)a->raise_to;
         o.proposal.backend = a->backend;
         o.holdout = a->holdout;
@@ -53,6 +75,8 @@ int cli_sensitivity(const cli_call *c)
                                        : NULL;
     if (!a->propose && lonely)
         return cli_usage(c->verb, "--%s requires --propose", lonely);
+    if (a->propose && has_foreign_policy(c))
+        return refuse_policy(c);
     return cli_ask(c, a->file.at[0], ask_sensitivity);
 }
 
@@ -94,10 +118,12 @@ int cli_lint(const cli_call *c)
     qg_lint_options o;
     if (a->output && !a->fix)
         return cli_usage(c->verb, "--output requires --fix");
+    if (a->fix && has_foreign_policy(c))
+        return refuse_policy(c);
     qg_lint_options_init(&o, sizeof o);
     o.target = a->target;
     o.sarif = a->sarif;
-    o.patch = !a->fix ? NULL : a->output ? a->output : "policy.yaml";
+    o.patch = !a->fix ? NULL : a->output ? a->output : POLICY;
     qg_status s = cli_open(c, a->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_lint(m, &o, &r);
@@ -197,7 +223,7 @@ static qg_status ask_search(const cli_call *c, qg_model *m, qg_report **r)
     o.budget = a->budget;
     o.choices = a->choices;
     o.estimate = a->estimate;
-    o.patch = a->output ? a->output : c->host ? NULL : "policy.yaml";
+    o.patch = a->output ? a->output : c->host ? NULL : POLICY;
     o.backend = a->backend;
     o.holdout = a->holdout;
     return qg_model_search(m, &o, r);
@@ -234,6 +260,8 @@ int cli_search(const cli_call *c)
     if (!a->over && (a->policy.n || a->observer))
         return cli_usage(c->verb, "--%s requires --over: a snapshot has its own",
                          a->policy.n ? "policy" : "observer");
+    if (!a->over && has_foreign_policy(c))
+        return refuse_policy(c);
     return cli_ask(c, a->file.at[0], a->over ? ask_rules : ask_search);
 }
 

@@ -268,6 +268,8 @@ static qg_status read_fix(const reader *r, const qg_yaml *map, const char *what,
     out->fix_removes =
         checked.fields & QG_SET_STATE &&
         (checked.state == QG_TQC_FP32 || checked.state == QG_TQC_DEACTIVATED);
+    out->fix_floats = checked.fields & QG_SET_PLATFORM &&
+                      checked.platform == QG_PLATFORM_FP32;
     out->fix = flow_text(r, set);
     return out->fix ? QG_OK : qg_nomem(r->ctx);
 }

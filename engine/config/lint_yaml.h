@@ -101,6 +101,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(CLAMP, "clamp", NONE, "it only clamps input 0 between constants")                \
     X(CLAMP_IN_GRID, "clamp-in-grid", NONE, "no code of the output is beyond the "     \
       "codes of the clamp's bounds")                                                   \
+    X(BYTES, "bytes", NONE, "data inputs, weight and output 0 are stored in integers " \
+      "of 8 bits, where on a grid")                                                    \
     X(SCALED_BIAS, "scaled-bias", NONE, "it has a bias, and alpha or beta is not 1")   \
     X(OUTPUT_SCALE, "output-scale", NUMBER, "output 0 is stored on a grid of this "    \
       "scale")                                                                         \
@@ -227,6 +229,7 @@ typedef struct qg_lint_rule {
                              * conditions; NULL: about nodes or endpoints */
     const char *fix_slot; /* "weight"; NULL: the value of the finding's endpoint */
     const char *fix;  /* `set:` of the patch as flow YAML: "{bits: 7}"; NULL: none */
+    bool fix_floats;  /* it makes the node float */
     bool fix_removes; /* it takes the quantizer away, and changes no grid */
 } qg_lint_rule;
 

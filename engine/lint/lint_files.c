@@ -225,6 +225,21 @@ static bool is_patched(const qg_lint *l, size_t i)
     return false;
 }
 
+/* Whether another fix makes the finding's node float, so that this one would match
+ * nothing. */
+static bool is_void(const qg_lint *l, const qg_lint_finding *f)
+{
+    const qg_value *v = f->at ? qg_tqc_value(f->at) : NULL;
+    bool here = !f->at || is_of_reader(f) || (v && v->constant && v->use.n == 1);
+    if (f->rule->fix_floats || !here)
+        return false;
+    for (size_t i = 0; i < l->found.n; i++)
+        if (l->found.at[i].rule->fix && l->found.at[i].rule->fix_floats &&
+            l->found.at[i].node == f->node)
+            return true;
+    return false;
+}
+
 qg_status qg_lint_write_patch(const qg_lint *l, const char *path, size_t *n)
 {
     qg_writer w;
@@ -237,7 +252,8 @@ qg_status qg_lint_write_patch(const qg_lint *l, const char *path, size_t *n)
     (void)fprintf(w.stream, "# qg lint --target %s: %zu of %zu findings\nrules:\n",
                   l->target->name, *n, l->found.n);
     for (size_t i = 0, k = 0; i < l->found.n; i++)
-        if (l->found.at[i].rule->fix && !is_patched(l, i))
+        if (l->found.at[i].rule->fix && !is_patched(l, i) &&
+            !is_void(l, &l->found.at[i]))
             print_fix(w.stream, &l->found.at[i], ++k);
     return qg_writer_commit(&w);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 
 /* A predicate reads the placement (l), the node or endpoint in question (s) and its
@@ -460,6 +461,26 @@ static bool clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition 
     return least <= t->scheme.qmin && t->scheme.qmax <= most;
 }
 
+static bool is_byte(const qg_tqc *t, bool is_constant)
+{
+    return !t || (!(t->scheme.policy & QG_FLOATING) &&
+                  qg_dtype_bits(
+                      qg_onnx_grid_of(t, is_constant, QG_PLACE_ORT).code) == 8);
+}
+
+static bool bytes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    (void)c;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        char role = qg_op_in_role(n->op, k);
+        if ((role == 'd' || role == 'w') &&
+            !is_byte(qg_lint_input_grid(l, n, k), n->in[k] && n->in[k]->constant))
+            return false;
+    }
+    return is_byte(qg_lint_output_grid(l, n), false);
+}
+
 /* beta or alpha of a Gemm with a bias: its steps are not those of input x weight. */
 static bool scaled_bias(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
@@ -810,6 +831,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_READ_ONCE] = read_once,
     [QG_PREDICATE_CLAMP] = clamp,
     [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
+    [QG_PREDICATE_BYTES] = bytes,
     [QG_PREDICATE_SCALED_BIAS] = scaled_bias,
     [QG_PREDICATE_OUTPUT_SCALE] = output_scale,
     [QG_PREDICATE_INPUT_OFFSET] = input_offset,
