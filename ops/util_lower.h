@@ -26,8 +26,8 @@ QG_NODISCARD qg_status qg_lower_set_text(qg_lower *l, const char *name,
 QG_NODISCARD qg_status qg_lower_all(qg_lower *l, const char *op, qg_kernel_use use,
                                     uint32_t n_codes);
 
-/* A product: weights in input 1 have one scale, or one per channel of `axis`, which each
- * of `groups` has again; a bias in input 2 is a vector. */
+/* A product: weights in input 1 have one scale, or one per channel of `axis`, which
+ * each of `groups` has again; a bias in input 2 is a vector. */
 QG_NODISCARD qg_status qg_lower_product(qg_lower *l, const char *op, qg_kernel_use use,
                                         int32_t axis, uint32_t groups);
 

@@ -268,8 +268,8 @@ static qg_status read_fix(const reader *r, const qg_yaml *map, const char *what,
     out->fix_removes =
         checked.fields & QG_SET_STATE &&
         (checked.state == QG_TQC_FP32 || checked.state == QG_TQC_DEACTIVATED);
-    out->fix_floats = checked.fields & QG_SET_PLATFORM &&
-                      checked.platform == QG_PLATFORM_FP32;
+    out->fix_floats =
+        checked.fields & QG_SET_PLATFORM && checked.platform == QG_PLATFORM_FP32;
     out->fix = flow_text(r, set);
     return out->fix ? QG_OK : qg_nomem(r->ctx);
 }
@@ -306,8 +306,9 @@ static qg_status read_refused(const reader *r, const qg_yaml *y, const qg_yaml *
 
 static qg_status read_rule(const reader *r, const qg_yaml *y, qg_lint_rule *out)
 {
-    static const char *const keys[] = { "id",     "match",  "at",  "when",       "level", "why",
-                                        "source", "remedy", "fix", "refused-by", NULL };
+    static const char *const keys[] = { "id",    "match",      "at",     "when",
+                                        "level", "why",        "source", "remedy",
+                                        "fix",   "refused-by", NULL };
     char what[QG_WHAT_TEXT];
     const qg_yaml *item;
     int level = QG_LEVEL_WARNING;

@@ -39,7 +39,8 @@
  * of a list must hold.  The vocabulary is closed: QG_PREDICATE_MAP.
  *
  * To add a predicate: a line in QG_PREDICATE_MAP, a function of that name in
- * engine/lint/predicates.c or predicate_ranges.c, and its row in qg_predicate_table.
+ * engine/lint/predicates.c, predicate_attributes.c or predicate_ranges.c, its row in
+ * qg_predicate_table.
  *
  * Every message gives file, line, key, the fault and the expected form. */
 #ifndef QG_ENGINE_CONFIG_LINT_YAML_H
@@ -227,7 +228,7 @@ typedef struct qg_lint_rule {
     const char *remedy;
     const char *refused_by; /* a format: the rule is about the whole network, and has no
                              * conditions; NULL: about nodes or endpoints */
-    const char *fix_slot; /* "weight"; NULL: the value of the finding's endpoint */
+    const char *fix_slot;   /* "weight"; NULL: the value of the finding's endpoint */
     const char *fix;  /* `set:` of the patch as flow YAML: "{bits: 7}"; NULL: none */
     bool fix_floats;  /* it makes the node float */
     bool fix_removes; /* it takes the quantizer away, and changes no grid */

@@ -12,7 +12,8 @@
  *
  * A condition `behind` reads fates of producers.  In a row that fuses they are known
  * for the nodes before this one, so that a chain of fused nodes grows from its first
- * one; before that, one whose clamps end on a grid grows from its last one. A blocked node is still open: a row of a later kind can fit it.
+ * one; before that, one whose clamps end on a grid grows from its last one.  A blocked
+ * node is still open: a row of a later kind can fit it.
  *
  * Cost     nodes x rows, three times; conditions that read weights dominate
  *

@@ -108,13 +108,12 @@ static qg_status report_findings(const qg_lint *l, qg_report *r)
     for (size_t i = 0; i < l->found.n; i++) {
         const qg_lint_finding *f = &l->found.at[i];
         char where[QG_ENDPOINT_TEXT];
-        QG_TRY(qg_table_cells(
-            r, t, qg_cell_text(f->rule->origin.id),
-            qg_cell_text(f->at     ? qg_tqc_text(f->at, where)
-                         : f->node ? f->node->name
-                                   : NULL),
-            qg_cell_text(f->node ? f->node->op->name : NULL),
-            qg_cell_text(f->detail[0] ? f->detail : NULL)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(f->rule->origin.id),
+                              qg_cell_text(f->at     ? qg_tqc_text(f->at, where)
+                                           : f->node ? f->node->name
+                                                     : NULL),
+                              qg_cell_text(f->node ? f->node->op->name : NULL),
+                              qg_cell_text(f->detail[0] ? f->detail : NULL)));
     }
     return QG_OK;
 }

@@ -31,9 +31,10 @@
  *          'output-codes' does not hold.  A row without that condition fits, where the
  *          kernel of a target can store floats
  *
- * The parts: placement.c (grids), predicates.c, predicate_ranges.c (the vocabulary of
- * configs/lint), fates.c (kernel rows), lint.c (findings, the report), lint_files.c
- * (SARIF, the policy patch), places.c (lines of quant.json). */
+ * The parts: placement.c (grids), predicates.c, predicate_attributes.c,
+ * predicate_ranges.c (the vocabulary of configs/lint), fates.c (kernel rows), lint.c
+ * (findings, the report), lint_files.c (SARIF, the policy patch), places.c (lines of
+ * quant.json). */
 #ifndef QG_ENGINE_LINT_LINT_H
 #define QG_ENGINE_LINT_LINT_H
 
@@ -51,7 +52,7 @@ typedef struct qg_lint_finding {
     const qg_lint_rule *rule;
     const qg_node *node; /* NULL: the network, of rules with refused-by */
     const qg_tqc *at;    /* rules at: endpoint; else NULL */
-    const char *detail; /* of the conditions that measure something; "" for none */
+    const char *detail;  /* of the conditions that measure something; "" for none */
 } qg_lint_finding;
 
 /* Boundaries between codes and floats that remain in the target's graph, in values: a
@@ -67,7 +68,7 @@ typedef struct qg_lint_conversions {
 typedef struct qg_lint {
     qg_ctx *ctx;
     qg_arena *arena;
-    const char *path;      /* of the snapshot or file, as it was opened; NULL: none */
+    const char *path;       /* of the snapshot or file, as it was opened; NULL: none */
     struct qg_model *model; /* with records */
     const qg_graph *graph;  /* its graph, normalized */
     const qg_quant *quant;
@@ -109,7 +110,7 @@ bool qg_lint_same_grid(const qg_tqc *a, const qg_tqc *b);
 /* Float data that the node computes with: neither a constant nor a shape. */
 bool qg_lint_is_data(const qg_node *n, uint32_t slot);
 
-/* --- predicates.c, predicate_ranges.c --- */
+/* --- predicates.c, predicate_attributes.c, predicate_ranges.c --- */
 
 /* One word of the vocabulary.  Must neither fail nor allocate: what cannot be
  * determined does not hold, so that a rule never reports a guess.  {not: p} then holds,
@@ -124,6 +125,11 @@ extern qg_predicate_test *const qg_predicate_table[QG_NPREDICATE];
  * so that cheap ones belong before those that read weights. */
 bool qg_lint_holds(const qg_lint *l, qg_lint_site *s, const qg_conditions *c,
                    const qg_condition **failed);
+
+/* Those of predicate_attributes.c. */
+qg_predicate_test qg_test_clamp, qg_test_clamp_in_grid, qg_test_scaled_bias,
+    qg_test_pads, qg_test_pads_apart, qg_test_pads_with_zero, qg_test_pad_off_grid,
+    qg_test_steps, qg_test_equal_parts;
 
 /* Those of predicate_ranges.c. */
 qg_predicate_test qg_test_ratio_above, qg_test_ratio_below, qg_test_bias_above,

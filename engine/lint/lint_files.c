@@ -6,8 +6,9 @@
  *          place is a node or an endpoint of the graph (logical location, section
  *          3.33), and its lines in quant.json or the file (physical location, 3.29).
  *          The properties of the run name the target
- * Patch    one rule per finding whose lint rule has a fix, or per value of several, with a name that leads back
- *          to it: lint-<rule>-<number>.  Fixes of different rules may exclude each
+ * Patch    one rule per finding whose lint rule has a fix, or per value of several,
+ *          with a name that leads back to it: lint-<rule>-<number>.  A fix that would
+ *          match nothing behind another one is left out.  Others may exclude each
  *          other, since each is written without regard to the rest; the last one wins
  * Both are written completely or not at all (core/file.h). */
 #include "engine/lint/lint.h"
@@ -71,9 +72,8 @@ static void put_physical(qg_json_writer *w, const qg_lint_places *p,
 static qg_status put_place(qg_json_writer *w, const qg_lint *l, const qg_lint_places *p,
                            const qg_lint_finding *f)
 {
-    const char *where =
-        f->at ? qg_endpoint_full_text(l->arena, qg_tqc_endpoint(f->at))
-              : (f->node ? f->node->name : l->graph->name);
+    const char *where = f->at ? qg_endpoint_full_text(l->arena, qg_tqc_endpoint(f->at))
+                              : (f->node ? f->node->name : l->graph->name);
     if (!where)
         return qg_nomem(l->ctx);
     qg_json_put_array(w, "locations");

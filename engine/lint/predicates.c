@@ -1,6 +1,7 @@
 /* predicates.c -- the vocabulary of configs/lint: one function per line of
- * QG_PREDICATE_MAP, which has its meaning.  Those that compute with weights and scales
- * are in predicate_ranges.c. */
+ * QG_PREDICATE_MAP, which has its meaning.  Those that read attributes are in
+ * predicate_attributes.c, those that compute with weights and scales in
+ * predicate_ranges.c. */
 #include "engine/lint/lint.h"
 
 #include <math.h>
@@ -424,48 +425,11 @@ static bool read_once(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return v && v->use.n == 1 && !v->is_output;
 }
 
-/* The bounds of a node that only clamps its input 0 between constants. */
-static bool bounds(const qg_node *n, float *low, float *high)
-{
-    const qg_tensor *constant[3] = { NULL };
-    if (!n->op->clamp || n->n_in > 3)
-        return false;
-    for (uint32_t k = 0; k < n->n_in; k++)
-        constant[k] = n->in[k] ? n->in[k]->constant : NULL;
-    return n->op->clamp(n, constant, low, high);
-}
-
-/* Relu, Relu6 and Clip with constant bounds; a clamp of a computed bound is none. */
-static bool clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    float low, high;
-    (void)l, (void)c;
-    return bounds(s->node, &low, &high);
-}
-
-static bool clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    float low, high;
-    const qg_tqc *t = qg_lint_output_grid(l, s->node);
-    (void)c;
-    if (!t || !bounds(s->node, &low, &high))
-        return false;
-    qg_qparam p = qg_tqc_param(t);
-    if (p.n != 1)
-        return false;
-    int32_t zero = p.offset ? p.offset[0] : 0;
-    double least = rint((double)low / (double)p.scale[0]) + zero,
-           most = rint((double)high / (double)p.scale[0]) + zero;
-    (void)snprintf(s->detail, sizeof s->detail, "clamps to codes %g to %g of %d to %d",
-                   least, most, (int)t->scheme.qmin, (int)t->scheme.qmax);
-    return least <= t->scheme.qmin && t->scheme.qmax <= most;
-}
-
 static bool is_byte(const qg_tqc *t, bool is_constant)
 {
-    return !t || (!(t->scheme.policy & QG_FLOATING) &&
-                  qg_dtype_bits(
-                      qg_onnx_grid_of(t, is_constant, QG_PLACE_ORT).code) == 8);
+    return !t ||
+           (!(t->scheme.policy & QG_FLOATING) &&
+            qg_dtype_bits(qg_onnx_grid_of(t, is_constant, QG_PLACE_ORT).code) == 8);
 }
 
 static bool bytes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -479,21 +443,6 @@ static bool bytes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
             return false;
     }
     return is_byte(qg_lint_output_grid(l, n), false);
-}
-
-/* beta or alpha of a Gemm with a bias: its steps are not those of input x weight. */
-static bool scaled_bias(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_node *n = s->node;
-    const qg_attr *by[] = { qg_attr_find(n, "alpha"), qg_attr_find(n, "beta") };
-    int slot = qg_op_slot_of(n->op, 'b');
-    (void)l, (void)c;
-    if (slot < 0 || (uint32_t)slot >= n->n_in || !n->in[slot])
-        return false;
-    for (size_t i = 0; i < 2; i++)
-        if (by[i] && by[i]->type == QG_ATTR_FLOAT && by[i]->floats[0] != 1)
-            return true;
-    return false;
 }
 
 static bool output_scale(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -511,113 +460,11 @@ static bool input_offset(const qg_lint *l, qg_lint_site *s, const qg_condition *
     return p.n == 1 && (p.offset ? p.offset[0] : 0) != t->scheme.qmin;
 }
 
-static bool pads(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_attr *pad = qg_attr_find(s->node, "pads");
-    const qg_attr *automatic = qg_attr_find(s->node, "auto_pad");
-    (void)l, (void)c;
-    for (size_t k = 0; pad && pad->type == QG_ATTR_INTS && k < pad->count; k++)
-        if (pad->ints[k] != 0)
-            return true;
-    return automatic && automatic->type == QG_ATTR_STRING &&
-           strncmp(automatic->strings[0], "SAME", 4) == 0;
-}
-
-/* SAME_UPPER: ceil(in / stride) places, the odd element behind. */
-static bool as_same(const qg_node *n, int axis, int64_t kernel, int64_t stride,
-                    int64_t before, int64_t behind)
-{
-    int64_t in = n->in[0]->type.dim[axis + 2];
-    int64_t total = ((in + stride - 1) / stride - 1) * stride + kernel - in;
-    total = total < 0 ? 0 : total;
-    return before == total / 2 && behind == total - total / 2;
-}
-
-/* Of a pool over pictures. */
-static bool pads_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_node *n = s->node;
-    const qg_attr *pad = qg_attr_find(n, "pads"), *step = qg_attr_find(n, "strides"),
-                  *kernel = qg_attr_find(n, "kernel_shape"),
-                  *counted = qg_attr_find(n, "count_include_pad");
-    bool same = true;
-    if (!pads(l, s, c) || !pad || pad->count != 4 || !kernel || kernel->count != 2 ||
-        n->in[0]->type.rank != 4)
-        return false;
-    for (int k = 0; k < 2; k++)
-        same &=
-            as_same(n, k, kernel->ints[k], step && step->count == 2 ? step->ints[k] : 1,
-                    pad->ints[k], pad->ints[k + 2]);
-    return !same || (counted && counted->ints[0] != 0);
-}
-
-/* What the node pads with, as an input; NULL: none. */
-static const qg_value *pad_value(const qg_node *n)
-{
-    int slot = qg_op_slot_of(n->op, 'p');
-    return slot >= 0 && (uint32_t)slot < n->n_in ? n->in[slot] : NULL;
-}
-
-static bool pads_with_zero(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_value *v = pad_value(s->node);
-    double value = 0;
-    (void)l, (void)c;
-    if (v && (!v->constant || v->constant->dtype != QG_F32 ||
-              qg_tensor_count(v->constant) != 1))
-        return false;
-    if (v)
-        value = (double)v->constant->f32[0];
-    else if (qg_attr_has(s->node, "value"))
-        return false;
-    return value == 0;
-}
-
-static bool pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_value *v = pad_value(s->node);
-    const qg_tqc *t = qg_lint_output_grid(l, s->node);
-    (void)c;
-    if (!t || !v || !v->constant || v->constant->dtype != QG_F32 ||
-        qg_tensor_count(v->constant) != 1 || qg_tqc_param(t).n != 1)
-        return false;
-    qg_qparam p = qg_tqc_param(t);
-    double code = (double)v->constant->f32[0] / (double)p.scale[0] +
-                  (p.offset ? (double)p.offset[0] : 0);
-    (void)snprintf(s->detail, sizeof s->detail, "value %g is code %.6g of %lld to %lld",
-                   (double)v->constant->f32[0], code, (long long)t->scheme.qmin,
-                   (long long)t->scheme.qmax);
-    return code < (double)t->scheme.qmin || code > (double)t->scheme.qmax ||
-           fabs(code - rint(code)) > 1e-3;
-}
-
 static bool rank(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)l;
     return s->node->n_in && s->node->in[0] &&
            s->node->in[0]->type.rank == (int)c->number;
-}
-
-static bool steps(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_node *n = s->node;
-    const qg_tensor *by = n->n_in > 4 && n->in[4] ? n->in[4]->constant : NULL;
-    (void)l, (void)c;
-    for (int64_t i = 0; by && i < qg_tensor_count(by); i++)
-        if (qg_tensor_i64(by, i) != 1)
-            return true;
-    return n->n_in > 4 && n->in[4] && !by;
-}
-
-static bool equal_parts(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_node *n = s->node;
-    (void)l;
-    for (uint32_t k = 1; k < n->n_out; k++)
-        if (!n->out[0] || !n->out[k] ||
-            !qg_same_dims(&n->out[0]->type, &n->out[k]->type))
-            return false;
-    return n->n_out <= c->number;
 }
 
 static bool float16(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -829,21 +676,21 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_RESIDUAL_FLOAT] = residual_float,
     [QG_PREDICATE_CENTERS] = centers,
     [QG_PREDICATE_READ_ONCE] = read_once,
-    [QG_PREDICATE_CLAMP] = clamp,
-    [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
+    [QG_PREDICATE_CLAMP] = qg_test_clamp,
+    [QG_PREDICATE_CLAMP_IN_GRID] = qg_test_clamp_in_grid,
     [QG_PREDICATE_BYTES] = bytes,
-    [QG_PREDICATE_SCALED_BIAS] = scaled_bias,
+    [QG_PREDICATE_SCALED_BIAS] = qg_test_scaled_bias,
     [QG_PREDICATE_OUTPUT_SCALE] = output_scale,
     [QG_PREDICATE_INPUT_OFFSET] = input_offset,
-    [QG_PREDICATE_PADS] = pads,
-    [QG_PREDICATE_PADS_APART] = pads_apart,
-    [QG_PREDICATE_PADS_WITH_ZERO] = pads_with_zero,
-    [QG_PREDICATE_PAD_OFF_GRID] = pad_off_grid,
+    [QG_PREDICATE_PADS] = qg_test_pads,
+    [QG_PREDICATE_PADS_APART] = qg_test_pads_apart,
+    [QG_PREDICATE_PADS_WITH_ZERO] = qg_test_pads_with_zero,
+    [QG_PREDICATE_PAD_OFF_GRID] = qg_test_pad_off_grid,
     [QG_PREDICATE_RANK] = rank,
     [QG_PREDICATE_FLOAT16] = float16,
     [QG_PREDICATE_OPSET_ABOVE] = opset_above,
-    [QG_PREDICATE_STEPS] = steps,
-    [QG_PREDICATE_EQUAL_PARTS] = equal_parts,
+    [QG_PREDICATE_STEPS] = qg_test_steps,
+    [QG_PREDICATE_EQUAL_PARTS] = qg_test_equal_parts,
     [QG_PREDICATE_INPUT_BELOW] = qg_test_input_below,
     [QG_PREDICATE_INPUT_ABOVE] = qg_test_input_above,
     [QG_PREDICATE_RATIO_ABOVE] = qg_test_ratio_above,

@@ -649,6 +649,20 @@ qg_status qg_onnx_hash(qg_ctx *ctx, const qg_graph *g, char text[QG_HASH_TEXT])
     return s;
 }
 
+/* Whether the file is an export in a format of its own, as its metadata says. */
+static bool is_export(const qg_file *f)
+{
+    static const char key[] = QG_ONNX_FORMAT_KEY;
+    const uint8_t *at = f->bytes, *end = f->bytes + f->size;
+    while (at < end && (at = memchr(at, key[0], (size_t)(end - at)))) {
+        if ((size_t)(end - at) >= sizeof key - 1 &&
+            memcmp(at, key, sizeof key - 1) == 0)
+            return true;
+        at++;
+    }
+    return false;
+}
+
 /* ir_version and producer_name are the first fields of a model, as protobuf-c packs
  * them: two bytes, a tag, a length, the name. */
 qg_status qg_onnx_keep_foreign(qg_ctx *ctx, const char *path, const char *file)
@@ -661,7 +675,13 @@ qg_status qg_onnx_keep_foreign(qg_ctx *ctx, const char *path, const char *file)
     QG_TRY(qg_file_open(ctx, "export", path, SIZE_MAX, &f));
     bool own = f.size >= NAME + LENGTH && memcmp(f.bytes + TAG, tag, sizeof tag) == 0 &&
                memcmp(f.bytes + NAME, PRODUCER, LENGTH) == 0;
+    bool exported = own && is_export(&f);
     qg_file_close(&f);
+    if (exported)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "export: %s: the model goes to %s, which is another export, "
+                       "expected another name",
+                       file, path);
     if (own)
         return QG_OK;
     return qg_fail(ctx, QG_ECONFIG,

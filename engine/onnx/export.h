@@ -70,9 +70,12 @@ typedef struct qg_export_options {
 QG_NODISCARD qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char *path,
                                       const qg_export_options *options);
 
-/* Refuses with QG_ECONFIG to replace a file that qg_onnx_export did not write, for
- * callers that choose the name of a model themselves; `file` is the one that the user
- * named.  No file at path: nothing to refuse. */
+/* Key of the metadata with which a quantized export names its format. */
+#define QG_ONNX_FORMAT_KEY "quantgraph.format"
+
+/* Refuses with QG_ECONFIG to replace a file that qg_onnx_export did not write, or that
+ * has such a key, for callers that choose the name of a model themselves; `file` is the
+ * one that the user named.  No file at path: nothing to refuse. */
 QG_NODISCARD qg_status qg_onnx_keep_foreign(qg_ctx *ctx, const char *path,
                                             const char *file);
 

@@ -54,17 +54,17 @@ static qg_status add_rule(qg_report *r, qg_table *t, const qg_lint_rule *rule)
     const char *match =
         match_text(r->arena, &rule->node, rule->at_endpoint ? &rule->at : NULL);
     const char *when =
-        rule->refused_by
-            ? qg_arena_printf(r->arena, "refused-by %s", rule->refused_by)
-            : qg_conditions_text(r->arena, &rule->when);
+        rule->refused_by ? qg_arena_printf(r->arena, "refused-by %s", rule->refused_by)
+                         : qg_conditions_text(r->arena, &rule->when);
     if (!match || !when)
         return qg_nomem(r->ctx);
-    QG_TRY(qg_table_cells(
-        r, t, qg_cell_text(rule->origin.id), qg_cell_text(qg_level_name(rule->level)),
-        qg_cell_text(rule->refused_by    ? "network"
-                     : rule->at_endpoint ? "endpoint"
-                                         : "node"),
-        qg_cell_text(match), qg_cell_text(when), qg_cell_text(rule->remedy), qg_cell_text(rule->fix)));
+    QG_TRY(qg_table_cells(r, t, qg_cell_text(rule->origin.id),
+                          qg_cell_text(qg_level_name(rule->level)),
+                          qg_cell_text(rule->refused_by    ? "network"
+                                       : rule->at_endpoint ? "endpoint"
+                                                           : "node"),
+                          qg_cell_text(match), qg_cell_text(when),
+                          qg_cell_text(rule->remedy), qg_cell_text(rule->fix)));
     return add_origin(r, t, &rule->origin);
 }
 

@@ -357,11 +357,13 @@ static qg_status read_truth(qg_table_reader *r, const qg_json *o, const char *ke
 static qg_status refuse_float(qg_table_reader *r, const qg_json *o, const char *key)
 {
     const qg_json *type = qg_json_get(o, key);
-    if (type && type->type == QG_JSON_TEXT &&
-        (strcmp(type->text, "float") == 0 || strcmp(type->text, "FLOAT") == 0))
-        return qg_json_fail(r->ctx, QG_EUNSUPPORTED, type,
-                            "is a float encoding without a scale, expected int");
-    return QG_OK;
+    const char *text = type && type->type == QG_JSON_TEXT ? type->text : "";
+    if (!type || strcmp(text, "int") == 0 || strcmp(text, "INT") == 0)
+        return QG_OK;
+    bool is_float = strcmp(text, "float") == 0 || strcmp(text, "FLOAT") == 0;
+    return qg_json_fail(r->ctx, is_float ? QG_EUNSUPPORTED : QG_EPARSE, type, "%s",
+                        is_float ? "is a float encoding without a scale, expected int"
+                                 : "is no type of encodings, expected \"int\"");
 }
 
 /* Scale and unsigned offset of one channel of a dictionary; from min and max when they

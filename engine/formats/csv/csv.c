@@ -130,7 +130,7 @@ typedef struct sheet {
     size_t offset, line; /* behind the record that was read; its last line */
     char *next;          /* room for what is left of the file, decoded */
     const char *cell[64];
-    size_t n;
+    size_t n, width;         /* cells of this record, of the first one */
     size_t column[N_COLUMN]; /* index into cell; SIZE_MAX: not there */
 } sheet;
 
@@ -147,6 +147,8 @@ static qg_status read_cell(sheet *s, char *end)
             continue;
         }
         at += quoted && *at == '"'; /* two stand for one */
+        if (*at == '\0')
+            return qg_table_fail(s->r, s->from, s->line, "has a byte 0, expected text");
         s->line += *at == '\n';
         if (*at != '\r' || quoted)
             *s->next++ = *at;
@@ -179,8 +181,12 @@ static qg_status read_record(sheet *s, bool *more)
 
 static qg_status read_head(sheet *s)
 {
+    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, as Excel writes it */
     bool more;
+    if (s->from->size > 3 && memcmp(s->from->bytes, mark, 3) == 0)
+        s->offset = 3;
     QG_TRY(read_record(s, &more));
+    s->width = s->n;
     for (size_t k = 0; k < N_COLUMN; k++) {
         s->column[k] = SIZE_MAX;
         for (size_t i = 0; i < s->n; i++)
@@ -216,9 +222,13 @@ static qg_status read_int(const sheet *s, enum column k, int64_t preset, int64_t
     const char *text = cell_of(s, k);
     size_t n = strlen(text);
     *out = preset;
-    if (n && (n > 20 || !qg_num_parse_i64(text, n, out) || *out < -most || *out > most))
-        return fail_cell(s, k, "an integer");
-    return QG_OK;
+    char expected[64];
+    if (!n ||
+        (n <= 20 && qg_num_parse_i64(text, n, out) && *out >= -most && *out <= most))
+        return QG_OK;
+    (void)snprintf(expected, sizeof expected, "an integer of at most %lld",
+                   (long long)most);
+    return fail_cell(s, k, expected);
 }
 
 /* "per-tensor linear symmetric" */
@@ -328,6 +338,11 @@ static qg_status take_record(const sheet *s)
     qg_grid_record grid;
     qg_scheme scheme = { .axis = -1 };
     const char *name = cell_of(s, COLUMN_ENDPOINT);
+    if (s->n != s->width)
+        return qg_table_fail(s->r, s->from, s->line, "has %zu cells, expected %zu",
+                             s->n, s->width);
+    if (qg_tqc_state_named(cell_of(s, COLUMN_STATE)) < 0)
+        return fail_cell(s, COLUMN_STATE, "one of `qg list states`");
     if (!is_taken(cell_of(s, COLUMN_STATE)))
         return QG_OK;
     if (!qg_endpoint_named(s->r->g, name, &at) || !qg_endpoint_value(at) ||

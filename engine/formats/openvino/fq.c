@@ -52,7 +52,7 @@ static qg_status write(qg_export *e)
     const qg_manifest *m = &e->info->manifest;
     const qg_backend *b = e->quant->backend;
     qg_onnx_property p[] = {
-        {"quantgraph.format",   e->format->name                   },
+        {QG_ONNX_FORMAT_KEY,    e->format->name                   },
         { "quantgraph.backend", b && b->name ? b->name : ""       },
         { "quantgraph.model",   m->model_file ? m->model_file : ""},
     };

@@ -140,11 +140,10 @@ qg_status qg_ir_deconvolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(read_window(ir, n, spatial, &w));
     QG_TRY(set_explicit(ir, n, spatial, &w));
     const char *text = window_text(ir, &w, spatial, true);
-    return put_convolution(
-        ir, n, &transposed,
-        text ? qg_arena_printf(ir->arena, "%s output_padding=\"%s\"", text,
-                               qg_ir_list(ir, spatial, w.more))
-             : NULL);
+    return put_convolution(ir, n, &transposed,
+                           text ? qg_arena_printf(ir->arena, "%s output_padding=\"%s\"",
+                                                  text, qg_ir_list(ir, spatial, w.more))
+                                : NULL);
 }
 
 /* Means leave padding out unless count_include_pad is set; the row's data marks
@@ -170,9 +169,9 @@ qg_status qg_ir_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     const char *exclude = count_pad ? "exclude-pad=\"false\"" : "exclude-pad=\"true\"";
     const char *data =
         text ? qg_arena_printf(ir->arena, "%s kernel=\"%s\" rounding_type=\"%s\" %s",
-                                 text, qg_ir_list(ir, spatial, kernel),
-                                 ceil ? "ceil" : "floor", r->data ? exclude : "")
-               : NULL;
+                               text, qg_ir_list(ir, spatial, kernel),
+                               ceil ? "ceil" : "floor", r->data ? exclude : "")
+             : NULL;
     if (!data)
         return qg_nomem(ir->ctx);
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));

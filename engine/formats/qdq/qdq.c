@@ -682,7 +682,7 @@ qg_status qg_qdq_write(qg_export *e)
     qg_export_options o = { .metadata = about,
                             .annotation = b->annotation.at,
                             .n_annotation = b->annotation.n };
-    say(&o, about, "quantgraph.format", e->format->name);
+    say(&o, about, QG_ONNX_FORMAT_KEY, e->format->name);
     say(&o, about, "quantgraph.tool", m->tool);
     assert(e->quant->backend); /* every snapshot names one */
     say(&o, about, "quantgraph.backend", e->quant->backend->name);

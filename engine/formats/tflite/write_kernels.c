@@ -202,7 +202,8 @@ static qg_status deconv_padding(qg_tflite_writer *w, const int64_t kernel[2],
     QG_TRY(qg_attr_ints(w->ctx, w->node, "pads", &pads, &count));
     QG_TRY(qg_attr_string(w->ctx, w->node, "auto_pad", "NOTSET", &how));
     bool shape = qg_attr_has(w->node, "output_shape");
-    bool lower = strcmp(how, "SAME_LOWER") == 0 || (shape && strcmp(how, "NOTSET") == 0);
+    bool lower =
+        strcmp(how, "SAME_LOWER") == 0 || (shape && strcmp(how, "NOTSET") == 0);
     for (int i = 0; i < 2; i++) {
         int64_t before = count == 4 ? pads[i] : 0,
                 behind = count == 4 ? pads[i + 2] : 0;

@@ -370,11 +370,10 @@ static qg_status nearest(qg_tflite_writer *w)
         return qg_tflite_refuse(w, "expected 4 axes, of which height and width change");
     if (!fits ||
         (!o.half_pixel && !o.align_corners && strcmp(where, "asymmetric") != 0))
-        return qg_tflite_refuse(
-            w,
-            "%s with %s, expected asymmetric with floor, or "
-            "align_corners or half_pixel with round_prefer_ceil",
-            where, how);
+        return qg_tflite_refuse(w,
+                                "%s with %s, expected asymmetric with floor, or "
+                                "align_corners or half_pixel with round_prefer_ceil",
+                                where, how);
     QG_TRY(input(w, 0, QG_TFLITE_NHWC, &in[0]));
     QG_TRY(vector(w, "size", size, 2, &in[1]));
     return put(w, RESIZE_NEAREST_NEIGHBOR, in, 2, QG_TFLITE_NHWC, &o);

@@ -1,0 +1,161 @@
+/* predicate_attributes.c -- conditions on what a node is told by its attributes and by
+ * constant inputs: clamps, pads, windows, steps. */
+#include "engine/lint/lint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The bounds of a node that only clamps its input 0 between constants. */
+static bool bounds(const qg_node *n, float *low, float *high)
+{
+    const qg_tensor *constant[3] = { NULL };
+    if (!n->op->clamp || n->n_in > 3)
+        return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        constant[k] = n->in[k] ? n->in[k]->constant : NULL;
+    return n->op->clamp(n, constant, low, high);
+}
+
+/* Relu, Relu6 and Clip with constant bounds; a clamp of a computed bound is none. */
+bool qg_test_clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    float low, high;
+    (void)l, (void)c;
+    return bounds(s->node, &low, &high);
+}
+
+bool qg_test_clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    float low, high;
+    const qg_tqc *t = qg_lint_output_grid(l, s->node);
+    (void)c;
+    if (!t || !bounds(s->node, &low, &high))
+        return false;
+    qg_qparam p = qg_tqc_param(t);
+    if (p.n != 1)
+        return false;
+    int32_t zero = p.offset ? p.offset[0] : 0;
+    double least = rint((double)low / (double)p.scale[0]) + zero,
+           most = rint((double)high / (double)p.scale[0]) + zero;
+    (void)snprintf(s->detail, sizeof s->detail, "clamps to codes %g to %g of %d to %d",
+                   least, most, (int)t->scheme.qmin, (int)t->scheme.qmax);
+    return least <= t->scheme.qmin && t->scheme.qmax <= most;
+}
+
+/* beta or alpha of a Gemm with a bias: its steps are not those of input x weight. */
+bool qg_test_scaled_bias(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    const qg_attr *by[] = { qg_attr_find(n, "alpha"), qg_attr_find(n, "beta") };
+    int slot = qg_op_slot_of(n->op, 'b');
+    (void)l, (void)c;
+    if (slot < 0 || (uint32_t)slot >= n->n_in || !n->in[slot])
+        return false;
+    for (size_t i = 0; i < 2; i++)
+        if (by[i] && by[i]->type == QG_ATTR_FLOAT && by[i]->floats[0] != 1)
+            return true;
+    return false;
+}
+
+bool qg_test_pads(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_attr *pad = qg_attr_find(s->node, "pads");
+    const qg_attr *automatic = qg_attr_find(s->node, "auto_pad");
+    (void)l, (void)c;
+    for (size_t k = 0; pad && pad->type == QG_ATTR_INTS && k < pad->count; k++)
+        if (pad->ints[k] != 0)
+            return true;
+    return automatic && automatic->type == QG_ATTR_STRING &&
+           strncmp(automatic->strings[0], "SAME", 4) == 0;
+}
+
+/* SAME_UPPER: ceil(in / stride) places, the odd element behind. */
+static bool as_same(const qg_node *n, int axis, int64_t kernel, int64_t stride,
+                    int64_t before, int64_t behind)
+{
+    int64_t in = n->in[0]->type.dim[axis + 2];
+    int64_t total = ((in + stride - 1) / stride - 1) * stride + kernel - in;
+    total = total < 0 ? 0 : total;
+    return before == total / 2 && behind == total - total / 2;
+}
+
+/* Of a pool over pictures. */
+bool qg_test_pads_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    const qg_attr *pad = qg_attr_find(n, "pads"), *step = qg_attr_find(n, "strides"),
+                  *kernel = qg_attr_find(n, "kernel_shape"),
+                  *counted = qg_attr_find(n, "count_include_pad");
+    bool same = true;
+    if (!qg_test_pads(l, s, c) || !pad || pad->count != 4 || !kernel ||
+        kernel->count != 2 || n->in[0]->type.rank != 4)
+        return false;
+    for (int k = 0; k < 2; k++)
+        same &=
+            as_same(n, k, kernel->ints[k], step && step->count == 2 ? step->ints[k] : 1,
+                    pad->ints[k], pad->ints[k + 2]);
+    return !same || (counted && counted->ints[0] != 0);
+}
+
+/* What the node pads with, as an input; NULL: none. */
+static const qg_value *pad_value(const qg_node *n)
+{
+    int slot = qg_op_slot_of(n->op, 'p');
+    return slot >= 0 && (uint32_t)slot < n->n_in ? n->in[slot] : NULL;
+}
+
+bool qg_test_pads_with_zero(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = pad_value(s->node);
+    double value = 0;
+    (void)l, (void)c;
+    if (v && (!v->constant || v->constant->dtype != QG_F32 ||
+              qg_tensor_count(v->constant) != 1))
+        return false;
+    if (v)
+        value = (double)v->constant->f32[0];
+    else if (qg_attr_has(s->node, "value"))
+        return false;
+    return value == 0;
+}
+
+bool qg_test_pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = pad_value(s->node);
+    const qg_tqc *t = qg_lint_output_grid(l, s->node);
+    (void)c;
+    if (!t || !v || !v->constant || v->constant->dtype != QG_F32 ||
+        qg_tensor_count(v->constant) != 1 || qg_tqc_param(t).n != 1)
+        return false;
+    qg_qparam p = qg_tqc_param(t);
+    double code = (double)v->constant->f32[0] / (double)p.scale[0] +
+                  (p.offset ? (double)p.offset[0] : 0);
+    (void)snprintf(s->detail, sizeof s->detail, "value %g is code %.6g of %lld to %lld",
+                   (double)v->constant->f32[0], code, (long long)t->scheme.qmin,
+                   (long long)t->scheme.qmax);
+    return code < (double)t->scheme.qmin || code > (double)t->scheme.qmax ||
+           fabs(code - rint(code)) > 1e-3;
+}
+
+bool qg_test_steps(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    const qg_tensor *by = n->n_in > 4 && n->in[4] ? n->in[4]->constant : NULL;
+    (void)l, (void)c;
+    for (int64_t i = 0; by && i < qg_tensor_count(by); i++)
+        if (qg_tensor_i64(by, i) != 1)
+            return true;
+    return n->n_in > 4 && n->in[4] && !by;
+}
+
+bool qg_test_equal_parts(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    (void)l;
+    for (uint32_t k = 1; k < n->n_out; k++)
+        if (!n->out[0] || !n->out[k] ||
+            !qg_same_dims(&n->out[0]->type, &n->out[k]->type))
+            return false;
+    return n->n_out <= c->number;
+}
