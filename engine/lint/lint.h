@@ -126,10 +126,15 @@ extern qg_predicate_test *const qg_predicate_table[QG_NPREDICATE];
 bool qg_lint_holds(const qg_lint *l, qg_lint_site *s, const qg_conditions *c,
                    const qg_condition **failed);
 
-/* Those of predicate_attributes.c. */
-qg_predicate_test qg_test_clamp, qg_test_clamp_in_grid, qg_test_scaled_bias,
-    qg_test_pads, qg_test_pads_apart, qg_test_pads_with_zero, qg_test_pad_off_grid,
-    qg_test_steps, qg_test_equal_parts;
+/* --- predicate_attributes.c: what a node is told, without grids --- */
+
+/* The bounds of a node that only clamps its input 0 between constants. */
+bool qg_lint_bounds(const qg_node *n, float *low, float *high);
+/* What the node pads with, as an input; NULL: none. */
+const qg_value *qg_lint_pad_value(const qg_node *n);
+
+qg_predicate_test qg_test_clamp, qg_test_scaled_bias, qg_test_pads, qg_test_pads_apart,
+    qg_test_pads_with_zero, qg_test_steps, qg_test_equal_parts;
 
 /* Those of predicate_ranges.c. */
 qg_predicate_test qg_test_ratio_above, qg_test_ratio_below, qg_test_bias_above,

@@ -78,14 +78,17 @@ const qg_tqc *qg_lint_output_grid(const qg_lint *l, const qg_node *n)
 
 /* --- grids --- */
 
-/* Conditions on the node alone; those on grids are not known yet. */
+/* The one condition of rows that carry grids which is on the node alone; those on grids
+ * are not known yet. */
 static bool fits_alone(const qg_lint *l, const qg_lint_kernel *k, const qg_node *n)
 {
     qg_lint_site s = { .node = n };
-    for (size_t i = 0; i < k->when.n; i++)
-        if (k->when.at[i].predicate == QG_PREDICATE_PADS_WITH_ZERO &&
-            !qg_lint_holds(l, &s, &(qg_conditions){ &k->when.at[i], 1 }, NULL))
+    for (size_t i = 0; i < k->when.n; i++) {
+        const qg_condition *c = &k->when.at[i];
+        if (c->predicate == QG_PREDICATE_PADS_WITH_ZERO &&
+            qg_test_pads_with_zero(l, &s, c) == c->is_not)
             return false;
+    }
     return true;
 }
 

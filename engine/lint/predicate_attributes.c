@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The bounds of a node that only clamps its input 0 between constants. */
-static bool bounds(const qg_node *n, float *low, float *high)
+bool qg_lint_bounds(const qg_node *n, float *low, float *high)
 {
     const qg_tensor *constant[3] = { NULL };
     if (!n->op->clamp || n->n_in > 3)
@@ -22,25 +21,7 @@ bool qg_test_clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     float low, high;
     (void)l, (void)c;
-    return bounds(s->node, &low, &high);
-}
-
-bool qg_test_clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    float low, high;
-    const qg_tqc *t = qg_lint_output_grid(l, s->node);
-    (void)c;
-    if (!t || !bounds(s->node, &low, &high))
-        return false;
-    qg_qparam p = qg_tqc_param(t);
-    if (p.n != 1)
-        return false;
-    int32_t zero = p.offset ? p.offset[0] : 0;
-    double least = rint((double)low / (double)p.scale[0]) + zero,
-           most = rint((double)high / (double)p.scale[0]) + zero;
-    (void)snprintf(s->detail, sizeof s->detail, "clamps to codes %g to %g of %d to %d",
-                   least, most, (int)t->scheme.qmin, (int)t->scheme.qmax);
-    return least <= t->scheme.qmin && t->scheme.qmax <= most;
+    return qg_lint_bounds(s->node, &low, &high);
 }
 
 /* beta or alpha of a Gemm with a bias: its steps are not those of input x weight. */
@@ -98,8 +79,7 @@ bool qg_test_pads_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c
     return !same || (counted && counted->ints[0] != 0);
 }
 
-/* What the node pads with, as an input; NULL: none. */
-static const qg_value *pad_value(const qg_node *n)
+const qg_value *qg_lint_pad_value(const qg_node *n)
 {
     int slot = qg_op_slot_of(n->op, 'p');
     return slot >= 0 && (uint32_t)slot < n->n_in ? n->in[slot] : NULL;
@@ -107,7 +87,7 @@ static const qg_value *pad_value(const qg_node *n)
 
 bool qg_test_pads_with_zero(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_value *v = pad_value(s->node);
+    const qg_value *v = qg_lint_pad_value(s->node);
     double value = 0;
     (void)l, (void)c;
     if (v && (!v->constant || v->constant->dtype != QG_F32 ||
@@ -118,24 +98,6 @@ bool qg_test_pads_with_zero(const qg_lint *l, qg_lint_site *s, const qg_conditio
     else if (qg_attr_has(s->node, "value"))
         return false;
     return value == 0;
-}
-
-bool qg_test_pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_value *v = pad_value(s->node);
-    const qg_tqc *t = qg_lint_output_grid(l, s->node);
-    (void)c;
-    if (!t || !v || !v->constant || v->constant->dtype != QG_F32 ||
-        qg_tensor_count(v->constant) != 1 || qg_tqc_param(t).n != 1)
-        return false;
-    qg_qparam p = qg_tqc_param(t);
-    double code = (double)v->constant->f32[0] / (double)p.scale[0] +
-                  (p.offset ? (double)p.offset[0] : 0);
-    (void)snprintf(s->detail, sizeof s->detail, "value %g is code %.6g of %lld to %lld",
-                   (double)v->constant->f32[0], code, (long long)t->scheme.qmin,
-                   (long long)t->scheme.qmax);
-    return code < (double)t->scheme.qmin || code > (double)t->scheme.qmax ||
-           fabs(code - rint(code)) > 1e-3;
 }
 
 bool qg_test_steps(const qg_lint *l, qg_lint_site *s, const qg_condition *c)

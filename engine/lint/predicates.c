@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 
 /* A predicate reads the placement (l), the node or endpoint in question (s) and its
@@ -425,11 +424,47 @@ static bool read_once(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return v && v->use.n == 1 && !v->is_output;
 }
 
-static bool is_byte(const qg_tqc *t, bool is_constant)
+static bool clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    return !t ||
-           (!(t->scheme.policy & QG_FLOATING) &&
-            qg_dtype_bits(qg_onnx_grid_of(t, is_constant, QG_PLACE_ORT).code) == 8);
+    float low, high;
+    const qg_tqc *t = qg_lint_output_grid(l, s->node);
+    (void)c;
+    if (!t || !qg_lint_bounds(s->node, &low, &high))
+        return false;
+    qg_qparam p = qg_tqc_param(t);
+    if (p.n != 1)
+        return false;
+    int32_t zero = p.offset ? p.offset[0] : 0;
+    double least = rint((double)low / (double)p.scale[0]) + zero,
+           most = rint((double)high / (double)p.scale[0]) + zero;
+    (void)snprintf(s->detail, sizeof s->detail, "clamps to codes %g to %g of %d to %d",
+                   least, most, (int)t->scheme.qmin, (int)t->scheme.qmax);
+    return least <= (double)t->scheme.qmin && (double)t->scheme.qmax <= most;
+}
+
+static bool pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = qg_lint_pad_value(s->node);
+    const qg_tqc *t = qg_lint_output_grid(l, s->node);
+    (void)c;
+    if (!t || !v || !v->constant || v->constant->dtype != QG_F32 ||
+        qg_tensor_count(v->constant) != 1 || qg_tqc_param(t).n != 1)
+        return false;
+    qg_qparam p = qg_tqc_param(t);
+    double code = (double)v->constant->f32[0] / (double)p.scale[0] +
+                  (p.offset ? (double)p.offset[0] : 0);
+    (void)snprintf(s->detail, sizeof s->detail, "value %g is code %.6g of %lld to %lld",
+                   (double)v->constant->f32[0], code, (long long)t->scheme.qmin,
+                   (long long)t->scheme.qmax);
+    return code < (double)t->scheme.qmin || code > (double)t->scheme.qmax ||
+           fabs(code - rint(code)) > 1e-3;
+}
+
+/* Stored as int8 or uint8; narrower codes have types of their own. */
+static bool is_byte(const qg_tqc *t)
+{
+    return !t || (!(t->scheme.policy & QG_FLOATING) && t->scheme.bits > 4 &&
+                  t->scheme.bits <= 8);
 }
 
 static bool bytes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -438,11 +473,10 @@ static bool bytes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     (void)c;
     for (uint32_t k = 0; k < n->n_in; k++) {
         char role = qg_op_in_role(n->op, k);
-        if ((role == 'd' || role == 'w') &&
-            !is_byte(qg_lint_input_grid(l, n, k), n->in[k] && n->in[k]->constant))
+        if ((role == 'd' || role == 'w') && !is_byte(qg_lint_input_grid(l, n, k)))
             return false;
     }
-    return is_byte(qg_lint_output_grid(l, n), false);
+    return is_byte(qg_lint_output_grid(l, n));
 }
 
 static bool output_scale(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -677,7 +711,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_CENTERS] = centers,
     [QG_PREDICATE_READ_ONCE] = read_once,
     [QG_PREDICATE_CLAMP] = qg_test_clamp,
-    [QG_PREDICATE_CLAMP_IN_GRID] = qg_test_clamp_in_grid,
+    [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
     [QG_PREDICATE_BYTES] = bytes,
     [QG_PREDICATE_SCALED_BIAS] = qg_test_scaled_bias,
     [QG_PREDICATE_OUTPUT_SCALE] = output_scale,
@@ -685,7 +719,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_PADS] = qg_test_pads,
     [QG_PREDICATE_PADS_APART] = qg_test_pads_apart,
     [QG_PREDICATE_PADS_WITH_ZERO] = qg_test_pads_with_zero,
-    [QG_PREDICATE_PAD_OFF_GRID] = qg_test_pad_off_grid,
+    [QG_PREDICATE_PAD_OFF_GRID] = pad_off_grid,
     [QG_PREDICATE_RANK] = rank,
     [QG_PREDICATE_FLOAT16] = float16,
     [QG_PREDICATE_OPSET_ABOVE] = opset_above,

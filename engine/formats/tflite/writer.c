@@ -14,11 +14,11 @@ enum { PAD = 34, TRANSPOSE = 39, MAXIMUM = 55, MINIMUM = 57, PADV2 = 60 };
 
 static const int32_t to_nhwc[4] = { 0, 2, 3, 1 }, to_nchw[4] = { 0, 3, 1, 2 };
 
-/* The operator as the network has it, where the program has a kernel of that name. */
-static const char *operator_of(const qg_tflite_writer *w)
+/* The node as the network has it, where the program has a kernel of that name. */
+static const qg_node *named_node(const qg_tflite_writer *w)
 {
     const qg_node *n = qg_graph_node(w->program->from, w->node->name);
-    return n ? n->op->name : w->node->op->name;
+    return n ? n : w->node;
 }
 
 qg_status qg_tflite_refuse(qg_tflite_writer *w, const char *fmt, ...)
@@ -29,7 +29,7 @@ qg_status qg_tflite_refuse(qg_tflite_writer *w, const char *fmt, ...)
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     return qg_fail(w->ctx, QG_EUNSUPPORTED, "export: node '%.100s' (%s): %s",
-                   w->node->name, operator_of(w), text);
+                   w->node->name, named_node(w)->op->name, text);
 }
 
 /* --- tensors --- */
