@@ -7,7 +7,8 @@
  * Pairs     x is unsigned (signed codes plus half of their number), w as it is; the
  *           order of a convolution is by kernel position, then channel.  ONNX Runtime
  *           pairs the products of all positions in a row, oneDNN those of one position
- *           (an odd last channel alone); depthwise kernels of both have no pairs
+ *           (an odd last channel alone), but for groups of one input channel, whose
+ *           positions it pairs; depthwise kernels of both have no pairs
  * Why pairs vpmaddubsw of AVX2 adds two products of uint8 and int8 in an int16, which
  *           saturates: 2 x 255 x 127 = 64770 > 32767.  Weights of 7 bits fit, since
  *           2 x 255 x 64 = 32640
@@ -267,12 +268,14 @@ static double worst_pair(const product *p, int64_t channel, int64_t run)
     return worst;
 }
 
-/* Depthwise kernels multiply in 32 bits: every channel has products of its own. */
-static bool is_depthwise(const qg_node *n, const product *p)
+/* Groups of one input channel each; else 0. */
+static int64_t single_groups(const qg_node *n, const product *p)
 {
     const qg_attr *group = qg_attr_find(n, "group");
     return group && group->type == QG_ATTR_INT && group->ints[0] > 1 &&
-           p->weight->rank > 2 && p->weight->dim[1] == 1;
+                   p->weight->rank > 2 && p->weight->dim[1] == 1
+               ? group->ints[0]
+               : 0;
 }
 
 static bool pairs(const qg_lint *l, qg_lint_site *s, double limit, bool calibrated,
@@ -281,11 +284,14 @@ static bool pairs(const qg_lint *l, qg_lint_site *s, double limit, bool calibrat
     product p;
     double most = 0;
     int64_t over = 0;
-    if (!find_product(l, s->node, calibrated, &p) || p.x->scheme.bits > 8 ||
-        is_depthwise(s->node, &p))
+    if (!find_product(l, s->node, calibrated, &p) || p.x->scheme.bits > 8)
         return false;
-    int64_t run =
-        within && p.axis == 0 && p.weight->rank > 2 ? p.weight->dim[1] : p.terms;
+    int64_t groups = single_groups(s->node, &p);
+    if (groups == p.channels && p.axis == 0)
+        return false; /* depthwise kernels multiply in 32 bits */
+    int64_t run = within && p.axis == 0 && p.weight->rank > 2 && !groups
+                      ? p.weight->dim[1]
+                      : p.terms;
     for (int64_t c = 0; c < p.channels; c++) {
         double worst = worst_pair(&p, c, run);
         most = fmax(most, worst);
