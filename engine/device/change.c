@@ -20,7 +20,8 @@ enum rank {
     ZERO_POINT,
     GRID,
     GUESS = 6,
-    OTHER_PROFILE = 30
+    OTHER_PROFILE = 30,
+    OTHER_BIAS = 35 /* as many numbers as channels */
 };
 
 /* One hypothesis in the making. */
@@ -375,7 +376,12 @@ static qg_status with_grid(maker *k, float scale, int32_t zero, const char *orig
     const qg_stored *own = k->s->stored;
     const char *text =
         qg_exact_grid_text(k->d->arena, own, (double)scale, zero, origin);
-    QG_TRY(begin(k, "grid", scale == own->scale[0] ? ZERO_POINT : GRID));
+    bool near = zero == own->zero[0] && qg_exact_is_near(own, (double)scale);
+    QG_TRY(begin(k, "grid",
+                 near                     ? (unsigned)QG_NEAR_GRID
+                 : scale == own->scale[0] ? (unsigned)ZERO_POINT
+                                          : (unsigned)GRID));
+    k->now.fitted = !*origin;
     return end(k, qg_change_grid(&k->now.cut, scale, zero), text);
 }
 
@@ -535,6 +541,29 @@ static qg_status vary_weights(maker *k, size_t at, const qg_recipe *r)
                "weights per tensor: one scale for all channels");
 }
 
+/* No bias, the bias twice, and another one where the elements of a channel show it. */
+static qg_status vary_bias(maker *k, size_t at, const qg_recipe *r)
+{
+    const qg_bias *b = &k->exact->bias;
+    const size_t others = qg_bias_others(b);
+    if (!r->in[0].codes || !r->in[1].codes)
+        return QG_OK;
+    QG_TRY(begin(k, "bias", ONE_WORD));
+    QG_TRY(end(k, qg_bias_change(k->now.cut.graph, node_at(k, at), r, 0, NULL),
+               "without its bias"));
+    QG_TRY(begin(k, "bias", ONE_WORD));
+    QG_TRY(end(k, qg_bias_change(k->now.cut.graph, node_at(k, at), r, 2, NULL),
+               "adds its bias twice"));
+    if (!others)
+        return QG_OK;
+    QG_TRY(begin(k, "bias", OTHER_BIAS));
+    k->now.fitted = true;
+    return end(k, qg_bias_change(k->now.cut.graph, node_at(k, at), r, 1, b),
+               qg_arena_printf(k->d->arena,
+                               "its bias is another in %zu of %lld channels", others,
+                               (long long)b->n));
+}
+
 /* --- nodes --- */
 
 /* The last node only brings the codes of the node before it to another grid: without
@@ -599,6 +628,8 @@ static qg_status vary_node(maker *k, size_t at)
             s = vary_padding(k, at, &r);
         if (s == QG_OK)
             s = vary_weights(k, at, &r);
+        if (s == QG_OK)
+            s = vary_bias(k, at, &r);
     }
     if (n->out[0] == own.graph->output.at[0] && s == QG_OK) {
         s = vary_limits(k, n);

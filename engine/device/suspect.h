@@ -14,6 +14,7 @@
  *     clamp            limits of the codes
  *     padding          code 0 instead of the zero point
  *     weights          one scale for all channels
+ *     bias             none, twice, another one per channel
  *     grid             of the output
  *     fusion           a rounding between two nodes that is not there, or is
  *     profile          the row of another profile
@@ -32,6 +33,7 @@ typedef struct qg_suspect {
     const char *detail;  /* of several that fit alike, with '; '; NULL: none */
     unsigned rank;       /* lower is simpler */
     bool undecided;      /* the dump is too small to test it: last, never the verdict */
+    bool fitted;         /* its numbers were fitted to the dump: it must explain more */
     uint64_t fits, of;   /* elements */
 } qg_suspect;
 

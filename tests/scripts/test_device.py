@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """qg trace, diverge, fit and probe: planted faults (plants.py has the others of the 200),
 real runtimes, ties, other forms and orders of a trace, dumps that do not fit."""
+import hashlib
 import json
 import os
 import pathlib
@@ -801,6 +802,157 @@ class Device(unittest.TestCase):
         error = qg("diverge", self.snapshot, "-d", self.data, "--against",
                    self.work / "evil_file")[2]
         self.assertIn(r"x\xe2\x80\xae\x1b.npy", error)
+
+
+class Small(unittest.TestCase):
+    """A network of two convolutions and a sum, whose device is computed here."""
+    @classmethod
+    def setUpClass(cls):
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.work = pathlib.Path(cls.holder.name)
+        cls.snapshot, cls.data = cls.work / "snapshot", cls.work / "x.npy"
+        rng, shape = np.random.RandomState(7), helper.make_tensor_value_info
+        cls.model = cls.work / "m.onnx"
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Conv", ["x", "w", "b"], ["c"], "first", pads=[1, 1, 1, 1]),
+             helper.make_node("Relu", ["c"], ["r"], "relu"),
+             helper.make_node("Conv", ["r", "v", "d"], ["z"], "last", pads=[1, 1, 1, 1]),
+             helper.make_node("Add", ["r", "z"], ["y"], "sum")], "small",
+            [shape("x", onnx.TensorProto.FLOAT, [1, 2, 6, 6])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, 4, 6, 6])],
+            [onnx.numpy_helper.from_array(rng.randn(*dims).astype(np.float32), name)
+             for name, dims in (("w", (4, 2, 3, 3)), ("b", (4,)), ("v", (4, 4, 3, 3)),
+                                ("d", (4,)))]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), cls.model)
+        np.save(cls.data, rng.randn(8, 1, 2, 6, 6).astype(np.float32))
+        plants.qg("quantize", cls.model, "-b", "tflite-int8", "-d", cls.data, "-o", cls.snapshot)
+        cls.own = cls.work / "own.npz"
+        plants.trace(cls.snapshot, cls.data, cls.own)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def rewritten(self, name, change):
+        """What diverge reports of the own trace after change(arrays, grids)."""
+        info, arrays = plants.read(self.own)
+        change(arrays, {a["value"]: (a["grid"]["scale"], a["grid"]["zero"])
+                        for a in info["arrays"]})
+        plants.write(self.work / name, info, arrays)
+        return self.diverge(self.work / name)
+
+    def diverge(self, dump, *more):
+        return report("diverge", self.snapshot, "-d", self.data, "--against", dump, *more)
+
+    def verdict(self, r, node):
+        self.assertEqual((r["first"], r["differing"]), (node, 1))
+        return r["nodes"][0]["verdict"]
+
+    # --- roundings ---
+    def test_roundings_in_one_direction(self):
+        """Of the exact value of a sum, and of the input."""
+        def exact(arrays, grids, value):
+            scale = grids[value][0]
+            if value == "x":
+                return np.load(self.data).astype(np.float64) / scale
+            return sum((arrays[v].astype(np.float64) - grids[v][1]) * grids[v][0]
+                       for v in "rz") / scale
+        for text, rounded in (
+                ("rounds the exact value down", lambda v, z: np.floor(v) + z),
+                ("rounds the exact value up", lambda v, z: np.ceil(v) + z),
+                ("rounds the exact value towards zero", lambda v, z: np.trunc(v) + z),
+                ("rounds the code towards 0", lambda v, z: np.trunc(v + z))):
+            for value, node in (("y", "sum"), ("x", "x")):
+                def change(arrays, grids, value=value, rounded=rounded):
+                    codes = rounded(exact(arrays, grids, value), grids[value][1])
+                    arrays[value] = codes.clip(-128, 127).astype(np.int8)
+                r = self.rewritten(f"{value} {text}", change)
+                if value == "x":  # its reader is computed from it
+                    r["nodes"], r["differing"] = r["nodes"][:1], 1
+                # a quantizer has a rule of some of these names of its own
+                self.assertIn(text.split()[-1], self.verdict(r, node))
+                self.assertIn("rounds ", self.verdict(r, node))
+                row = next(h for h in r["hypotheses"] if h["verdict"].startswith(text))
+                self.assertGreater(row["share"], 0.995)
+                self.assertEqual(r["hypotheses"][0]["cause"], "rounding")
+
+    def test_two_changes_are_named(self):
+        """Another zero point, and rounding down."""
+        def change(arrays, grids):
+            scale, zero = grids["y"]
+            v = sum((arrays[v].astype(np.float64) - grids[v][1]) * grids[v][0] for v in "rz")
+            arrays["y"] = (np.floor(v / scale) + zero + 9).clip(-128, 127).astype(np.int8)
+        zero = next(a["grid"]["zero"] for a in plants.read(self.own)[0]["arrays"]
+                    if a["value"] == "y")
+        text = self.verdict(self.rewritten("two changes", change), "sum")
+        self.assertRegex(text, f"^its zero point is ({zero + 9} instead of {zero}, and rounds "
+                               f"down|{zero + 8} instead of {zero}, and rounds up): fits")
+
+    def test_a_fitted_grid_that_leaves_much_is_no_verdict(self):
+        """One of seven elements has nothing to do with it."""
+        def change(arrays, grids):
+            scale, zero = grids["y"]
+            v = sum((arrays[v].astype(np.float64) - grids[v][1]) * grids[v][0] for v in "rz")
+            codes = np.rint(v / scale / 1.1) + zero
+            codes.flat[::14] += 5
+            codes.flat[7::14] -= 5
+            arrays["y"] = codes.clip(-128, 127).astype(np.int8)
+        r = self.rewritten("another grid in part", change)
+        self.assertRegex(self.verdict(r, "sum"), "^no hypothesis explains it; nearest: its output "
+                                                 r"grid is another: scale 0.\d+, zero -?\d+: fits")
+        self.assertGreater(r["hypotheses"][0]["share"], 0.75)
+
+    # --- constants ---
+    def other_constant(self, name, value, change):
+        """A device that has another constant in its last convolution."""
+        import onnx  # pylint: disable=import-outside-toplevel
+        device = self.work / f"device {name}"
+        shutil.copytree(self.snapshot, device)
+        model = onnx.load(device / "model.onnx")
+        for i in model.graph.initializer:
+            if i.name == value:
+                x = change(onnx.numpy_helper.to_array(i)).astype(np.float32)
+                i.CopyFrom(onnx.numpy_helper.from_array(x, value))
+        old = hashlib.sha256((device / "model.onnx").read_bytes()).hexdigest()
+        onnx.save(model, device / "model.onnx")
+        new = hashlib.sha256((device / "model.onnx").read_bytes()).hexdigest()
+        text = (device / "quant.json").read_text()
+        self.assertIn(old, text)
+        (device / "quant.json").write_text(text.replace(old, new))
+        dump = self.work / f"{name}.npz"
+        plants.trace(device, self.data, dump)
+        return self.diverge(dump)
+
+    def test_another_bias(self):
+        for name, change, text in (
+                ("missing", lambda b: b * 0, "without its bias"),
+                ("twice", lambda b: b * 2, "(adds its bias twice|its bias is another in 4 of 4 "
+                                           "channels)"),  # 2 round(b) is not round(2 b)
+                ("others", lambda b: b + [0.3, 0, -0.2, 0],
+                 "its bias is another in 2 of 4 channels")):
+            r = self.other_constant(name, "d", change)
+            n = r["nodes"][0]["of"]
+            self.assertRegex(self.verdict(r, "last"), f"^{text}: fits {n} of {n}")
+            self.assertEqual(r["hypotheses"][0]["cause"], "bias")
+            self.assertEqual("adds its bias twice" in {h["verdict"] for h in r["hypotheses"][:2]},
+                             name == "twice")
+
+    def test_advice_is_what_can_be_true(self):
+        """Of a convolution whose weights are mirrored all other values are right."""
+        def mirror(arrays, _):
+            arrays["z"] = arrays["z"][..., ::-1].copy()
+
+        def roll(arrays, _):
+            arrays["y"] = np.roll(arrays["y"], 1, axis=-1)
+        text = "no hypothesis explains it: check weights, bias, operator"
+        r = self.rewritten("rolled", roll)
+        self.assertEqual(self.verdict(r, "sum"), f"{text}, layout of this array")
+        r = self.rewritten("mirrored", mirror)  # and its reader differs
+        self.assertIn("check layout", r["nodes"][0]["verdict"])
+        r = self.other_constant("mirrored weights", "v", lambda w: w[..., ::-1])
+        self.assertEqual(self.verdict(r, "last"), text)
 
 
 if __name__ == "__main__":
