@@ -904,6 +904,42 @@ class Small(unittest.TestCase):
                                                  r"grid is another: scale 0.\d+, zero -?\d+: fits")
         self.assertGreater(r["hypotheses"][0]["share"], 0.75)
 
+    # --- samples ---
+    def test_samples_in_another_order(self):
+        """In all arrays, without the input, of the output alone, of one array, repeated."""
+        swapped = [1, 0, *range(2, 8)]
+        for name, order, keep, text in (
+                ("swapped", swapped, "xrzy", "samples 0 and 1 of the dump are samples 1 and 0"),
+                ("without x", swapped, "rzy", "samples 0 and 1 of the dump are samples 1 and 0"),
+                ("output", swapped, "y", "samples 0 and 1 of the dump are samples 1 and 0"),
+                ("stale", [*range(7), 6], "rzy", "sample 7 of the dump is sample 6"),
+                ("turned", [*range(1, 8), 0], "rzy",
+                 "samples 0, 1, 2, 3, 4, 5, 6 and 7 of the dump are samples 1, 2, 3, 4, 5, 6, 7 "
+                 "and 0")):
+            info, arrays = plants.read(self.own)
+            info["arrays"] = [a for a in info["arrays"] if a["value"] in keep]
+            dump = self.work / f"samples {name}"
+            plants.write(dump, info, {v: x[order] for v, x in arrays.items()})
+            for verb in ("diverge", "fit"):
+                r = report(verb, self.snapshot, "-d", self.data, "--against", dump)
+                self.assertEqual(r["fault"], "the dump does not come from these samples in this "
+                                             f"order: {text} of the data")
+
+        def one(arrays, _):
+            arrays["z"] = arrays["z"][swapped]
+        self.assertEqual(self.rewritten("one array", one)["fault"],
+                         "array 'z': samples 0 and 1 of the dump are samples 1 and 0 of the data")
+
+        def other(arrays, _):
+            arrays["x"][3:5] = np.random.RandomState(1).randint(-128, 128, arrays["x"][3:5].shape)
+        r = self.rewritten("other samples", other)
+        self.assertEqual(r["fault"], "the dump does not come from these samples in this order: "
+                                     "only samples 3 and 4 differ, the others are equal")
+
+        def few(arrays, _):
+            arrays["z"][2].flat[::9] += 1
+        self.assertNotIn("fault", self.rewritten("some elements", few))
+
     # --- constants ---
     def other_constant(self, name, value, change):
         """A device that has another constant in its last convolution."""
