@@ -7,8 +7,9 @@
 #include "engine/device/suspect.h"
 
 enum { QG_EXACT_SUSPECTS = 32, QG_EXACT_GRIDS = 2 };
-/* Rank (change.c) of a scale that is nearly the program's. */
-enum { QG_NEAR_GRID = 18 };
+/* Rank (change.c) of a scale that is nearly the program's: behind all that fit no
+ * number. */
+enum { QG_NEAR_GRID = 45 };
 
 /* A grid on which the device's codes lie. */
 typedef struct qg_exact_grid {

@@ -940,6 +940,57 @@ class Small(unittest.TestCase):
             arrays["z"][2].flat[::9] += 1
         self.assertNotIn("fault", self.rewritten("some elements", few))
 
+    # --- pairs ---
+    def test_the_best_pairs_win(self):
+        """Arrays without names in any order: a value, a monotone function of it, and a multiple
+        that has the same codes."""
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        model, data, snap, own = (self.work / n for n in ("pairs.onnx", "pairs.npy", "pairs",
+                                                          "pairs.npz"))
+        rng, shape = np.random.RandomState(3), helper.make_tensor_value_info
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+             helper.make_node("Mul", ["c", "k"], ["m"], "times"),
+             helper.make_node("Sigmoid", ["m"], ["s"], "sigmoid"),
+             helper.make_node("Add", ["s", "m"], ["y"], "sum")], "pairs",
+            [shape("x", onnx.TensorProto.FLOAT, [1, 2, 8, 8])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, 4, 8, 8])],
+            [onnx.numpy_helper.from_array(rng.randn(4, 2, 1, 1).astype(np.float32), "w"),
+             onnx.numpy_helper.from_array(np.array([0.25], np.float32), "k")]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, rng.randn(4, 1, 2, 8, 8).astype(np.float32))
+        plants.qg("quantize", model, "-b", "ort-int8", "-d", data, "-o", snap)
+        plants.trace(snap, data, own)
+        info, arrays = plants.read(own)
+        names = [a["value"] for a in info["arrays"]]
+        for a in info["arrays"]:
+            a.update(value="t_" + a["value"], endpoint=None)
+        renamed = {"t_" + v: x for v, x in arrays.items()}
+        for k, order in enumerate((1, -1)):
+            info["arrays"] = info["arrays"][::order]
+            plants.write(self.work / f"pairs{k}", info, renamed)
+            r = report("diverge", snap, "-d", data, "--against", self.work / f"pairs{k}")
+            self.assertEqual({p["array"]: p["value"] for p in r["pairs"]},
+                             {"t_" + v: v for v in names})
+            self.assertEqual(r["differing"], 0)
+            self.assertGreater(min(p["confidence"] for p in r["pairs"]), 0.99)
+        for a in info["arrays"]:
+            a["grid"] = None  # c and m have equal codes
+        plants.write(self.work / "pairs bare", info, renamed)
+        r = report("diverge", snap, "-d", data, "--against", self.work / "pairs bare")
+        half = {p["value"] for p in r["pairs"] if 0.45 < p["confidence"] < 0.55}
+        self.assertEqual(half, {"c", "m"})
+        # the float of s by name, and its codes again: they are of no other value
+        codes = next(a for a in info["arrays"] if a["value"] == "t_s")
+        grid = next(a["grid"] for a in plants.read(own)[0]["arrays"] if a["value"] == "s")
+        info["arrays"] = [codes, {**codes, "value": "s", "file": "float.npy"}]
+        real = (arrays["s"].astype(np.float32) - grid["zero"]) * np.float32(grid["scale"])
+        plants.write(self.work / "pairs twice", info, {"t_s": arrays["s"], "s": real})
+        r = report("diverge", snap, "-d", data, "--against", self.work / "pairs twice")
+        self.assertEqual((r["values"], r["differing"]), (1, 0))
+        self.assertEqual([u["array"] for u in r["unpaired"]], ["t_s"])
+
     # --- constants ---
     def other_constant(self, name, value, change):
         """A device that has another constant in its last convolution."""
