@@ -287,18 +287,29 @@ static qg_status read_inputs(trial *t, size_t sample)
     return QG_OK;
 }
 
+/* The last place of an array's floats, of their size: half of it for the result and half
+ * for what it was computed from.  0: float32 and more hold our results. */
+static double last_place(const qg_trace_array *a)
+{
+    return a->type.dtype == QG_F16 ? 0x1p-10 : a->type.dtype == QG_BF16 ? 0x1p-7 : 0;
+}
+
 /* Codes differ by any amount; floats by more than FLOAT_TOLERANCE times the largest
- * finite |x| of the device in this sample.  A NaN of ours differs by no amount; the
- * same infinity, of a mask, does not differ. */
+ * finite |x| of the device in this sample, and the last place of the array's type.  A
+ * NaN of ours differs by no amount; the same infinity, of a mask, does not differ. */
 static void count(const qg_device_step *s, const double *ours, const double *theirs,
                   qg_tally *out)
 {
-    double largest = 0;
+    double largest = 0, equal = 0, place = 0;
     for (size_t i = 0; !s->stored->codes && i < s->elements; i++)
         largest = fmax(largest, isinf(theirs[i]) ? 0 : fabs(theirs[i]));
+    if (!s->stored->codes) {
+        equal = FLOAT_TOLERANCE * largest;
+        place = last_place(s->pair->array);
+    }
     for (size_t i = 0; i < s->elements; i++) {
         double apart = ours[i] == theirs[i] ? 0 : fabs(ours[i] - theirs[i]);
-        if (apart <= (s->stored->codes ? 0 : FLOAT_TOLERANCE * largest))
+        if (apart <= equal + (place > 0 ? place * fmin(fabs(theirs[i]), largest) : 0))
             continue;
         out->differ++;
         out->total += isnan(apart) ? 0 : apart;

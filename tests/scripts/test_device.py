@@ -940,6 +940,34 @@ class Small(unittest.TestCase):
             arrays["z"][2].flat[::9] += 1
         self.assertNotIn("fault", self.rewritten("some elements", few))
 
+    # --- forms ---
+    def test_more_samples_than_data(self):
+        info, arrays = plants.read(self.own)
+        dump = self.work / "more"
+        plants.write(dump, info, {v: np.concatenate([x, x]) for v, x in arrays.items()})
+        for verb in ("diverge", "fit"):
+            r = report(verb, self.snapshot, "-d", self.data, "--against", dump)
+            self.assertEqual(r["left_out"], "the dump has 16 samples, 8 were compared")
+        r = report("infer-backend", self.model, "-d", self.data, "--against", dump, "--from",
+                   "tflite-int8")
+        self.assertEqual(r["left_out"], "the dump has 16 samples, 8 were compared")
+        self.assertNotIn("left_out", self.diverge(self.own))
+
+    def test_floats_of_16_bits(self):
+        """A value that the program leaves in float, at the precision of the array."""
+        snap, dump = self.work / "in float", self.work / "in float.npz"
+        plants.qg("quantize", self.model, "-b", "ort-int8", "-d", self.data, "--set",
+                  "node=sum state=fp32", "-o", snap)
+        plants.trace(snap, self.data, dump)
+        info, arrays = plants.read(dump)
+        y = next(a for a in info["arrays"] if a["value"] == "y")
+        self.assertIsNone(y.get("grid"))
+        for k, change in enumerate((0, 0.02)):
+            arrays16 = {**arrays, "y": (arrays["y"] * (1 + change)).astype(np.float16)}
+            plants.write(self.work / f"float16 {k}", info, arrays16)
+            r = report("diverge", snap, "-d", self.data, "--against", self.work / f"float16 {k}")
+            self.assertEqual(r["differing"], k)
+
     # --- pairs ---
     def test_the_best_pairs_win(self):
         """Arrays without names in any order: a value, a monotone function of it, and a multiple
