@@ -3,8 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Correlations that differ by less are equal: a device has errors. */
+/* Correlations that differ by less are equal; and by less are errors of a device. */
 #define EQUAL 1e-6
+#define NEAR  1e-3
 /* Of a scale, and of it for the zero point: another grid is farther away. */
 #define SAME_SCALE 0.01
 #define SAME_ZERO  0.5
@@ -18,7 +19,7 @@ typedef struct match {
     size_t array, candidate;
     qg_pair_order order;
     bool moved, grid; /* grid: the array's real values are those of the value */
-    long long level;  /* the correlation in steps of EQUAL */
+    int coarse, fine; /* the correlation in steps of NEAR and EQUAL */
     double r;
 } match;
 
@@ -67,17 +68,20 @@ static qg_status compare(assigner *s, const qg_trace_data *data, size_t array, s
                   .order = p.order,
                   .moved = p.moved,
                   .grid = is_on_grid(x, data->array, qg_run_kept(s->c->run, i), g),
-                  .level = (long long)(p.confidence / EQUAL + 0.5),
+                  .coarse = (int)(p.confidence / NEAR + 0.5),
+                  .fine = (int)(p.confidence / EQUAL + 0.5),
                   .r = p.confidence }));
 }
 
 /* 0: as good; the order of the arrays and candidates is left. */
 static int by_merit(const match *x, const match *y)
 {
-    if (x->level != y->level)
-        return x->level > y->level ? -1 : 1;
+    if (x->coarse != y->coarse)
+        return x->coarse > y->coarse ? -1 : 1;
     if (x->grid != y->grid)
         return x->grid ? -1 : 1;
+    if (x->fine != y->fine)
+        return x->fine > y->fine ? -1 : 1;
     return x->moved != y->moved ? (x->moved ? 1 : -1) : 0;
 }
 

@@ -1,8 +1,9 @@
 /* assign.h -- arrays without a known name and the values that they are, all at once:
  * the best pairs first.
  *
- *     order     correlation, then a grid that is the value's, then dims in the model's
- *               order, then the order of the arrays and of the producers
+ *     order     correlation in steps of 0.001, then real values that are the value's,
+ *               then the correlation, then dims in the model's order, then the order of
+ *               the arrays and of the producers
  *
  * A value and a monotone function of it correlate, so the first come would take the
  * wrong one.  An array that is nearest to a value that has one by name shows it a

@@ -189,6 +189,26 @@ static qg_status vary_headroom(maker *k, size_t at, const qg_recipe *r)
     return QG_OK;
 }
 
+/* The zero point of an operand that is not subtracted. */
+static qg_status vary_operands(maker *k, size_t at, const qg_recipe *r)
+{
+    const int32_t none = 0;
+    for (int i = 0; i < 2; i++) {
+        qg_stored x = r->in[i];
+        if (!x.codes || x.n > 1 || !x.zero[0])
+            continue;
+        x.zero = &none;
+        qg_recipe_edit e = {
+            .in = {i ? NULL : &x, i ? &x : NULL}
+        };
+        const char *text =
+            qg_arena_printf(k->d->arena, "zero point of input %d is 0 instead of %d", i,
+                            (int)r->in[i].zero[0]);
+        QG_TRY(with_words(k, at, "operand", ONE_WORD, &e, text));
+    }
+    return QG_OK;
+}
+
 /* x86 without VNNI adds neighbouring products, uint8 by int8, in int16 that saturates
  * (number/integer_sum.h): elements with large products of one sign differ. */
 static qg_status vary_products(maker *k, size_t at, const qg_recipe *r)
@@ -622,6 +642,8 @@ static qg_status vary_node(maker *k, size_t at)
         s = vary_roundings(k, at, &r);
     if (has && s == QG_OK)
         s = vary_headroom(k, at, &r);
+    if (has && s == QG_OK)
+        s = vary_operands(k, at, &r);
     if (has && is_product(n) && s == QG_OK) {
         s = vary_products(k, at, &r);
         if (s == QG_OK)

@@ -19,9 +19,10 @@ enum { EXPLAINED = 1 };
 /* What a hypothesis must explain to be a verdict: of all elements, and of those that
  * differ.  Codes of few levels fit by chance.  One whose numbers were fitted explains
  * more by itself. */
-#define FLOOR              0.75
-#define FLOOR_OF_FITTED    0.9
-#define FLOOR_OF_DIFFERING 0.5
+#define FLOOR                     0.75
+#define FLOOR_OF_FITTED           0.9
+#define FLOOR_OF_DIFFERING        0.5
+#define FLOOR_OF_DIFFERING_FITTED 0.75
 /* Share of differing elements from which layout, names or weights are doubtful; a value
  * of which less differs is right but for its arithmetic. */
 #define NEARLY_ALL 0.5
@@ -152,21 +153,22 @@ static double share(uint64_t part, uint64_t of)
     return of ? (double)part / (double)of : 0;
 }
 
-/* Whether the best hypothesis explains this share of the elements, and half of those
- * that differ. */
-static bool explains(const qg_finding *f, double least)
+/* Whether the best hypothesis explains these shares of the elements, and of those that
+ * differ. */
+static bool explains(const qg_finding *f, double least, double of_differing)
 {
     const qg_suspect *s = f->suspect.n ? &f->suspect.at[0] : NULL;
     uint64_t own = f->tally.of - f->tally.differ;
     return s && !s->undecided && share(s->fits, s->of) >= least &&
-           share(s->fits - own, f->tally.differ) >= FLOOR_OF_DIFFERING;
+           share(s->fits - own, f->tally.differ) >= of_differing;
 }
 
 /* Enough to be a verdict. */
 static bool is_explained(const qg_finding *f)
 {
-    return explains(f,
-                    f->suspect.n && f->suspect.at[0].fitted ? FLOOR_OF_FITTED : FLOOR);
+    return f->suspect.n && f->suspect.at[0].fitted
+               ? explains(f, FLOOR_OF_FITTED, FLOOR_OF_DIFFERING_FITTED)
+               : explains(f, FLOOR, FLOOR_OF_DIFFERING);
 }
 
 /* Hypotheses for the first differing steps in order of the program, as many as the
@@ -238,7 +240,7 @@ static const char *advice(const comparison *c, const qg_finding *f)
 static const char *unexplained(const comparison *c, qg_report *r, const qg_finding *f)
 {
     const qg_suspect *best = f->suspect.n ? &f->suspect.at[0] : NULL;
-    if (explains(f, FLOOR))
+    if (explains(f, FLOOR, FLOOR_OF_DIFFERING))
         return qg_arena_printf(
             r->arena, "no hypothesis explains it; nearest: %s: fits %llu of %llu",
             best->verdict, (unsigned long long)best->fits,

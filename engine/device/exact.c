@@ -421,7 +421,7 @@ static qg_status fit_grids(const study *y, qg_exact *out)
     QG_TRY(fit_zero(y, &zero));
     if (zero >= all.lo && zero <= all.hi)
         add_grid(own, (double)own->scale[0], zero, out);
-    if (qg_line_fit(&p, &scale, &zero)) {
+    if (qg_line_fit(&p, &scale, &zero) && zero >= all.lo && zero <= all.hi) {
         add_grid(own, scale, zero, out);
         return QG_OK;
     }

@@ -287,8 +287,8 @@ static qg_status read_inputs(trial *t, size_t sample)
     return QG_OK;
 }
 
-/* The last place of an array's floats, of their size: half of it for the result and half
- * for what it was computed from.  0: float32 and more hold our results. */
+/* The last place of floats of an array, of their size: half of it for the result and
+ * half for what it was computed from.  0: float32 and more hold our results. */
 static double last_place(const qg_trace_array *a)
 {
     return a->type.dtype == QG_F16 ? 0x1p-10 : a->type.dtype == QG_BF16 ? 0x1p-7 : 0;

@@ -10,6 +10,7 @@
  *     requantization   scheme, factor, place of the zero point
  *     headroom         bits to the left of which operands are brought to one grid
  *     rounding         of a kernel that rounds floats; of the exact value
+ *     operand          zero point 0 of an input
  *     saturation       products in saturating pairs
  *     clamp            limits of the codes
  *     padding          code 0 instead of the zero point

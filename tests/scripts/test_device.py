@@ -941,6 +941,22 @@ class Small(unittest.TestCase):
         self.assertNotIn("fault", self.rewritten("some elements", few))
 
     # --- forms ---
+    def test_a_finer_grid_of_the_same_codes_is_no_difference(self):
+        """Floats before they are rounded can lie on a part of the grid."""
+        data, own, dump = (self.work / n for n in ("small.npy", "small.npz", "thirds"))
+        np.save(data, np.load(self.data) / 2)
+        plants.trace(self.snapshot, data, own)
+        info, arrays = plants.read(own)
+        y = next(a for a in info["arrays"] if a["value"] == "y")
+        codes = arrays["y"].astype(int) - y["grid"]["zero"]
+        thirds = np.rint(codes * 1.5) / 1.5  # at most a third from the code
+        arrays["y"] = (thirds * y["grid"]["scale"]).astype(np.float32)
+        y["grid"] = None
+        plants.write(dump, info, arrays)
+        r = report("diverge", self.snapshot, "-d", data, "--against", dump, ok=(0,))
+        self.assertEqual((r["differing"], r["first"]), (0, None))
+        self.assertIn("its codes are on that of the snapshot", r["grids"][0]["verdict"])
+
     def test_more_samples_than_data(self):
         info, arrays = plants.read(self.own)
         dump = self.work / "more"
@@ -1018,6 +1034,26 @@ class Small(unittest.TestCase):
         r = report("diverge", snap, "-d", data, "--against", self.work / "pairs twice")
         self.assertEqual((r["values"], r["differing"]), (1, 0))
         self.assertEqual([u["array"] for u in r["unpaired"]], ["t_s"])
+
+    def test_a_zero_point_that_is_not_subtracted(self):
+        """Of the second operand of a sum."""
+        def change(arrays, grids):
+            scale, zero = grids["y"]
+            v = sum((arrays[v].astype(np.float64) - (grids[v][1] if v == "r" else 0)) *
+                    grids[v][0] for v in "rz")
+            arrays["y"] = (np.rint(v / scale) + zero).clip(-128, 127).astype(np.int8)
+        zero = next(a["grid"]["zero"] for a in plants.read(self.own)[0]["arrays"]
+                    if a["value"] == "z")
+        text = self.verdict(self.rewritten("operand", change), "sum")
+        self.assertIn(f"zero point of input 1 is 0 instead of {zero}: fits", text)
+
+    def test_a_fitted_zero_point_is_a_code(self):
+        def change(arrays, grids):
+            scale, zero = grids["y"]
+            v = sum((arrays[v].astype(np.float64) - grids[v][1]) * grids[v][0] for v in "rz")
+            arrays["y"] = (np.rint(v / scale) + zero - 200).clip(-128, 127).astype(np.int8)
+        for h in self.rewritten("no zero", change)["hypotheses"]:
+            self.assertNotRegex(h["verdict"], r"zero -(1[3-9]|2)\d")
 
     # --- constants ---
     def other_constant(self, name, value, change):
