@@ -941,6 +941,19 @@ class Small(unittest.TestCase):
         self.assertNotIn("fault", self.rewritten("some elements", few))
 
     # --- forms ---
+    def test_unsigned_codes_without_a_grid(self):
+        info, arrays = plants.read(self.own)
+        dump = self.work / "unsigned"
+        for a in info["arrays"]:
+            a["grid"] = None
+            arrays[a["value"]] = (arrays[a["value"]].astype(int) + 128).astype(np.uint8)
+        plants.write(dump, info, arrays)
+        for verb in ("diverge", "fit"):
+            status, _, error = qg(verb, self.snapshot, "-d", self.data, "--against", dump)
+            self.assertNotEqual(status, 0)
+            self.assertRegex(error, rf"read {dump}: array '[xrzy]': element \d+ is \d+, expected an "
+                                    "integer of int8, or the grid of its codes in trace.json")
+
     def test_a_finer_grid_of_the_same_codes_is_no_difference(self):
         """Floats before they are rounded can lie on a part of the grid."""
         data, own, dump = (self.work / n for n in ("small.npy", "small.npz", "thirds"))
@@ -983,6 +996,22 @@ class Small(unittest.TestCase):
             plants.write(self.work / f"float16 {k}", info, arrays16)
             r = report("diverge", snap, "-d", self.data, "--against", self.work / f"float16 {k}")
             self.assertEqual(r["differing"], k)
+
+    def test_diff_does_not_count_elements_of_other_forms(self):
+        info, arrays = plants.read(self.own)
+        y, real = arrays["y"], dict(arrays)
+        k = next(i for i, a in enumerate(info["arrays"]) if a["value"] == "y")
+        for what, x, keys in (
+                ("other layout", y.transpose(0, 1, 3, 4, 2).copy(), {"layout": "nhwc"}),
+                ("codes and floats", y.astype(np.float32), {}),
+                ("grid", y, {"grid": {"scale": 1, "zero": 0}})):
+            other = self.work / f"diff {what}"
+            changed = [dict(a) for a in info["arrays"]]
+            changed[k].update(keys)
+            plants.write(other, {**info, "arrays": changed}, {**real, "y": x})
+            r = report("diff", self.own, other, ok=(3,))
+            self.assertEqual([(d["value"], d["what"], d["differ"]) for d in r["differences"]],
+                             [("y", what, 0)])
 
     # --- pairs ---
     def test_the_best_pairs_win(self):
