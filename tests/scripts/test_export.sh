@@ -74,7 +74,7 @@ expect 1 'in0: TensorRT .*expected a scheme for TensorRT or another --placement'
 cp -r "$work/trt" "$work/kept"
 for file in model.onnx quant.json; do
     expect 1 "$file: is a file of a snapshot, expected another name" \
-        "$qg" export "$work/kept" --format csv -o "$work/kept/$file"
+        "$qg" export "$work/kept" --format onnx-qdq -o "$work/kept/$file"
 done
 expect 1 'quant.json: is a file of a snapshot' \
     "$qg" lint "$work/kept" --target ort --sarif "$work/kept/quant.json"
