@@ -77,7 +77,8 @@ typedef struct qg_probe_options {
     size_t size;
     qg_workload work;    /* samples: how many to make, 0: 8; data: where to begin, NULL:
                           * at random */
-    const char *between; /* two profiles, "P1,P2"; required */
+    const char *between; /* two profiles or backends, which stand for theirs: "P1,P2";
+                          * required */
     uint64_t seed;       /* 0: 1 */
 } qg_probe_options;
 QG_API void qg_probe_options_init(qg_probe_options *o, size_t size);

@@ -237,16 +237,18 @@ static qg_status split(search *s, char **first, char **second)
     char *comma;
     const char *between = s->o->between;
     if (!between)
-        return qg_fail(s->ctx, QG_ECONFIG,
-                       "probe: between: none given, expected two profiles, P1,P2");
+        return qg_fail(
+            s->ctx, QG_ECONFIG,
+            "probe: between: none given, expected two profiles or backends, P1,P2");
     *first = qg_arena_strdup(s->arena, between);
     if (!*first)
         return qg_nomem(s->ctx);
     comma = strchr(*first, ',');
     if (!comma || comma == *first || !comma[1] || strchr(comma + 1, ','))
-        return qg_fail(s->ctx, QG_ECONFIG,
-                       "probe: between '%.100s': expected two profiles, P1,P2",
-                       between);
+        return qg_fail(
+            s->ctx, QG_ECONFIG,
+            "probe: between '%.100s': expected two profiles or backends, P1,P2",
+            between);
     *comma = 0;
     *second = comma + 1;
     if (strcmp(*first, *second) == 0)
@@ -254,6 +256,31 @@ static qg_status split(search *s, char **first, char **second)
                        "probe: between '%.100s': one profile twice, expected two",
                        between);
     return QG_OK;
+}
+
+/* A profile, or a backend, which stands for its profile. */
+static qg_status profile_of(search *s, const char *word, const char **name)
+{
+    const qg_profile *p;
+    qg_backend *b;
+    qg_search profiles, backends;
+    QG_TRY(qg_config_search(s->ctx, s->arena, "profiles", &profiles));
+    QG_TRY(qg_config_search(s->ctx, s->arena, "backends", &backends));
+    *name = word;
+    qg_status status = qg_profile_load(s->ctx, s->arena, word, profiles, &p);
+    if (status == QG_OK || qg_is_nomem(status))
+        return status;
+    status = qg_backend_load(s->ctx, s->arena, word, backends, &b);
+    if (qg_is_nomem(status))
+        return status;
+    if (status != QG_OK) /* the message about profiles */
+        return qg_profile_load(s->ctx, s->arena, word, profiles, &p);
+    *name = b->profile;
+    return b->profile ? QG_OK
+                      : qg_fail(s->ctx, QG_ECONFIG,
+                                "probe: between '%.100s': backend %s has no profile, "
+                                "expected a profile or a backend with one",
+                                s->o->between, word);
 }
 
 /* Equal programs compute the same on every input. */
@@ -276,8 +303,8 @@ static qg_status open_programs(search *s)
     char *name[2];
     QG_TRY(split(s, &name[0], &name[1]));
     for (int i = 0; i < 2; i++) {
-        qg_mode_request r = { .mode = qg_run_mode_name(QG_RUN_INTEGER),
-                              .profile = name[i] };
+        qg_mode_request r = { .mode = qg_run_mode_name(QG_RUN_INTEGER) };
+        QG_TRY(profile_of(s, name[i], &r.profile));
         QG_TRY(qg_executable_make(s->m, &r, &s->exe[i]));
     }
     return compare_programs(s);

@@ -419,6 +419,18 @@ class Device(unittest.TestCase):
                        "--profile", mine)
         self.assertEqual(again["differing"], 0)
 
+    def test_probe_takes_backends_for_their_profiles(self):
+        out = self.work / "between.npy"
+        told = [report("probe", self.snapshot, "--between", words, "-n", "2", "-o",
+                       out)["told_apart"]
+                for words in ("tflite-int8,ort-int8", "tflite-reference,onnxruntime-x86-vnni")]
+        self.assertEqual(told[0], told[1])
+        for words, text in (("tflite-int8,trt-fp8", "backend trt-fp8 has no profile"),
+                            ("tflite-int8,trt-inf8", "unknown profile 'trt-inf8'")):
+            code, _, err = qg("probe", self.snapshot, "--between", words, "-o", out)
+            self.assertEqual(code, 1)
+            self.assertIn(text, err)
+
     def test_fit_prefers_the_profile_of_the_snapshot(self):
         path, dump = self.work / "average.yaml", self.work / "average.npz"
         path.write_text("name: average\ntitle: planted\nextends: tflite-reference\nkernels:\n"
