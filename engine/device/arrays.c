@@ -55,8 +55,21 @@ static qg_status report_uncompared(const qg_device *d, qg_report *r)
     return QG_OK;
 }
 
+qg_status qg_arrays_report_samples(const qg_trace *t, size_t compared, qg_report *r)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < t->n; i++)
+        most = t->array[i].samples > most ? t->array[i].samples : most;
+    return most > compared
+               ? qg_report_addf(r, "left_out",
+                                "the dump has %zu samples, %zu were compared", most,
+                                compared)
+               : QG_OK;
+}
+
 qg_status qg_arrays_report(const qg_device *d, qg_report *r)
 {
+    QG_TRY(qg_arrays_report_samples(d->trace, d->samples, r));
     QG_TRY(report_pairs(d, r));
     return report_uncompared(d, r);
 }

@@ -5,8 +5,12 @@
 
 #include "engine/device/step.h"
 
-/* The tables pairs, unpaired and not_compared, each only where it has a row.  d: of
- * qg_device_pair. */
+/* Fact left_out: the dump has more samples than were compared. */
+QG_NODISCARD qg_status qg_arrays_report_samples(const qg_trace *t, size_t compared,
+                                                qg_report *r);
+
+/* That fact, and the tables pairs, unpaired and not_compared, each only where it has a
+ * row.  d: of qg_device_pair. */
 QG_NODISCARD qg_status qg_arrays_report(const qg_device *d, qg_report *r);
 
 #endif

@@ -159,6 +159,8 @@ double qg_attempt_confirmation(const qg_attempt *t, const qg_node *n);
 QG_NODISCARD qg_status qg_attempt_find_kinds(qg_attempt *t);
 void qg_attempt_count(qg_attempt *t);
 QG_NODISCARD qg_status qg_attempt_replay(qg_attempt *t);
+/* The same on all samples: results and elements of the report. */
+QG_NODISCARD qg_status qg_attempt_replay_whole(qg_attempt *t);
 
 /* The first *changes of t's draft, and rules that give the group of `root` (of t's
  * model) these settings; *changes is their number then. */

@@ -20,7 +20,8 @@ enum rank {
     ZERO_POINT,
     GRID,
     GUESS = 6,
-    OTHER_PROFILE = 30
+    OTHER_PROFILE = 30,
+    OTHER_BIAS = 35 /* as many numbers as channels */
 };
 
 /* One hypothesis in the making. */
@@ -184,6 +185,26 @@ static qg_status vary_headroom(maker *k, size_t at, const qg_recipe *r)
         const char *text =
             qg_arena_printf(k->d->arena, "operands have %d bits of headroom", left);
         QG_TRY(with_words(k, at, "headroom", ONE_WORD, &e, text));
+    }
+    return QG_OK;
+}
+
+/* The zero point of an operand that is not subtracted. */
+static qg_status vary_operands(maker *k, size_t at, const qg_recipe *r)
+{
+    const int32_t none = 0;
+    for (int i = 0; i < 2; i++) {
+        qg_stored x = r->in[i];
+        if (!x.codes || x.n > 1 || !x.zero[0])
+            continue;
+        x.zero = &none;
+        qg_recipe_edit e = {
+            .in = {i ? NULL : &x, i ? &x : NULL}
+        };
+        const char *text =
+            qg_arena_printf(k->d->arena, "zero point of input %d is 0 instead of %d", i,
+                            (int)r->in[i].zero[0]);
+        QG_TRY(with_words(k, at, "operand", ONE_WORD, &e, text));
     }
     return QG_OK;
 }
@@ -375,7 +396,12 @@ static qg_status with_grid(maker *k, float scale, int32_t zero, const char *orig
     const qg_stored *own = k->s->stored;
     const char *text =
         qg_exact_grid_text(k->d->arena, own, (double)scale, zero, origin);
-    QG_TRY(begin(k, "grid", scale == own->scale[0] ? ZERO_POINT : GRID));
+    bool near = zero == own->zero[0] && qg_exact_is_near(own, (double)scale);
+    QG_TRY(begin(k, "grid",
+                 near                     ? (unsigned)QG_NEAR_GRID
+                 : scale == own->scale[0] ? (unsigned)ZERO_POINT
+                                          : (unsigned)GRID));
+    k->now.fitted = !*origin;
     return end(k, qg_change_grid(&k->now.cut, scale, zero), text);
 }
 
@@ -535,6 +561,29 @@ static qg_status vary_weights(maker *k, size_t at, const qg_recipe *r)
                "weights per tensor: one scale for all channels");
 }
 
+/* No bias, the bias twice, and another one where the elements of a channel show it. */
+static qg_status vary_bias(maker *k, size_t at, const qg_recipe *r)
+{
+    const qg_bias *b = &k->exact->bias;
+    const size_t others = qg_bias_others(b);
+    if (!r->in[0].codes || !r->in[1].codes)
+        return QG_OK;
+    QG_TRY(begin(k, "bias", ONE_WORD));
+    QG_TRY(end(k, qg_bias_change(k->now.cut.graph, node_at(k, at), r, 0, NULL),
+               "without its bias"));
+    QG_TRY(begin(k, "bias", ONE_WORD));
+    QG_TRY(end(k, qg_bias_change(k->now.cut.graph, node_at(k, at), r, 2, NULL),
+               "adds its bias twice"));
+    if (!others)
+        return QG_OK;
+    QG_TRY(begin(k, "bias", OTHER_BIAS));
+    k->now.fitted = true;
+    return end(k, qg_bias_change(k->now.cut.graph, node_at(k, at), r, 1, b),
+               qg_arena_printf(k->d->arena,
+                               "its bias is another in %zu of %lld channels", others,
+                               (long long)b->n));
+}
+
 /* --- nodes --- */
 
 /* The last node only brings the codes of the node before it to another grid: without
@@ -593,12 +642,16 @@ static qg_status vary_node(maker *k, size_t at)
         s = vary_roundings(k, at, &r);
     if (has && s == QG_OK)
         s = vary_headroom(k, at, &r);
+    if (has && s == QG_OK)
+        s = vary_operands(k, at, &r);
     if (has && is_product(n) && s == QG_OK) {
         s = vary_products(k, at, &r);
         if (s == QG_OK)
             s = vary_padding(k, at, &r);
         if (s == QG_OK)
             s = vary_weights(k, at, &r);
+        if (s == QG_OK)
+            s = vary_bias(k, at, &r);
     }
     if (n->out[0] == own.graph->output.at[0] && s == QG_OK) {
         s = vary_limits(k, n);

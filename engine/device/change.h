@@ -9,6 +9,7 @@
 typedef struct qg_change {
     const char *cause, *verdict, *detail; /* as qg_suspect */
     unsigned rank;
+    bool fitted;        /* as qg_suspect */
     const qg_device *d; /* of the program that has the step */
     const qg_device_step *step;
     qg_cut cut;

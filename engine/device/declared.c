@@ -185,7 +185,9 @@ static bool is_in_doubt(const qg_pair *p)
 
 bool qg_declared_differs(const qg_device *d, const qg_value *v)
 {
-    return is_in_doubt(&d->pair[v->id]) && !is_near(d, v);
+    const qg_pair *p = &d->pair[v->id];
+    bool by_chance = p->refuted && p->array->found; /* nobody said that it is there */
+    return is_in_doubt(p) && !by_chance && !is_near(d, v);
 }
 
 const char *qg_declared_verdict(const qg_device *d, const qg_value *v, qg_arena *a)

@@ -19,7 +19,8 @@
 QG_NODISCARD qg_status qg_declared_settle(qg_device *d);
 
 /* Whether the trace gives another grid for v than the program, more than a scale with
- * fewer digits. */
+ * fewer digits.  Elements of a product or a mean can lie on another grid by nature:
+ * one that is found in them and refuted is none. */
 bool qg_declared_differs(const qg_device *d, const qg_value *v);
 
 /* What is wrong with it, in a; v is such a value.  NULL: no memory. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/config/profile_yaml.h"
+#include "engine/device/assign.h"
 #include "engine/device/correlate.h"
 #include "engine/device/step.h"
 #include "engine/ir/edit.h"
@@ -211,8 +212,8 @@ static bool is_ambiguous(const qg_device *d, const qg_value *v)
     return p->array && at && at->def && qg_pair_is_ambiguous(p->array, &at->type);
 }
 
-/* Values that the program computes and no array has by name, or one whose order is
- * not known. */
+/* Values that the program computes: those that no array has by name, or one whose order
+ * is not known; and where arrays are left, all, since these can show a value again. */
 static qg_status choose_own(const qg_device *d, qg_correlation *o)
 {
     const qg_graph *g = d->m->graph;
@@ -222,7 +223,8 @@ static qg_status choose_own(const qg_device *d, qg_correlation *o)
         return qg_nomem(d->ctx);
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *at = program_value(d, g->value.at[i]);
-        if (!at || !at->def || (d->pair[i].array && !is_ambiguous(d, g->value.at[i])))
+        if (!at || !at->def ||
+            (!d->unpaired.n && d->pair[i].array && !is_ambiguous(d, g->value.at[i])))
             continue;
         o->value[o->n] = g->value.at[i];
         o->keep[o->n++] = at->id;
@@ -256,17 +258,6 @@ static qg_status by_endpoint(qg_device *d, const qg_correlation *o,
     return s;
 }
 
-/* With the best value that is left. */
-static qg_status by_correlation(qg_device *d, const qg_correlation *o,
-                                const qg_trace_array *a, bool *done)
-{
-    const qg_value *v;
-    qg_pair best;
-    QG_TRY(qg_correlation_match(d->ctx, d->trace, a, o, &best, &v));
-    *done = v && take(d, v, a, best);
-    return QG_OK;
-}
-
 /* By its endpoint, whatever its elements are: nothing else is known of it. */
 static qg_status by_endpoint_alone(qg_device *d, const qg_correlation *o,
                                    const qg_trace_array *a, bool *done)
@@ -292,6 +283,23 @@ static qg_status pair_by(qg_device *d, const qg_correlation *o, pairing pair)
     return QG_OK;
 }
 
+/* With the values that are left, the best pairs first. */
+static qg_status pair_by_correlation(qg_device *d, const qg_correlation *o)
+{
+    size_t n = d->unpaired.n, left = 0;
+    qg_assignment *to = QG_NEWN(d->arena, n + 1, qg_assignment);
+    if (!to)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < n; i++)
+        to[i].array = d->unpaired.at[i];
+    QG_TRY(qg_assign(d->ctx, d->trace, o, d->exe.program->stored, to, n));
+    for (size_t i = 0; i < n; i++)
+        if (!to[i].value || !take(d, to[i].value, to[i].array, to[i].pair))
+            d->unpaired.at[left++] = to[i].array;
+    d->unpaired.n = left;
+    return QG_OK;
+}
+
 /* The order of arrays that are paired by name. */
 static qg_status settle_orders(qg_device *d, const qg_correlation *o)
 {
@@ -307,7 +315,6 @@ static qg_status settle_orders(qg_device *d, const qg_correlation *o)
 static qg_status pair_the_rest(qg_device *d)
 {
     bool open = d->unpaired.n > 0;
-    static const pairing by[] = { by_endpoint, by_correlation, by_endpoint_alone };
     qg_correlation o = { .graph = d->exe.graph,
                          .feed = &d->feed.feed,
                          .pair = d->pair };
@@ -320,8 +327,12 @@ static qg_status pair_the_rest(qg_device *d)
         s = qg_correlation_open(d->ctx, d->arena, &o);
     if (s == QG_OK)
         s = settle_orders(d, &o);
-    for (size_t i = 0; i < sizeof by / sizeof *by && s == QG_OK; i++)
-        s = pair_by(d, &o, by[i]);
+    if (s == QG_OK)
+        s = pair_by(d, &o, by_endpoint);
+    if (s == QG_OK)
+        s = pair_by_correlation(d, &o);
+    if (s == QG_OK)
+        s = pair_by(d, &o, by_endpoint_alone);
     qg_correlation_close(&o);
     return s;
 }

@@ -34,7 +34,7 @@ static qg_status compare_sample(qg_ctx *ctx, const qg_trace_data *data, size_t s
     return QG_OK;
 }
 
-/* Numbers as stored, whatever their type (described_alike compares the grids); no
+/* Numbers as stored, whatever their type (on_one_grid compares the grids); no
  * difference is too small.  Samples that only one trace has are not compared;
  * report_array notes them. */
 static qg_status compare(qg_ctx *ctx, const qg_trace *const *t,
@@ -56,14 +56,29 @@ static qg_status compare(qg_ctx *ctx, const qg_trace *const *t,
     return s;
 }
 
-/* The same numbers on another grid, or in another order of axes, are other values. */
-static bool described_alike(const qg_trace_array *a, const qg_trace_array *b)
+/* The same numbers in another order of axes are other values, */
+static bool ordered_alike(const qg_trace_array *a, const qg_trace_array *b)
 {
     const size_t axes = (size_t)a->n_axis * sizeof *a->axis;
-    return a->grid == b->grid &&
-           (!a->grid || (a->scale == b->scale && a->zero == b->zero)) &&
-           a->channels_last == b->channels_last && a->n_axis == b->n_axis &&
+    return a->channels_last == b->channels_last && a->n_axis == b->n_axis &&
            memcmp(a->axis, b->axis, axes) == 0;
+}
+
+/* as they are on another grid. */
+static bool on_one_grid(const qg_trace_array *a, const qg_trace_array *b)
+{
+    return a->grid == b->grid &&
+           (!a->grid || (a->scale == b->scale && a->zero == b->zero));
+}
+
+/* Why elements cannot be compared; NULL: they can. */
+static const char *obstacle(const qg_trace_array *a, const qg_trace_array *b)
+{
+    return !b                                                   ? "only in the first"
+           : b->count != a->count                               ? "other dims"
+           : !ordered_alike(a, b)                               ? "other layout"
+           : qg_trace_holds_codes(a) != qg_trace_holds_codes(b) ? "codes and floats"
+                                                                : NULL;
 }
 
 /* A row for an array of the first that differs or has no equal in the second. */
@@ -73,23 +88,22 @@ static qg_status report_array(qg_ctx *ctx, const qg_trace *const *t,
 {
     difference d = { 0, 0, 0 };
     const qg_trace_array *both[] = { a, same_name(t[1], a) };
-    bool comparable = both[1] && both[1]->count == a->count;
-    if (comparable) {
+    const char *why = obstacle(a, both[1]);
+    if (!why) {
         qg_arena *scratch = qg_arena_new(ctx->alloc);
         qg_status s = scratch ? compare(ctx, t, both, scratch, &d) : qg_nomem(ctx);
         qg_arena_free(scratch);
         QG_TRY(s);
     }
-    bool equal = comparable && both[1]->samples == a->samples && !d.differ &&
-                 described_alike(a, both[1]);
+    bool equal =
+        !why && both[1]->samples == a->samples && !d.differ && on_one_grid(a, both[1]);
     *same = *same && equal;
     if (equal)
         return QG_OK;
-    const char *what = !both[1]                         ? "only in the first"
-                       : !comparable                    ? "other dims"
+    const char *what = why                              ? why
                        : both[1]->samples != a->samples ? "other number of samples"
                        : d.differ                       ? "elements"
-                                                        : "grid or layout";
+                                                        : "grid";
     return qg_table_cells(r, rows, qg_cell_text(a->value), qg_cell_text(what),
                           qg_cell_count((size_t)d.differ), qg_cell_count((size_t)d.of),
                           qg_cell_number(d.most));

@@ -17,10 +17,14 @@ enum { SHOWN = 8 };
 enum { EXPLAINED = 1 };
 
 /* What a hypothesis must explain to be a verdict: of all elements, and of those that
- * differ.  Codes of few levels fit by chance. */
-#define FLOOR              0.75
-#define FLOOR_OF_DIFFERING 0.5
-/* Share of differing elements from which layout and names are doubtful. */
+ * differ.  Codes of few levels fit by chance.  One whose numbers were fitted explains
+ * more by itself. */
+#define FLOOR                     0.75
+#define FLOOR_OF_FITTED           0.9
+#define FLOOR_OF_DIFFERING        0.5
+#define FLOOR_OF_DIFFERING_FITTED 0.75
+/* Share of differing elements from which layout, names or weights are doubtful; a value
+ * of which less differs is right but for its arithmetic. */
 #define NEARLY_ALL 0.5
 
 /* Cuts are made before the workers begin and freed by qg_model_diverge; `cut` is
@@ -149,13 +153,22 @@ static double share(uint64_t part, uint64_t of)
     return of ? (double)part / (double)of : 0;
 }
 
-/* Whether the best hypothesis explains enough to be a verdict. */
-static bool is_explained(const qg_finding *f)
+/* Whether the best hypothesis explains these shares of the elements, and of those that
+ * differ. */
+static bool explains(const qg_finding *f, double least, double of_differing)
 {
     const qg_suspect *s = f->suspect.n ? &f->suspect.at[0] : NULL;
     uint64_t own = f->tally.of - f->tally.differ;
-    return s && !s->undecided && share(s->fits, s->of) >= FLOOR &&
-           share(s->fits - own, f->tally.differ) >= FLOOR_OF_DIFFERING;
+    return s && !s->undecided && share(s->fits, s->of) >= least &&
+           share(s->fits - own, f->tally.differ) >= of_differing;
+}
+
+/* Enough to be a verdict. */
+static bool is_explained(const qg_finding *f)
+{
+    return f->suspect.n && f->suspect.at[0].fitted
+               ? explains(f, FLOOR_OF_FITTED, FLOOR_OF_DIFFERING_FITTED)
+               : explains(f, FLOOR, FLOOR_OF_DIFFERING);
 }
 
 /* Hypotheses for the first differing steps in order of the program, as many as the
@@ -193,6 +206,50 @@ static const char *node_of(const qg_device_step *s)
     return s->value->def ? s->value->def->name : s->value->name;
 }
 
+static bool reads(const qg_cut *c, const qg_value *v)
+{
+    bool does = false;
+    for (size_t i = 0; i < c->n_in; i++)
+        does |= c->in[i] == v;
+    return does;
+}
+
+/* What to look at where most elements of f differ.  Layout, order and names are those
+ * of the network where most other values have few differences, with those that f is
+ * computed from and those computed from f. */
+static const char *advice(const comparison *c, const qg_finding *f)
+{
+    size_t far = 0, readers = 0;
+    bool near = !c->premise.input.n;
+    for (size_t i = 0; i < c->d.n_step; i++) {
+        const qg_finding *o = &c->finding[i];
+        bool reader = reads(&c->cut[i], f->step->target);
+        readers += reader;
+        if (o == f || share(o->tally.differ, o->tally.of) < NEARLY_ALL)
+            continue;
+        far++;
+        near &= !reader && !reads(&c->cut[f - c->finding], o->step->target);
+    }
+    if (!near || 2 * far >= c->d.n_step - 1)
+        return "check layout, order of samples, names";
+    return readers ? "check weights, bias, operator"
+                   : "check weights, bias, operator, layout of this array";
+}
+
+/* No hypothesis is a verdict: the nearest fitted one, or what to look at. */
+static const char *unexplained(const comparison *c, qg_report *r, const qg_finding *f)
+{
+    const qg_suspect *best = f->suspect.n ? &f->suspect.at[0] : NULL;
+    if (explains(f, FLOOR, FLOOR_OF_DIFFERING))
+        return qg_arena_printf(
+            r->arena, "no hypothesis explains it; nearest: %s: fits %llu of %llu",
+            best->verdict, (unsigned long long)best->fits,
+            (unsigned long long)best->of);
+    bool most = share(f->tally.differ, f->tally.of) >= NEARLY_ALL;
+    return qg_arena_printf(r->arena, "no hypothesis explains it%s%s", most ? ": " : "",
+                           most ? advice(c, f) : "");
+}
+
 /* One sentence for the best hypothesis; *out NULL: the step was not judged. */
 static qg_status verdict(const comparison *c, qg_report *r, const qg_finding *f,
                          const char **out)
@@ -208,10 +265,8 @@ static qg_status verdict(const comparison *c, qg_report *r, const qg_finding *f,
     if (!f->judged)
         return QG_OK;
     if (!f->explained) {
-        *out = share(f->tally.differ, f->tally.of) < NEARLY_ALL
-                   ? "no hypothesis explains it"
-                   : "no hypothesis explains it: check layout, order of samples, names";
-        return QG_OK;
+        *out = unexplained(c, r, f);
+        return *out ? QG_OK : qg_nomem(r->ctx);
     }
     *out = qg_arena_printf(
         r->arena, "%s%s: fits %llu of %llu", ties ? "off by one on ties: " : "",

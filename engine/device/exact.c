@@ -13,13 +13,43 @@ enum { MOST_BITS = 1 << 28, MOST_POINTS = 1 << 16 };
 enum { FUSED = 5 };
 /* Distance from half-way at which a real value counts as a tie. */
 #define TIE 1e-4
-/* Of a scale: nearer ones are one. */
-#define SAME 1e-5
+/* Of a scale: nearer ones are one; and of one that is fitted. */
+#define SAME        1e-5
+#define SAME_FITTED 5e-5
 
-/* Roundings that are tried on the exact value. */
-static const qg_rounding roundings[] = { QG_ROUND_HALF_EVEN, QG_ROUND_HALF_AWAY,
-                                         QG_ROUND_HALF_UP, QG_ROUND_DOWN };
-enum { N_ROUNDING = sizeof roundings / sizeof roundings[0] };
+/* Of a code: an exact value that is nearer to one is that code. */
+#define ON_CODE 1e-9
+
+/* Roundings that are tried on the exact value: to the nearest code, which differ at
+ * ties only, and in one direction. */
+typedef enum rule { HALF_EVEN, HALF_AWAY, HALF_UP, DOWN, UP, TO_ZERO, TO_CODE_0 } rule;
+static const char *const names[] = { "half-even",    "half-away-from-zero",
+                                     "half-up",      "down",
+                                     "up",           "toward zero",
+                                     "toward code 0" };
+/* The verdict, where nothing else is changed; */
+static const char *const alone[] = {
+    "rounds the exact value once",
+    "rounds the exact value once",
+    "rounds the exact value once",
+    "rounds the exact value down",
+    "rounds the exact value up",
+    "rounds the exact value towards zero",
+    "rounds the code towards 0: the exact value with its zero point",
+};
+/* and its end, where something else is.  NULL: to the nearest code. */
+static const char *const with_more[] = { NULL,
+                                         NULL,
+                                         NULL,
+                                         "rounds down",
+                                         "rounds up",
+                                         "rounds towards zero",
+                                         "rounds the code towards 0" };
+enum { N_ROUNDING = sizeof names / sizeof *names, N_NEAREST = DOWN };
+/* Ranks of roundings on the scale of change.c: one in a direction is one change, which
+ * no kernel of a profile has; with another change it is behind every single one; to the
+ * nearest code is the last resort, since a kernel that does so is named before. */
+enum { DIRECTED = 9, TWICE = 20, NEAREST = 40 };
 
 /* One step at work.  Two runs are needed: see_ours notes which elements differ and
  * the device's codes at both ends, then see_real compares each element with its real
@@ -42,6 +72,7 @@ typedef struct study {
                                * program has lower ones, and where higher ones */
     double scale;             /* of see_other */
     int32_t zero;
+    bool open; /* the codes are too few to show their scale */
 } study;
 
 /* --- runs --- */
@@ -67,20 +98,34 @@ static qg_status see_ours(void *ud, qg_ctx *ctx, size_t sample, const double *ou
     return QG_OK;
 }
 
-/* The roundings of q, limited to the program's codes.  Modes differ only at exact
- * ties (DOWN: everywhere).  q contains the zero point, so half to even and half away
+static double within(const qg_stored *own, double code)
+{
+    return code < own->low ? own->low : code > own->high ? own->high : code;
+}
+
+/* The roundings of q = v + zero, limited to the program's codes.  Those to the nearest
+ * differ only at exact ties.  q contains the zero point, so half to even and half away
  * refer to the code, not to the value v before it: with an odd zero point half to
  * even of v is another rule, which is not tried. */
-static void round_all(const qg_stored *own, double q, double out[N_ROUNDING])
+static void round_all(const qg_stored *own, double q, int32_t zero,
+                      double out[N_ROUNDING])
 {
     double low = floor(q), part = q - low;
-    bool tie = part == 0.5;
-    for (int m = 0; m < N_ROUNDING; m++) {
-        double x = tie                             ? qg_round_f64(roundings[m], q)
-                   : roundings[m] == QG_ROUND_DOWN ? low
-                                                   : low + (part > 0.5);
-        out[m] = x < own->low ? own->low : x > own->high ? own->high : x;
+    if (part > 1 - ON_CODE)
+        low++, part = 0;
+    double up = within(own, low + (part > ON_CODE));
+    double half_up = part < 0.5 ? low : low + 1;
+    low = within(own, low);
+    half_up = within(own, half_up);
+    out[HALF_EVEN] = out[HALF_AWAY] = out[HALF_UP] = half_up;
+    if (part == 0.5) {
+        out[HALF_EVEN] = within(own, qg_round_f64(QG_ROUND_HALF_EVEN, q));
+        out[HALF_AWAY] = within(own, qg_round_f64(QG_ROUND_HALF_AWAY, q));
     }
+    out[DOWN] = low;
+    out[UP] = up;
+    out[TO_ZERO] = q < zero ? up : low;
+    out[TO_CODE_0] = q < 0 ? up : low;
 }
 
 /* Element i over all samples; false for those behind the last bit. */
@@ -96,7 +141,7 @@ static void see_element(study *y, double real, double code)
     const qg_stored *g = y->s->stored;
     double v = real / (double)g->scale[0], q = v + g->zero[0], rounded[N_ROUNDING];
     bool tie = fabs(fabs(v - trunc(v)) - 0.5) < TIE;
-    round_all(g, q, rounded);
+    round_all(g, q, g->zero[0], rounded);
     for (int m = 0; m < N_ROUNDING; m++)
         y->fits[m] += rounded[m] == code;
     y->f->ties += tie;
@@ -130,7 +175,7 @@ static qg_status see_other(void *ud, qg_ctx *ctx, size_t sample, const double *r
     (void)ctx, (void)sample;
     for (size_t i = 0; i < y->s->elements; i++) {
         double rounded[N_ROUNDING];
-        round_all(y->s->stored, real[i] / y->scale + y->zero, rounded);
+        round_all(y->s->stored, real[i] / y->scale + y->zero, y->zero, rounded);
         for (int m = 0; m < N_ROUNDING; m++)
             y->fits[m] += rounded[m] == theirs[i];
     }
@@ -147,6 +192,12 @@ static qg_status run_real(study *y, const qg_device_step *s, bool fused,
     qg_cut cut;
     qg_tally tally;
     *done = false;
+    if (!s->value->def) { /* the samples are the real values */
+        qg_status fed =
+            qg_step_fed(y->d, s->value, &(qg_step_see){ see, y, 0 }, &tally);
+        *done = fed == QG_OK;
+        return qg_refusal(fed);
+    }
     QG_TRY(qg_step_real(y->d, s, fused, &cut));
     if (!cut.graph)
         return QG_OK;
@@ -190,16 +241,38 @@ static const qg_value *extra(const study *y, const qg_cut *c)
     return found;
 }
 
-/* One hypothesis per rounding, in order of preference from `rank`.  Ranks are on the
- * scale of change.c: a fusion is simpler than another profile, and rounding the
- * exact value once the last resort, since no kernel is named by it. */
-static void add_roundings(const study *y, const char *cause, const char *what,
-                          unsigned rank, qg_exact *out)
+/* Nothing is changed but the rounding. */
+static void add_roundings_alone(const study *y, qg_exact *out)
 {
-    for (int m = 0; m < N_ROUNDING; m++)
-        suspect(out,
-                &(qg_suspect){ cause, what, qg_rounding_name(roundings[m]),
-                               rank + (unsigned)m, false, y->fits[m], y->f->tally.of });
+    for (unsigned m = 0; m < N_ROUNDING; m++)
+        suspect(out, &(qg_suspect){ .cause = "rounding",
+                                    .verdict = alone[m],
+                                    .detail = names[m],
+                                    .rank = (m < N_NEAREST ? NEAREST : DIRECTED) + m,
+                                    .fits = y->fits[m],
+                                    .of = y->f->tally.of });
+}
+
+/* Another change, and each rounding; to the nearest code is none of its own.  In order
+ * of preference from `rank`.  Two changes of few codes fit by chance. */
+static qg_status add_roundings(const study *y, const char *cause, const char *what,
+                               unsigned rank, bool fitted, qg_exact *out)
+{
+    for (unsigned m = 0; m < (fitted && y->open ? N_NEAREST : N_ROUNDING); m++) {
+        const char *text = m < N_NEAREST ? what
+                                         : qg_arena_printf(y->d->arena, "%s, and %s",
+                                                           what, with_more[m]);
+        if (!text)
+            return qg_nomem(y->d->ctx);
+        suspect(out, &(qg_suspect){ .cause = cause,
+                                    .verdict = text,
+                                    .detail = names[m],
+                                    .rank = rank + m + (m < N_NEAREST ? 0 : TWICE),
+                                    .fitted = fitted,
+                                    .fits = y->fits[m],
+                                    .of = y->f->tally.of });
+    }
+    return QG_OK;
 }
 
 /* A hypothesis about the grid of v, of which the trace has too few codes. */
@@ -210,8 +283,13 @@ static qg_status add_undecided(const study *y, const char *cause, const char *wh
     const char *why = qg_arena_printf(
         y->d->arena, "undecided: %zu elements do not show the grid of %s",
         y->d->pair[v->id].array->count * y->d->samples, v->name);
-    suspect(out, &(qg_suspect){ cause, what, why, FUSED, true, own->of - own->differ,
-                                own->of });
+    suspect(out, &(qg_suspect){ .cause = cause,
+                                .verdict = what,
+                                .detail = why,
+                                .rank = FUSED,
+                                .undecided = true,
+                                .fits = own->of - own->differ,
+                                .of = own->of });
     return why ? QG_OK : qg_nomem(y->d->ctx);
 }
 
@@ -225,15 +303,14 @@ static qg_status judge_real(study *y, qg_exact *out)
     const qg_value *v = cut.graph ? hidden(y, &cut) : NULL;
     qg_graph_free(cut.graph);
     if (!v) {
-        add_roundings(y, "rounding", "rounds the exact value once", 40, out);
+        add_roundings_alone(y, out);
         return QG_OK;
     }
     const char *text = qg_arena_printf(y->d->arena, "does not round between %s and %s",
                                        v->def->name, y->s->value->def->name);
     if (!text)
         return qg_nomem(y->d->ctx);
-    add_roundings(y, "fusion", text, 10, out);
-    return QG_OK;
+    return add_roundings(y, "fusion", text, 10, false, out);
 }
 
 /* Whether it is known what the elements stand for: codes have a grid. */
@@ -263,7 +340,7 @@ static qg_status judge_fused(study *y, qg_exact *out)
     if (!text)
         return qg_nomem(y->d->ctx);
     if (done)
-        add_roundings(y, "fusion", text, FUSED, out);
+        QG_TRY(add_roundings(y, "fusion", text, FUSED, false, out));
     return y->d->pair[v->id].array->few ? add_undecided(y, "fusion", text, v, out)
                                         : QG_OK;
 }
@@ -278,6 +355,9 @@ static bool is_scale_of(const qg_stored *own, double scale)
 const char *qg_exact_grid_text(qg_arena *a, const qg_stored *own, double scale,
                                int32_t zero, const char *origin)
 {
+    if (zero == own->zero[0] && qg_exact_is_near(own, scale))
+        return qg_arena_printf(a, "its scale is %.9g instead of %.9g%s", scale,
+                               (double)own->scale[0], origin);
     if (is_scale_of(own, scale))
         return qg_arena_printf(a, "its zero point is %d instead of %d%s", (int)zero,
                                (int)own->zero[0], origin);
@@ -285,8 +365,16 @@ const char *qg_exact_grid_text(qg_arena *a, const qg_stored *own, double scale,
                            scale, (int)zero, origin);
 }
 
+bool qg_exact_is_near(const qg_stored *own, double scale)
+{
+    return fabs(scale / (double)own->scale[0] - 1) <= SAME_FITTED;
+}
+
+/* Another zero point is one on the program's scale, where that can be. */
 static void add_grid(const qg_stored *own, double scale, double zero, qg_exact *out)
 {
+    if (qg_exact_is_near(own, scale) && zero != own->zero[0])
+        scale = (double)own->scale[0];
     const qg_exact_grid g = { (float)scale, (int32_t)zero };
     bool same = g.zero == own->zero[0] && is_scale_of(own, scale);
     for (size_t i = 0; i < out->n_grid; i++)
@@ -333,7 +421,7 @@ static qg_status fit_grids(const study *y, qg_exact *out)
     QG_TRY(fit_zero(y, &zero));
     if (zero >= all.lo && zero <= all.hi)
         add_grid(own, (double)own->scale[0], zero, out);
-    if (qg_line_fit(&p, &scale, &zero)) {
+    if (qg_line_fit(&p, &scale, &zero) && zero >= all.lo && zero <= all.hi) {
         add_grid(own, scale, zero, out);
         return QG_OK;
     }
@@ -357,9 +445,10 @@ static qg_status judge_grid(study *y, double scale, int32_t zero, const char *or
     const char *text = qg_exact_grid_text(y->d->arena, own, scale, zero, origin);
     if (!text)
         return qg_nomem(y->d->ctx);
-    if (done)
-        add_roundings(y, "grid", text, is_scale_of(own, scale) ? 7 : 8, out);
-    return QG_OK;
+    unsigned rank = qg_exact_is_near(own, scale) && zero == own->zero[0] ? QG_NEAR_GRID
+                    : is_scale_of(own, scale)                            ? 7
+                                                                         : 8;
+    return done ? add_roundings(y, "grid", text, rank, !*origin, out) : QG_OK;
 }
 
 /* A grid that the dump gives is better evidence than fitted ones.  Elements off the
@@ -369,11 +458,11 @@ static qg_status judge_grids(study *y, qg_exact *out)
     const qg_pair *p = y->s->pair;
     if (p->other)
         return judge_grid(y, (double)p->scale, p->zero, qg_pair_origin(p), out);
+    const qg_points points = { y->real, y->code, y->n_point, y->low, y->high };
+    y->open = y->f->tally.off || qg_line_is_open(&points);
     for (size_t i = 0; i < out->n_grid; i++)
         QG_TRY(judge_grid(y, (double)out->grid[i].scale, out->grid[i].zero, "", out));
-    const qg_points points = { y->real, y->code, y->n_point, y->low, y->high };
-    bool open = y->f->tally.off || qg_line_is_open(&points);
-    return p->array->grid || !open
+    return p->array->grid || !y->open
                ? QG_OK
                : add_undecided(y, "grid", "its output grid is another", y->s->value,
                                out);
@@ -402,24 +491,60 @@ typedef struct sums {
     study *y;
     const qg_recipe *recipe;
     int64_t inner, channels;
+    qg_bias *bias;
 } sums;
+
+/* The steps of the accumulator of a channel. */
+static double sum_step(const sums *u, size_t channel)
+{
+    const qg_stored *x = &u->recipe->in[0], *w = &u->recipe->in[1];
+    return (double)x->scale[0] * (double)w->scale[w->n > 1 ? channel % w->n : 0];
+}
+
+/* Elements at the ends of the codes can be clamped: they do not show their sum. */
+static void see_bias(const sums *u, const double *real, const double *theirs)
+{
+    const study *y = u->y;
+    const qg_stored *g = y->s->stored;
+    double low = fmax(g->low, y->low), high = fmin(g->high, y->high);
+    double unit = 1 / (double)g->scale[0], zero = g->zero[0];
+    size_t inner = (size_t)u->inner;
+    for (size_t first = 0; first < y->s->elements; first += inner) {
+        qg_bias_channel *c = &u->bias->channel[first / inner % (size_t)u->channels];
+        for (size_t i = first; i < first + inner; i++)
+            if (theirs[i] > low && theirs[i] < high)
+                qg_bias_see(c, theirs[i] - (real[i] * unit + zero));
+    }
+}
+
+/* What the codes tell of the bias, where they are on the program's grid. */
+static qg_status begin_bias(const sums *u)
+{
+    const study *y = u->y;
+    if (y->s->pair->other || y->s->elements % (size_t)(u->inner * u->channels))
+        return QG_OK;
+    QG_TRY(qg_bias_begin(y->d->ctx, y->d->arena, u->channels, u->bias));
+    for (int64_t c = 0; c < u->channels; c++)
+        u->bias->channel[c].f = sum_step(u, (size_t)c) / (double)y->s->stored->scale[0];
+    return QG_OK;
+}
 
 /* A real output of a product of codes is (sum of products + bias) s_x s_w[channel],
  * so that the quotient is the accumulator up to float64 rounding; see real.c for the
- * constants.  Replaces e->real by the value before a clamp. */
+ * constants.  Replaces e->real by the value before a clamp, and collects what the codes
+ * tell of the bias. */
 static qg_status see_sum(void *ud, qg_ctx *ctx, size_t sample, const double *real,
                          const double *theirs)
 {
     const sums *u = ud;
-    const qg_stored *x = &u->recipe->in[0], *w = &u->recipe->in[1];
-    (void)ctx, (void)theirs;
+    (void)ctx;
+    if (u->bias->n)
+        see_bias(u, real, theirs);
     for (size_t i = 0; i < u->y->f->n_at; i++) {
         qg_evidence *e = &u->y->f->at[i];
         if (e->sample != sample)
             continue;
-        size_t channel = e->index / (size_t)u->inner % (size_t)u->channels;
-        double step =
-            (double)x->scale[0] * (double)w->scale[w->n > 1 ? channel % w->n : 0];
+        double step = sum_step(u, e->index / (size_t)u->inner % (size_t)u->channels);
         e->real = real[e->index];
         if (step > 0)
             e->accumulator = qg_round_f64(QG_ROUND_HALF_EVEN, real[e->index] / step);
@@ -429,7 +554,7 @@ static qg_status see_sum(void *ud, qg_ctx *ctx, size_t sample, const double *rea
 
 /* Real values and sums before a clamp, at the evidence.  Nothing is changed when the
  * step is no single product of codes, or has other elements behind it (a pooling). */
-static qg_status study_sums(study *y)
+static qg_status study_sums(study *y, qg_exact *out)
 {
     qg_cut cut, real;
     qg_recipe recipe;
@@ -443,13 +568,14 @@ static qg_status study_sums(study *y)
         !recipe.in[1].codes)
         return QG_OK;
     const qg_tensor *t = &n->out[0]->type;
-    sums u = { y, &recipe, 1, 1 };
+    sums u = { y, &recipe, 1, 1, &out->bias };
     bool spatial = t->rank > 2;
     u.channels = t->rank > 1 ? t->dim[spatial ? 1 : t->rank - 1] : 1;
     u.inner = spatial ? qg_dims_product(t, 2, t->rank) : 1;
     qg_device_step s = *y->s;
     qg_tally tally;
     s.value = n->out[0];
+    QG_TRY(begin_bias(&u));
     QG_TRY(qg_step_real(y->d, &s, false, &real));
     if (!real.graph)
         return QG_OK;
@@ -504,7 +630,7 @@ static qg_status study_all(study *y, qg_exact *out)
     QG_TRY(judge_real(y, out));
     QG_TRY(judge_fused(y, out));
     QG_TRY(judge_grids(y, out));
-    return study_sums(y);
+    return study_sums(y, out);
 }
 
 qg_status qg_exact_study(const qg_device *d, qg_finding *f, qg_exact *out)

@@ -3,9 +3,13 @@
 #ifndef QG_ENGINE_DEVICE_EXACT_H
 #define QG_ENGINE_DEVICE_EXACT_H
 
+#include "engine/device/bias.h"
 #include "engine/device/suspect.h"
 
-enum { QG_EXACT_SUSPECTS = 18, QG_EXACT_GRIDS = 2 };
+enum { QG_EXACT_SUSPECTS = 32, QG_EXACT_GRIDS = 2 };
+/* Rank (change.c) of a scale that is nearly the program's: behind all that fit no
+ * number. */
+enum { QG_NEAR_GRID = 45 };
 
 /* A grid on which the device's codes lie. */
 typedef struct qg_exact_grid {
@@ -28,11 +32,16 @@ typedef struct qg_exact {
         stop_high; /* the only code of the device where the program has lower ones,
                     * and where it has higher ones; of no such code INT32_MIN and
                     * INT32_MAX */
+    qg_bias bias;  /* of the product that the step consists of; in the device's arena */
 } qg_exact;
 
 /* Fills the real values and accumulators of f->at, f->ties, f->differ_at_ties.  Nothing
  * is found when the real values cannot be computed. */
 QG_NODISCARD qg_status qg_exact_study(const qg_device *d, qg_finding *f, qg_exact *out);
+
+/* Whether a fitted scale is the program's to five digits or so: rounding explains such
+ * a difference, too. */
+bool qg_exact_is_near(const qg_stored *own, double scale);
 
 /* What another grid than the program's is, as a verdict: "its zero point is 3 instead
  * of 2" where the scale is the program's; origin: its end.  In a; NULL: no memory. */

@@ -5,6 +5,7 @@
  *     3  the file is written, read again, and compared with the trace once more
  *     4  what the trace does not decide is listed (undecided.h) */
 #include "engine/calib/observed.h"
+#include "engine/device/arrays.h"
 #include "engine/device/ranking.h"
 #include "engine/device/undecided.h"
 
@@ -187,6 +188,7 @@ static qg_status fill(inference *f, const char *yaml, qg_report *r)
     const qg_attempt *b = &f->ranking.best;
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(f->feed.feed.n)));
     QG_TRY(qg_report_add(r, "arrays", qg_cell_count(f->seen.seen)));
+    QG_TRY(qg_arrays_report_samples(f->trace, f->feed.feed.n, r));
     const char *why = verdict(f);
     if (why && yaml)
         return qg_fail(f->m->ctx, QG_EDATA, "infer-backend: %.200s: %s", f->trace->path,
@@ -245,6 +247,7 @@ static qg_status run(inference *f, const char *dump, const char *yaml, qg_report
                                .from = f->o->from,
                                .progress = &f->o->work.progress };
     QG_TRY(qg_ranking_find(&f->ranking));
+    QG_TRY(qg_attempt_replay_whole(&f->ranking.best));
     QG_TRY(qg_report_new(ctx, "infer-backend", &r));
     return qg_report_end(fill(f, yaml, r), r, out);
 }

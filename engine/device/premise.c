@@ -1,6 +1,7 @@
 #include "engine/device/premise.h"
 
 #include "engine/device/correlate.h"
+#include "engine/device/samples.h"
 
 /* Share of elements from which a value is another one; a Relu leaves many zeros. */
 #define OTHER 0.3
@@ -136,9 +137,44 @@ static const char *fault_of_steps(const qg_device *d, const qg_finding *f)
     return "";
 }
 
+/* --- samples --- */
+
+/* Values of which whole samples can be others: each costs a run of its step. */
+enum { STUDIED = 4 };
+
+/* What is said of the samples of inputs and steps: the first sentence that there is. */
+static qg_status study_samples(const qg_device *d, const qg_finding *f,
+                               const qg_premise *p, const char **out)
+{
+    size_t studied = 0;
+    *out = NULL;
+    for (size_t i = 0; i < p->input.n && !*out; i++)
+        if (qg_samples_suspicious(d, &p->input.at[i].tally))
+            QG_TRY(qg_samples_study(d, NULL, p->input.at[i].value, out));
+    for (size_t i = 0; f && i < d->n_step && !*out && studied < STUDIED; i++) {
+        if (f[i].explained || !qg_samples_suspicious(d, &f[i].tally))
+            continue;
+        studied++;
+        QG_TRY(qg_samples_study(d, f[i].step, NULL, out));
+        if (!*out || f[i].fed)
+            continue;
+        *out = qg_arena_printf(d->arena, "array '%.120s': %s", f[i].step->value->name,
+                               *out);
+        return *out ? QG_OK : qg_nomem(d->ctx);
+    }
+    if (!*out)
+        return QG_OK;
+    *out = qg_arena_printf(
+        d->arena, "the dump does not come from these samples in this order: %s", *out);
+    return *out ? QG_OK : qg_nomem(d->ctx);
+}
+
 qg_status qg_premise_judge(const qg_device *d, const qg_finding *f, qg_premise *p)
 {
     const char *text = "";
+    QG_TRY(study_samples(d, f, p, &p->fault));
+    if (p->fault)
+        return QG_OK;
     if (p->input.n) {
         const qg_premise_input *in = &p->input.at[0];
         text = qg_arena_printf(

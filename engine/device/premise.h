@@ -5,6 +5,8 @@
  *
  *     other samples      an input that the trace holds differs, or what is computed
  *                        from the samples alone does not correlate
+ *     order of samples   differences cover whole samples, which are other samples of
+ *                        the data, or spare the rest (samples.h)
  *     layout, order,     most values do not correlate, those computed from the trace
  *     names              included
  *     grids              most values correlate and are other codes, and arrays of

@@ -11,7 +11,8 @@
 #define SAME_REAL 1e-4
 /* Steps by which a code in float32 misses its place. */
 #define SAME_CODE 0.02
-/* Samples on which the nodes are simulated: each costs a run per attempt. */
+/* Samples on which the nodes are simulated while backends are searched: each costs a
+ * run per attempt. */
 enum { REPLAYED = 4, QUICK = 2 };
 /* Nodes behind a value that is not visible, until one is that is. */
 enum { FAR = 6 };
@@ -173,7 +174,7 @@ qg_status qg_replay_run(qg_replay *r)
     qg_arena *sample = qg_arena_new(ctx->alloc);
     qg_hook hook = { see, r };
     qg_status s = sample ? QG_OK : qg_nomem(ctx);
-    size_t n = r->t->how->quick ? QUICK : REPLAYED;
+    size_t n = r->whole ? feed->n : r->t->how->quick ? QUICK : REPLAYED;
     size_t values = r->t->how->seen->graph->value.n;
     memset(r->equal, 0, values * sizeof *r->equal);
     memset(r->of, 0, values * sizeof *r->of);
@@ -268,11 +269,13 @@ bool qg_attempt_is_exact(const qg_attempt *t)
 /* --- all --- */
 
 /* Every node on the device's own inputs. */
-qg_status qg_attempt_replay(qg_attempt *t)
+static qg_status replay(qg_attempt *t, bool whole)
 {
     const qg_model *m = qg_attempt_model(t);
     size_t n = t->how->seen->graph->value.n;
-    qg_replay r = { .t = t };
+    qg_replay r = { .t = t, .whole = whole };
+    t->results = (qg_portion){ 0 };
+    t->elements = 0;
     t->share = QG_NEWN(m->graph->arena, n, double);
     t->unequal = QG_NEWN(m->graph->arena, n, uint64_t);
     if (!t->share || !t->unequal)
@@ -291,6 +294,10 @@ qg_status qg_attempt_replay(qg_attempt *t)
     qg_replay_close(&r);
     return s == QG_OK ? find_clean(t) : s;
 }
+
+qg_status qg_attempt_replay(qg_attempt *t) { return replay(t, false); }
+
+qg_status qg_attempt_replay_whole(qg_attempt *t) { return replay(t, true); }
 
 /* --- shares --- */
 

@@ -24,6 +24,7 @@ typedef struct qg_replay {
     /* [TQCs of the attempt's model] NULL: none.  Which endpoints have one is read by
      * qg_replay_open, schemes and parameters by qg_replay_run. */
     const qg_replay_trial *trial;
+    bool whole;            /* all samples, not the first few */
     const uint8_t *wanted; /* [values] a sample ends when these were seen; NULL: at its
                             * end */
 

@@ -35,8 +35,30 @@ static void widen(const qg_tensor *t, double *out)
     }
 }
 
+/* What was read, for messages: an array of the trace, or NULL and a value. */
+typedef struct origin {
+    const qg_trace *trace;
+    const char *name;
+} origin;
+
+/* QG_EDATA about element i. */
+static qg_status unfit(qg_ctx *ctx, const origin *from, size_t i, double x,
+                       qg_dtype type)
+{
+    if (!from->trace)
+        return qg_fail(ctx, QG_EDATA,
+                       "device: value '%.120s': element %zu is %g, expected an integer "
+                       "of %s",
+                       from->name, i, x, qg_dtype_name(type));
+    return qg_fail(
+        ctx, QG_EDATA,
+        "read %.200s: array '%.120s': element %zu is %g, expected an integer "
+        "of %s, or the grid of its codes in trace.json",
+        from->trace->path, from->name, i, x, qg_dtype_name(type));
+}
+
 /* x as elements of t; QG_EDATA: an element that t's type does not hold. */
-static qg_status narrow(qg_ctx *ctx, const char *name, const double *x, qg_tensor *t)
+static qg_status narrow(qg_ctx *ctx, const origin *from, const double *x, qg_tensor *t)
 {
     size_t n = (size_t)qg_tensor_count(t);
     bool floats = qg_dtype_kind_of(t->dtype) == QG_KIND_FLOAT;
@@ -45,10 +67,7 @@ static qg_status narrow(qg_ctx *ctx, const char *name, const double *x, qg_tenso
     double low = qg_dtype_kind_of(t->dtype) == QG_KIND_INT ? -span / 2 : 0;
     for (size_t i = 0; i < n; i++) {
         if (!floats && (x[i] != floor(x[i]) || x[i] < low || x[i] >= low + span))
-            return qg_fail(ctx, QG_EDATA,
-                           "device: value '%.120s': element %zu is %g, expected an "
-                           "integer of %s",
-                           name, i, x[i], qg_dtype_name(t->dtype));
+            return unfit(ctx, from, i, x[i], t->dtype);
         switch (t->dtype) {
         case QG_I8:
             t->i8[i] = (int8_t)x[i];
@@ -80,7 +99,7 @@ static qg_status narrow(qg_ctx *ctx, const char *name, const double *x, qg_tenso
         default:
             return qg_fail(ctx, QG_EUNSUPPORTED,
                            "device: value '%.120s' is %s, expected integers or float32",
-                           name, qg_dtype_name(t->dtype));
+                           from->name, qg_dtype_name(t->dtype));
         }
     }
     return QG_OK;
@@ -228,7 +247,7 @@ static qg_status take_fed(trial *t, size_t i, const qg_tensor *fed)
         to_real(g, x, n);
     }
     t->view[i] = &t->in[i];
-    return narrow(t->ctx, t->c->in[i]->name, x, &t->in[i]);
+    return narrow(t->ctx, &(origin){ NULL, t->c->in[i]->name }, x, &t->in[i]);
 }
 
 /* Whether the elements of an array are those of a tensor of this type as they are. */
@@ -270,7 +289,8 @@ static qg_status read_inputs(trial *t, size_t sample)
             QG_TRY(read_theirs(t, p, &t->data[i], sample, &off, &x));
             if (t->real && p->grid.codes)
                 to_real(&p->grid, x, p->array->count);
-            QG_TRY(narrow(t->ctx, v->name, x, &t->in[i]));
+            QG_TRY(narrow(t->ctx, &(origin){ t->d->trace, p->array->value }, x,
+                          &t->in[i]));
             continue;
         }
         if (!fed) {
@@ -287,18 +307,29 @@ static qg_status read_inputs(trial *t, size_t sample)
     return QG_OK;
 }
 
+/* The last place of floats of an array, of their size: half of it for the result and
+ * half for what it was computed from.  0: float32 and more hold our results. */
+static double last_place(const qg_trace_array *a)
+{
+    return a->type.dtype == QG_F16 ? 0x1p-10 : a->type.dtype == QG_BF16 ? 0x1p-7 : 0;
+}
+
 /* Codes differ by any amount; floats by more than FLOAT_TOLERANCE times the largest
- * finite |x| of the device in this sample.  A NaN of ours differs by no amount; the
- * same infinity, of a mask, does not differ. */
+ * finite |x| of the device in this sample, and the last place of the array's type.  A
+ * NaN of ours differs by no amount; the same infinity, of a mask, does not differ. */
 static void count(const qg_device_step *s, const double *ours, const double *theirs,
                   qg_tally *out)
 {
-    double largest = 0;
+    double largest = 0, equal = 0, place = 0;
     for (size_t i = 0; !s->stored->codes && i < s->elements; i++)
         largest = fmax(largest, isinf(theirs[i]) ? 0 : fabs(theirs[i]));
+    if (!s->stored->codes) {
+        equal = FLOAT_TOLERANCE * largest;
+        place = last_place(s->pair->array);
+    }
     for (size_t i = 0; i < s->elements; i++) {
         double apart = ours[i] == theirs[i] ? 0 : fabs(ours[i] - theirs[i]);
-        if (apart <= (s->stored->codes ? 0 : FLOAT_TOLERANCE * largest))
+        if (apart <= equal + (place > 0 ? place * fmin(fabs(theirs[i]), largest) : 0))
             continue;
         out->differ++;
         out->total += isnan(apart) ? 0 : apart;
@@ -395,7 +426,8 @@ qg_status qg_step_read(const qg_device *d, const qg_device_step *s)
         if (status == QG_OK)
             status = qg_tensor_alloc(d->ctx, t.sample, &y);
         if (status == QG_OK)
-            status = narrow(d->ctx, s->value->name, x, &y);
+            status =
+                narrow(d->ctx, &(origin){ d->trace, s->pair->array->value }, x, &y);
     }
     close_trial(&t);
     return status;

@@ -132,8 +132,13 @@ static qg_status collect(court *c)
         const qg_change *x = &c->list.change.at[i];
         if (x->dropped)
             continue;
-        QG_TRY(add(c, (qg_suspect){ x->cause, x->verdict, x->detail, x->rank, false,
-                                    x->tally.of - x->tally.differ, x->tally.of }));
+        QG_TRY(add(c, (qg_suspect){ .cause = x->cause,
+                                    .verdict = x->verdict,
+                                    .detail = x->detail,
+                                    .rank = x->rank,
+                                    .fitted = x->fitted,
+                                    .fits = x->tally.of - x->tally.differ,
+                                    .of = x->tally.of }));
     }
     return QG_OK;
 }
@@ -149,7 +154,10 @@ static qg_status judge_off(court *c)
         c->d->arena,
         "its output grid is another, or none: %llu elements lie on no code of this one",
         (unsigned long long)t->off);
-    return text ? add(c, (qg_suspect){ "grid", text, NULL, 0, false, t->off, t->of })
+    return text ? add(c, (qg_suspect){ .cause = "grid",
+                                       .verdict = text,
+                                       .fits = t->off,
+                                       .of = t->of })
                 : qg_nomem(c->d->ctx);
 }
 

@@ -10,10 +10,12 @@
  *     requantization   scheme, factor, place of the zero point
  *     headroom         bits to the left of which operands are brought to one grid
  *     rounding         of a kernel that rounds floats; of the exact value
+ *     operand          zero point 0 of an input
  *     saturation       products in saturating pairs
  *     clamp            limits of the codes
  *     padding          code 0 instead of the zero point
  *     weights          one scale for all channels
+ *     bias             none, twice, another one per channel
  *     grid             of the output
  *     fusion           a rounding between two nodes that is not there, or is
  *     profile          the row of another profile
@@ -32,6 +34,7 @@ typedef struct qg_suspect {
     const char *detail;  /* of several that fit alike, with '; '; NULL: none */
     unsigned rank;       /* lower is simpler */
     bool undecided;      /* the dump is too small to test it: last, never the verdict */
+    bool fitted;         /* its numbers were fitted to the dump: it must explain more */
     uint64_t fits, of;   /* elements */
 } qg_suspect;
 

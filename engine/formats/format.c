@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine/core/file.h"
+#include "engine/core/hash.h"
 #include "engine/onnx/export.h"
 #include "engine/onnx/import.h"
 #include "engine/ir/infer.h"
@@ -89,14 +90,22 @@ static bool full_range(const qg_scheme *s)
     return s->qmax - s->qmin == codes - 1 && (s->qmin == 0 || s->qmin == -codes / 2);
 }
 
-qg_status qg_export_keep_beside(const qg_export *e, const char *beside)
+qg_status qg_export_keep_beside(const qg_export *e, const char *beside,
+                                const qg_writer *w)
 {
+    char there[QG_HASH_TEXT], ours[QG_HASH_TEXT];
     if (access(beside, F_OK) != 0 || access(e->path, F_OK) == 0)
         return QG_OK;
-    return qg_fail(e->ctx, QG_ECONFIG,
-                   "export: %s: its second file is %s, which is there without the "
-                   "first, expected another name",
-                   e->path, beside);
+    (void)fflush(w->stream);
+    QG_TRY(qg_hash_file(e->ctx, beside, there));
+    QG_TRY(qg_hash_file(e->ctx, w->temporary, ours));
+    return strcmp(there, ours) == 0
+               ? QG_OK
+               : qg_fail(
+                     e->ctx, QG_ECONFIG,
+                     "export: %s: its second file is %s, which is there without the "
+                     "first, expected another name",
+                     e->path, beside);
 }
 
 static uint32_t scheme_aspects(const qg_tqc *t, qg_rounding usual)

@@ -36,6 +36,7 @@
 #ifndef QG_ENGINE_FORMATS_FORMAT_H
 #define QG_ENGINE_FORMATS_FORMAT_H
 
+#include "engine/core/file.h"
 #include "engine/number/profile.h"
 #include "engine/snapshot/quant_json.h"
 
@@ -177,9 +178,11 @@ QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
 /* For write: remembers a path for the report (copied). */
 QG_NODISCARD qg_status qg_export_wrote(qg_export *e, const char *path);
 
-/* For write: QG_ECONFIG when `beside`, a file that the user did not name, is there
- * although e->path is not: another program wrote it. */
-QG_NODISCARD qg_status qg_export_keep_beside(const qg_export *e, const char *beside);
+/* For write, before a commit: QG_ECONFIG when `beside`, a file that the user did not
+ * name, is there although e->path is not, and has other bytes than w, which is to
+ * replace it: another program wrote it.  Equal bytes are what a killed export left. */
+QG_NODISCARD qg_status qg_export_keep_beside(const qg_export *e, const char *beside,
+                                             const qg_writer *w);
 
 /* For write, of a format whose file lies next to a model: `put` writes e->path, and the
  * float graph becomes a .onnx file of the same name.  Both are complete, or none is

@@ -187,6 +187,23 @@ void qg_value_swap_names(qg_graph *g, qg_value *a, qg_value *b)
     *value_place(g, b->name) = b;
 }
 
+static qg_node **node_place(const qg_graph *g, const char *name)
+{
+    uint32_t id = qg_names_find(g->node_names, name, strlen(name));
+    assert(id != QG_NONE);
+    return &g->node_by_name.at[id];
+}
+
+void qg_node_swap_names(qg_graph *g, qg_node *a, qg_node *b)
+{
+    const char *name = a->name;
+    assert(a != b && *node_place(g, a->name) == a && *node_place(g, b->name) == b);
+    a->name = b->name;
+    b->name = name;
+    *node_place(g, a->name) = a;
+    *node_place(g, b->name) = b;
+}
+
 void qg_value_free_name(qg_graph *g, const qg_value *v)
 {
     assert(*value_place(g, v->name) == v);
@@ -195,9 +212,8 @@ void qg_value_free_name(qg_graph *g, const qg_value *v)
 
 void qg_node_free_name(qg_graph *g, const qg_node *n)
 {
-    uint32_t id = qg_names_find(g->node_names, n->name, strlen(n->name));
-    assert(id != QG_NONE && g->node_by_name.at[id] == n);
-    g->node_by_name.at[id] = NULL;
+    assert(*node_place(g, n->name) == n);
+    *node_place(g, n->name) = NULL;
 }
 
 static qg_status name_node(qg_graph *g, qg_node *n)

@@ -172,6 +172,8 @@ QG_NODISCARD qg_status qg_graph_add_prefixed(qg_graph *g, const char *prefix,
 QG_NODISCARD qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *name);
 /* For replacing an output without renaming the interface; cannot fail. */
 void qg_value_swap_names(qg_graph *g, qg_value *a, qg_value *b);
+/* For a node that takes the place of another one; cannot fail. */
+void qg_node_swap_names(qg_graph *g, qg_node *a, qg_node *b);
 
 /* Frees the name of a node or value that leaves the graph (edit.h); its text is kept
  * for messages. */

@@ -100,7 +100,7 @@ static const char *file_of(const char *format)
         { "rknn-cfg",       "@new.quantization.cfg"},
         { "tflite",         "@new.tflite"          },
         { "aimet",          "@new.encodings"       },
-        { "",               "@new.onnx"            },
+        { "",               "@new.q.onnx"          },
     };
     size_t i = 0;
     while (!strstr(format, file[i][0]))

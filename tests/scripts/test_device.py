@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """qg trace, diverge, fit and probe: planted faults (plants.py has the others of the 200),
 real runtimes, ties, other forms and orders of a trace, dumps that do not fit."""
+import hashlib
 import json
 import os
 import pathlib
@@ -801,6 +802,337 @@ class Device(unittest.TestCase):
         error = qg("diverge", self.snapshot, "-d", self.data, "--against",
                    self.work / "evil_file")[2]
         self.assertIn(r"x\xe2\x80\xae\x1b.npy", error)
+
+
+class Small(unittest.TestCase):
+    """A network of two convolutions and a sum, whose device is computed here."""
+    @classmethod
+    def setUpClass(cls):
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.work = pathlib.Path(cls.holder.name)
+        cls.snapshot, cls.data = cls.work / "snapshot", cls.work / "x.npy"
+        rng, shape = np.random.RandomState(7), helper.make_tensor_value_info
+        cls.model = cls.work / "m.onnx"
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Conv", ["x", "w", "b"], ["c"], "first", pads=[1, 1, 1, 1]),
+             helper.make_node("Relu", ["c"], ["r"], "relu"),
+             helper.make_node("Conv", ["r", "v", "d"], ["z"], "last", pads=[1, 1, 1, 1]),
+             helper.make_node("Add", ["r", "z"], ["y"], "sum")], "small",
+            [shape("x", onnx.TensorProto.FLOAT, [1, 2, 6, 6])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, 4, 6, 6])],
+            [onnx.numpy_helper.from_array(rng.randn(*dims).astype(np.float32), name)
+             for name, dims in (("w", (4, 2, 3, 3)), ("b", (4,)), ("v", (4, 4, 3, 3)),
+                                ("d", (4,)))]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), cls.model)
+        np.save(cls.data, rng.randn(8, 1, 2, 6, 6).astype(np.float32))
+        plants.qg("quantize", cls.model, "-b", "tflite-int8", "-d", cls.data, "-o", cls.snapshot)
+        cls.own = cls.work / "own.npz"
+        plants.trace(cls.snapshot, cls.data, cls.own)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def rewritten(self, name, change):
+        """What diverge reports of the own trace after change(arrays, grids)."""
+        info, arrays = plants.read(self.own)
+        change(arrays, {a["value"]: (a["grid"]["scale"], a["grid"]["zero"])
+                        for a in info["arrays"]})
+        plants.write(self.work / name, info, arrays)
+        return self.diverge(self.work / name)
+
+    def diverge(self, dump, *more):
+        return report("diverge", self.snapshot, "-d", self.data, "--against", dump, *more)
+
+    def verdict(self, r, node):
+        self.assertEqual((r["first"], r["differing"]), (node, 1))
+        return r["nodes"][0]["verdict"]
+
+    # --- roundings ---
+    def test_roundings_in_one_direction(self):
+        """Of the exact value of a sum, and of the input."""
+        def exact(arrays, grids, value):
+            scale = grids[value][0]
+            if value == "x":
+                return np.load(self.data).astype(np.float64) / scale
+            return sum((arrays[v].astype(np.float64) - grids[v][1]) * grids[v][0]
+                       for v in "rz") / scale
+        for text, rounded in (
+                ("rounds the exact value down", lambda v, z: np.floor(v) + z),
+                ("rounds the exact value up", lambda v, z: np.ceil(v) + z),
+                ("rounds the exact value towards zero", lambda v, z: np.trunc(v) + z),
+                ("rounds the code towards 0", lambda v, z: np.trunc(v + z))):
+            for value, node in (("y", "sum"), ("x", "x")):
+                def change(arrays, grids, value=value, rounded=rounded):
+                    codes = rounded(exact(arrays, grids, value), grids[value][1])
+                    arrays[value] = codes.clip(-128, 127).astype(np.int8)
+                r = self.rewritten(f"{value} {text}", change)
+                if value == "x":  # its reader is computed from it
+                    r["nodes"], r["differing"] = r["nodes"][:1], 1
+                # a quantizer has a rule of some of these names of its own
+                self.assertIn(text.split()[-1], self.verdict(r, node))
+                self.assertIn("rounds ", self.verdict(r, node))
+                row = next(h for h in r["hypotheses"] if h["verdict"].startswith(text))
+                self.assertGreater(row["share"], 0.995)
+                self.assertEqual(r["hypotheses"][0]["cause"], "rounding")
+
+    def test_two_changes_are_named(self):
+        """Another zero point, and rounding down."""
+        def change(arrays, grids):
+            scale, zero = grids["y"]
+            v = sum((arrays[v].astype(np.float64) - grids[v][1]) * grids[v][0] for v in "rz")
+            arrays["y"] = (np.floor(v / scale) + zero + 9).clip(-128, 127).astype(np.int8)
+        zero = next(a["grid"]["zero"] for a in plants.read(self.own)[0]["arrays"]
+                    if a["value"] == "y")
+        text = self.verdict(self.rewritten("two changes", change), "sum")
+        self.assertRegex(text, f"^its zero point is ({zero + 9} instead of {zero}, and rounds "
+                               f"down|{zero + 8} instead of {zero}, and rounds up): fits")
+
+    def test_a_fitted_grid_that_leaves_much_is_no_verdict(self):
+        """One of seven elements has nothing to do with it."""
+        def change(arrays, grids):
+            scale, zero = grids["y"]
+            v = sum((arrays[v].astype(np.float64) - grids[v][1]) * grids[v][0] for v in "rz")
+            codes = np.rint(v / scale / 1.1) + zero
+            codes.flat[::14] += 5
+            codes.flat[7::14] -= 5
+            arrays["y"] = codes.clip(-128, 127).astype(np.int8)
+        r = self.rewritten("another grid in part", change)
+        self.assertRegex(self.verdict(r, "sum"), "^no hypothesis explains it; nearest: its output "
+                                                 r"grid is another: scale 0.\d+, zero -?\d+: fits")
+        self.assertGreater(r["hypotheses"][0]["share"], 0.75)
+
+    # --- samples ---
+    def test_samples_in_another_order(self):
+        """In all arrays, without the input, of the output alone, of one array, repeated."""
+        swapped = [1, 0, *range(2, 8)]
+        for name, order, keep, text in (
+                ("swapped", swapped, "xrzy", "samples 0 and 1 of the dump are samples 1 and 0"),
+                ("without x", swapped, "rzy", "samples 0 and 1 of the dump are samples 1 and 0"),
+                ("output", swapped, "y", "samples 0 and 1 of the dump are samples 1 and 0"),
+                ("stale", [*range(7), 6], "rzy", "sample 7 of the dump is sample 6"),
+                ("turned", [*range(1, 8), 0], "rzy",
+                 "samples 0, 1, 2, 3, 4, 5, 6 and 7 of the dump are samples 1, 2, 3, 4, 5, 6, 7 "
+                 "and 0")):
+            info, arrays = plants.read(self.own)
+            info["arrays"] = [a for a in info["arrays"] if a["value"] in keep]
+            dump = self.work / f"samples {name}"
+            plants.write(dump, info, {v: x[order] for v, x in arrays.items()})
+            for verb in ("diverge", "fit"):
+                r = report(verb, self.snapshot, "-d", self.data, "--against", dump)
+                self.assertEqual(r["fault"], "the dump does not come from these samples in this "
+                                             f"order: {text} of the data")
+
+        def one(arrays, _):
+            arrays["z"] = arrays["z"][swapped]
+        self.assertEqual(self.rewritten("one array", one)["fault"],
+                         "array 'z': samples 0 and 1 of the dump are samples 1 and 0 of the data")
+
+        def other(arrays, _):
+            arrays["x"][3:5] = np.random.RandomState(1).randint(-128, 128, arrays["x"][3:5].shape)
+        r = self.rewritten("other samples", other)
+        self.assertEqual(r["fault"], "the dump does not come from these samples in this order: "
+                                     "only samples 3 and 4 differ, the others are equal")
+
+        def few(arrays, _):
+            arrays["z"][2].flat[::9] += 1
+        self.assertNotIn("fault", self.rewritten("some elements", few))
+
+    # --- forms ---
+    def test_unsigned_codes_without_a_grid(self):
+        info, arrays = plants.read(self.own)
+        dump = self.work / "unsigned"
+        for a in info["arrays"]:
+            a["grid"] = None
+            arrays[a["value"]] = (arrays[a["value"]].astype(int) + 128).astype(np.uint8)
+        plants.write(dump, info, arrays)
+        for verb in ("diverge", "fit"):
+            status, _, error = qg(verb, self.snapshot, "-d", self.data, "--against", dump)
+            self.assertNotEqual(status, 0)
+            self.assertRegex(error, rf"read {dump}: array '[xrzy]': element \d+ is \d+, expected an "
+                                    "integer of int8, or the grid of its codes in trace.json")
+
+    def test_a_finer_grid_of_the_same_codes_is_no_difference(self):
+        """Floats before they are rounded can lie on a part of the grid."""
+        data, own, dump = (self.work / n for n in ("small.npy", "small.npz", "thirds"))
+        np.save(data, np.load(self.data) / 2)
+        plants.trace(self.snapshot, data, own)
+        info, arrays = plants.read(own)
+        y = next(a for a in info["arrays"] if a["value"] == "y")
+        codes = arrays["y"].astype(int) - y["grid"]["zero"]
+        thirds = np.rint(codes * 1.5) / 1.5  # at most a third from the code
+        arrays["y"] = (thirds * y["grid"]["scale"]).astype(np.float32)
+        y["grid"] = None
+        plants.write(dump, info, arrays)
+        r = report("diverge", self.snapshot, "-d", data, "--against", dump, ok=(0,))
+        self.assertEqual((r["differing"], r["first"]), (0, None))
+        self.assertIn("its codes are on that of the snapshot", r["grids"][0]["verdict"])
+
+    def test_more_samples_than_data(self):
+        info, arrays = plants.read(self.own)
+        dump = self.work / "more"
+        plants.write(dump, info, {v: np.concatenate([x, x]) for v, x in arrays.items()})
+        for verb in ("diverge", "fit"):
+            r = report(verb, self.snapshot, "-d", self.data, "--against", dump)
+            self.assertEqual(r["left_out"], "the dump has 16 samples, 8 were compared")
+        r = report("infer-backend", self.model, "-d", self.data, "--against", dump, "--from",
+                   "tflite-int8")
+        self.assertEqual(r["left_out"], "the dump has 16 samples, 8 were compared")
+        self.assertNotIn("left_out", self.diverge(self.own))
+
+    def test_floats_of_16_bits(self):
+        """A value that the program leaves in float, at the precision of the array."""
+        snap, dump = self.work / "in float", self.work / "in float.npz"
+        plants.qg("quantize", self.model, "-b", "ort-int8", "-d", self.data, "--set",
+                  "node=sum state=fp32", "-o", snap)
+        plants.trace(snap, self.data, dump)
+        info, arrays = plants.read(dump)
+        y = next(a for a in info["arrays"] if a["value"] == "y")
+        self.assertIsNone(y.get("grid"))
+        for k, change in enumerate((0, 0.02)):
+            arrays16 = {**arrays, "y": (arrays["y"] * (1 + change)).astype(np.float16)}
+            plants.write(self.work / f"float16 {k}", info, arrays16)
+            r = report("diverge", snap, "-d", self.data, "--against", self.work / f"float16 {k}")
+            self.assertEqual(r["differing"], k)
+
+    def test_diff_does_not_count_elements_of_other_forms(self):
+        info, arrays = plants.read(self.own)
+        y, real = arrays["y"], dict(arrays)
+        k = next(i for i, a in enumerate(info["arrays"]) if a["value"] == "y")
+        for what, x, keys in (
+                ("other layout", y.transpose(0, 1, 3, 4, 2).copy(), {"layout": "nhwc"}),
+                ("codes and floats", y.astype(np.float32), {}),
+                ("grid", y, {"grid": {"scale": 1, "zero": 0}})):
+            other = self.work / f"diff {what}"
+            changed = [dict(a) for a in info["arrays"]]
+            changed[k].update(keys)
+            plants.write(other, {**info, "arrays": changed}, {**real, "y": x})
+            r = report("diff", self.own, other, ok=(3,))
+            self.assertEqual([(d["value"], d["what"], d["differ"]) for d in r["differences"]],
+                             [("y", what, 0)])
+
+    # --- pairs ---
+    def test_the_best_pairs_win(self):
+        """Arrays without names in any order: a value, a monotone function of it, and a multiple
+        that has the same codes."""
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        model, data, snap, own = (self.work / n for n in ("pairs.onnx", "pairs.npy", "pairs",
+                                                          "pairs.npz"))
+        rng, shape = np.random.RandomState(3), helper.make_tensor_value_info
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+             helper.make_node("Mul", ["c", "k"], ["m"], "times"),
+             helper.make_node("Sigmoid", ["m"], ["s"], "sigmoid"),
+             helper.make_node("Add", ["s", "m"], ["y"], "sum")], "pairs",
+            [shape("x", onnx.TensorProto.FLOAT, [1, 2, 8, 8])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, 4, 8, 8])],
+            [onnx.numpy_helper.from_array(rng.randn(4, 2, 1, 1).astype(np.float32), "w"),
+             onnx.numpy_helper.from_array(np.array([0.25], np.float32), "k")]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, rng.randn(4, 1, 2, 8, 8).astype(np.float32))
+        plants.qg("quantize", model, "-b", "ort-int8", "-d", data, "-o", snap)
+        plants.trace(snap, data, own)
+        info, arrays = plants.read(own)
+        names = [a["value"] for a in info["arrays"]]
+        for a in info["arrays"]:
+            a.update(value="t_" + a["value"], endpoint=None)
+        renamed = {"t_" + v: x for v, x in arrays.items()}
+        for k, order in enumerate((1, -1)):
+            info["arrays"] = info["arrays"][::order]
+            plants.write(self.work / f"pairs{k}", info, renamed)
+            r = report("diverge", snap, "-d", data, "--against", self.work / f"pairs{k}")
+            self.assertEqual({p["array"]: p["value"] for p in r["pairs"]},
+                             {"t_" + v: v for v in names})
+            self.assertEqual(r["differing"], 0)
+            self.assertGreater(min(p["confidence"] for p in r["pairs"]), 0.99)
+        for a in info["arrays"]:
+            a["grid"] = None  # c and m have equal codes
+        plants.write(self.work / "pairs bare", info, renamed)
+        r = report("diverge", snap, "-d", data, "--against", self.work / "pairs bare")
+        half = {p["value"] for p in r["pairs"] if 0.45 < p["confidence"] < 0.55}
+        self.assertEqual(half, {"c", "m"})
+        # the float of s by name, and its codes again: they are of no other value
+        codes = next(a for a in info["arrays"] if a["value"] == "t_s")
+        grid = next(a["grid"] for a in plants.read(own)[0]["arrays"] if a["value"] == "s")
+        info["arrays"] = [codes, {**codes, "value": "s", "file": "float.npy"}]
+        real = (arrays["s"].astype(np.float32) - grid["zero"]) * np.float32(grid["scale"])
+        plants.write(self.work / "pairs twice", info, {"t_s": arrays["s"], "s": real})
+        r = report("diverge", snap, "-d", data, "--against", self.work / "pairs twice")
+        self.assertEqual((r["values"], r["differing"]), (1, 0))
+        self.assertEqual([u["array"] for u in r["unpaired"]], ["t_s"])
+
+    def test_a_zero_point_that_is_not_subtracted(self):
+        """Of the second operand of a sum."""
+        def change(arrays, grids):
+            scale, zero = grids["y"]
+            v = sum((arrays[v].astype(np.float64) - (grids[v][1] if v == "r" else 0)) *
+                    grids[v][0] for v in "rz")
+            arrays["y"] = (np.rint(v / scale) + zero).clip(-128, 127).astype(np.int8)
+        zero = next(a["grid"]["zero"] for a in plants.read(self.own)[0]["arrays"]
+                    if a["value"] == "z")
+        text = self.verdict(self.rewritten("operand", change), "sum")
+        self.assertIn(f"zero point of input 1 is 0 instead of {zero}: fits", text)
+
+    def test_a_fitted_zero_point_is_a_code(self):
+        def change(arrays, grids):
+            scale, zero = grids["y"]
+            v = sum((arrays[v].astype(np.float64) - grids[v][1]) * grids[v][0] for v in "rz")
+            arrays["y"] = (np.rint(v / scale) + zero - 200).clip(-128, 127).astype(np.int8)
+        for h in self.rewritten("no zero", change)["hypotheses"]:
+            self.assertNotRegex(h["verdict"], r"zero -(1[3-9]|2)\d")
+
+    # --- constants ---
+    def other_constant(self, name, value, change):
+        """A device that has another constant in its last convolution."""
+        import onnx  # pylint: disable=import-outside-toplevel
+        device = self.work / f"device {name}"
+        shutil.copytree(self.snapshot, device)
+        model = onnx.load(device / "model.onnx")
+        for i in model.graph.initializer:
+            if i.name == value:
+                x = change(onnx.numpy_helper.to_array(i)).astype(np.float32)
+                i.CopyFrom(onnx.numpy_helper.from_array(x, value))
+        old = hashlib.sha256((device / "model.onnx").read_bytes()).hexdigest()
+        onnx.save(model, device / "model.onnx")
+        new = hashlib.sha256((device / "model.onnx").read_bytes()).hexdigest()
+        text = (device / "quant.json").read_text()
+        self.assertIn(old, text)
+        (device / "quant.json").write_text(text.replace(old, new))
+        dump = self.work / f"{name}.npz"
+        plants.trace(device, self.data, dump)
+        return self.diverge(dump)
+
+    def test_another_bias(self):
+        for name, change, text in (
+                ("missing", lambda b: b * 0, "without its bias"),
+                ("twice", lambda b: b * 2, "(adds its bias twice|its bias is another in 4 of 4 "
+                                           "channels)"),  # 2 round(b) is not round(2 b)
+                ("others", lambda b: b + [0.3, 0, -0.2, 0],
+                 "its bias is another in 2 of 4 channels")):
+            r = self.other_constant(name, "d", change)
+            n = r["nodes"][0]["of"]
+            self.assertRegex(self.verdict(r, "last"), f"^{text}: fits {n} of {n}")
+            self.assertEqual(r["hypotheses"][0]["cause"], "bias")
+            self.assertEqual("adds its bias twice" in {h["verdict"] for h in r["hypotheses"][:2]},
+                             name == "twice")
+
+    def test_advice_is_what_can_be_true(self):
+        """Of a convolution whose weights are mirrored all other values are right."""
+        def mirror(arrays, _):
+            arrays["z"] = arrays["z"][..., ::-1].copy()
+
+        def roll(arrays, _):
+            arrays["y"] = np.roll(arrays["y"], 1, axis=-1)
+        text = "no hypothesis explains it: check weights, bias, operator"
+        r = self.rewritten("rolled", roll)
+        self.assertEqual(self.verdict(r, "sum"), f"{text}, layout of this array")
+        r = self.rewritten("mirrored", mirror)  # and its reader differs
+        self.assertIn("check layout", r["nodes"][0]["verdict"])
+        r = self.other_constant("mirrored weights", "v", lambda w: w[..., ::-1])
+        self.assertEqual(self.verdict(r, "last"), text)
 
 
 if __name__ == "__main__":

@@ -69,4 +69,37 @@ quantize asym trt-int8 --set 'op=Conv slot=in0 policy=per-tensor,linear,asymmetr
 expect 1 'in0: TensorRT .*expected a scheme for TensorRT or another --placement' \
     "$qg" export "$work/asym" --format onnx-qdq --placement trt -o "$work/out"
 
+# What is there stays: files of a snapshot, the other file of the same command, second
+# files that something else wrote, models that are exports, policies of others.
+cp -r "$work/trt" "$work/kept"
+for file in model.onnx quant.json; do
+    expect 1 "$file: is a file of a snapshot, expected another name" \
+        "$qg" export "$work/kept" --format onnx-qdq -o "$work/kept/$file"
+done
+expect 1 'quant.json: is a file of a snapshot' \
+    "$qg" lint "$work/kept" --target ort --sarif "$work/kept/quant.json"
+expect 1 'the report goes to the same file' \
+    "$qg" export "$work/kept" --format csv -o "$work/one.csv" --report "$work/one.csv"
+same "$work/kept/model.onnx" "$work/trt/model.onnx"
+same "$work/kept/quant.json" "$work/trt/quant.json"
+echo foreign > "$work/second.bin"
+expect 1 'second.bin, which is there without the first' \
+    "$qg" export "$work/trt" --format openvino-ir -o "$work/second.xml"
+[ "$(cat "$work/second.bin")" = foreign ] || complain 'openvino-ir replaced second.bin'
+expect 0 '' "$qg" export "$work/trt" --format openvino-ir -o "$work/killed.xml"
+rm "$work/killed.xml" # as a kill between the two leaves it
+expect 0 '' "$qg" export "$work/trt" --format openvino-ir -o "$work/killed.xml"
+echo foreign > "$work/node.json.bits.json"
+expect 1 'node.json.bits.json, which is there without' \
+    "$qg" export "$work/trt" --format model-explorer -o "$work/node.json"
+expect 1 'trt.onnx, which is another export' \
+    "$qg" export "$work/trt" --format csv -o "$work/trt.csv"
+same "$work/trt.onnx" "$work/again.onnx"
+program=$(realpath "$qg")
+echo 'rules: []' > "$work/policy.yaml"
+cd "$work" || exit 1
+expect 2 'policy.yaml is there and not a file of qg' \
+    "$program" lint kept --target ort --fix
+cd - > /dev/null || exit 1
+
 finish

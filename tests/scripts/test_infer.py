@@ -480,6 +480,16 @@ class Infer(unittest.TestCase):
             r = self.infer(self.work / f"part{seed}", "--from", "trt-int8")
             self.assertEqual(self.keys(r), set(), seed)
 
+    def test_results_are_those_of_all_samples(self):
+        """One array repeats its last sample."""
+        info, arrays = plants.read(self.device("stale", "trt-int8"))
+        arrays["relu3_out"][5] = arrays["relu3_out"][4]
+        plants.write(self.work / "stale6", info, arrays)
+        r = self.infer(self.work / "stale6", "--from", "trt-int8")
+        part, of = map(int, r["results_explained"].split(" of "))
+        self.assertLess(part, of)
+        self.assertLess(r["elements"], 1)
+
     # --- dumps that do not fit ---
     def refused(self, dump, words, *more, model=MODEL):
         done = subprocess.run([QG, "infer-backend", str(model), "-d", str(self.data), "--against",

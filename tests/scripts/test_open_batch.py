@@ -146,9 +146,9 @@ def check(folder, network, b):
     check_dims(snap / "model.onnx", model)
     step = np.abs(ours).max() / 60
     for fmt, *options in FILES:
-        file = folder / ("q.json" if fmt == "ppq-json" else "q.onnx")
-        qg("export", snap, "--format", fmt, *options, "-o", file)
-        file = folder / "q.onnx"
+        file = folder / f"{fmt}.onnx"
+        qg("export", snap, "--format", fmt, *options, "-o",
+           file.with_suffix(".json") if fmt == "ppq-json" else file)
         check_dims(file, model)
         run = run_openvino if fmt == "openvino-fq" else run_ort
         single = np.concatenate([run(file, i[None]) for i in x])

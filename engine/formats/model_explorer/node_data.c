@@ -176,13 +176,13 @@ static qg_status write(qg_export *e)
     qg_writer *all[N_KIND];
     size_t n = e->analysis ? N_KIND : ERROR;
     qg_status s = QG_OK;
-    for (size_t k = BITS; k < n; k++)
-        QG_TRY(qg_export_keep_beside(e, b->path[k]));
     for (size_t k = 0; k < n && s == QG_OK; k++) {
         all[k] = &w[k];
         s = qg_writer_open(e->ctx, b->path[k], &w[k]);
         if (s == QG_OK)
             s = put(e, (enum kind)k, w[k].stream);
+        if (s == QG_OK && k != STATE)
+            s = qg_export_keep_beside(e, b->path[k], &w[k]);
     }
     if (s == QG_OK)
         s = qg_writers_commit(all, n);

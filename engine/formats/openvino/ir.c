@@ -79,6 +79,7 @@ static qg_status write_both(qg_export *e, qg_writer *xml, qg_writer *binary)
     const qg_backend *b = e->quant->backend;
     QG_TRY(qg_ir_put_binary(binary->stream, e->built));
     QG_TRY(qg_ir_put_xml(xml->stream, e->built, b ? b->name : ""));
+    QG_TRY(qg_export_keep_beside(e, binary->target, binary));
     qg_writer *all[] = { binary, xml };
     return qg_writers_commit(all, 2);
 }
@@ -96,7 +97,6 @@ static qg_status write(qg_export *e)
                        "export: %s: this is the file of the constants, expected a name "
                        "for the XML file",
                        e->path);
-    QG_TRY(qg_export_keep_beside(e, beside));
     QG_TRY(qg_writer_open(e->ctx, e->path, &xml));
     qg_status s = qg_writer_open(e->ctx, beside, &binary);
     if (s == QG_OK)

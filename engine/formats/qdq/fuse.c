@@ -385,7 +385,7 @@ static qg_status replace_codes(const fuser *f, const qg_node *q, qg_value *codes
 
 static qg_status fuse(const fuser *f, const pattern *p)
 {
-    const qg_node *n = p->n;
+    qg_node *n = p->n;
     qg_value *codes;
     qg_node *made;
     uint32_t n_in = p->n_in;
@@ -403,6 +403,7 @@ static qg_status fuse(const fuser *f, const pattern *p)
     QG_TRY(attributes(f, p, &spec));
     QG_TRY(like(f, n->out[0], p->quantize->out[0]->type.dtype, "quantized", &codes));
     QG_TRY(qg_graph_add_node(f->g, &spec, &made));
+    qg_node_swap_names(f->g, n, made);
     QG_TRY(clip_codes(f, p, &codes));
     return replace_codes(f, p->quantize, codes);
 }
