@@ -309,6 +309,13 @@ def old_pad(path):
             {"w": np.random.RandomState(9).normal(0, 0.5, (4, 4, 1, 1))}, path, opset=10)
 
 
+def falling(path):
+    """A slope below 0: kernels multiply by a factor, which is positive."""
+    network([helper.make_node("Conv", ["x", "w"], ["c"], "c"),
+             helper.make_node("LeakyRelu", ["c"], ["y"], "leaky", alpha=-0.5)],
+            {"w": np.random.RandomState(9).normal(0, 0.5, (4, 4, 1, 1))}, path)
+
+
 def check_named(bad, write, *expected):
     """The message of a refusal."""
     with tempfile.TemporaryDirectory() as folder:
@@ -355,6 +362,7 @@ def main():
         check_named(bad, foreign, "node 'quick' (QuickGelu): ", "expected an integer kernel")
         check_named(bad, old_softmax, "node 'soft' (Softmax): ", "axis 1")
         check_named(bad, old_pad, "node 'pad' (Pad): mode reflect")
+        check_named(bad, falling, "node 'leaky' (LeakyRelu): ", "alpha is -0.5, expected above 0")
     for kind in ("int8", "uint8") if not sys.argv[1:] else ():
         tensors = sum(again(bad, kind, seed) for seed in range(NETWORKS))
         print(f"{NETWORKS} networks of {kind}: {tensors} tensors")
