@@ -75,6 +75,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(BIAS_ABSENT, "bias-absent", NONE, "there is no bias")                            \
     X(BIAS_CODES, "bias-codes", NONE, "the bias is int32 in steps of input x weight, " \
       "or absent")                                                                     \
+    X(BIAS_VECTOR, "bias-vector", NONE, "the bias has one element per channel of the " \
+      "output")                                                                        \
     X(OUTPUT_CODES, "output-codes", NONE, "output 0 is rounded on a grid, behind a "   \
       "clamp that the kernel takes")                                                   \
     X(OUTPUT_ROUNDED, "output-rounded", NONE, "a quantizer stands directly behind "    \

@@ -209,6 +209,18 @@ static bool bias_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return qg_lint_rounds(t) && t->scheme.bits == 32 && is_product_grid(l, s->node, t);
 }
 
+/* Others, which Gemm broadcasts, cannot be in steps of input x weight. */
+static bool bias_vector(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    uint32_t slot = bias_slot(s->node);
+    const qg_value *out = s->node->n_out ? s->node->out[0] : NULL;
+    (void)l, (void)c;
+    if (slot == QG_NONE || !out || out->type.rank < 2)
+        return false;
+    const qg_tensor *bias = &s->node->in[slot]->type;
+    return bias->rank == 1 && bias->dim[0] == out->type.dim[1];
+}
+
 /* A kernel on codes stores codes; some also store floats. */
 static bool output_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
@@ -697,6 +709,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_WEIGHT_SYMMETRIC] = weight_symmetric,
     [QG_PREDICATE_BIAS_ABSENT] = bias_absent,
     [QG_PREDICATE_BIAS_CODES] = bias_codes,
+    [QG_PREDICATE_BIAS_VECTOR] = bias_vector,
     [QG_PREDICATE_OUTPUT_CODES] = output_codes,
     [QG_PREDICATE_OUTPUT_ROUNDED] = output_rounded,
     [QG_PREDICATE_OUTPUT_FLOAT] = output_float,

@@ -130,6 +130,9 @@ static qg_status leaky_table(qg_ctx *ctx, const qg_int_unary_spec *s,
     qg_scales above = { s->x.scale, 1, s->y.scale };
     qg_scales below = { s->x.scale, s->alpha, s->y.scale };
     qg_requant up, down;
+    if (!(s->alpha > 0))
+        return qg_fail(ctx, QG_ENUMERIC, "leaky relu: alpha is %g, expected above 0",
+                       (double)s->alpha);
     QG_TRY(qg_requant_prepare(ctx, "leaky relu", rule, above, to, &up));
     QG_TRY(qg_requant_prepare(ctx, "leaky relu", rule, below, to, &down));
     for (int i = 0; i < 256; i++) {

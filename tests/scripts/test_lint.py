@@ -550,6 +550,13 @@ def check_whole_patches(suite):
             suite.bad.append(f"{row}: {error}")
 
 
+def check_no_fix(suite):
+    """A bias that Gemm broadcasts over columns cannot be one of 32 bits: no finding offers it."""
+    network = chain(("Gemm", {}), weights={"w": (6, 10), "b": (3, 1)}, shape=(3, 6))
+    if "float-bias" in suite.found(suite.snapshot(network, TENSORRT), "ort"):
+        suite.bad.append("float-bias of a Gemm whose bias is no vector")
+
+
 def check_sarif(suite):
     file = suite.folder / "found.sarif"
     rules = suite.found(suite.snapshot(conv, TENSORRT), "ort", "--sarif", file)
@@ -665,6 +672,7 @@ def main():
         cases = check_cases(suite)
         check_whole_patches(suite)
         refused = check_predicted(suite)
+        check_no_fix(suite)
         check_sarif(suite)
         check_refusals(suite)
         print(*suite.bad, sep="\n")

@@ -103,8 +103,11 @@ qg_status qg_ir_value(qg_ir *ir, const qg_value *v, qg_ir_source *out)
 {
     const qg_tensor *t = qg_ir_known(ir, v);
     qg_ir_source *s = &ir->of_value[v->id];
-    if (s->layer == QG_NONE && t)
+    if (s->layer == QG_NONE && t) {
         QG_TRY(qg_ir_constant(ir, v->name, t, s));
+        if (v->is_output)
+            ir->layer.at[s->layer].named = &v->name;
+    }
     assert(s->layer != QG_NONE);
     *out = *s;
     return QG_OK;

@@ -26,12 +26,27 @@ static qg_status same(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, r->data, in, n->n_in));
 }
 
-/* Of two operands; more are folded from the left. */
+/* The source of the shape does not matter: it is known. */
+static qg_status reshape(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_ir_source in[2];
+    const qg_tensor *t = &n->out[0]->type;
+    QG_TRY(qg_ir_inputs(ir, n, 1, in));
+    QG_TRY(qg_ir_vector(ir, n, "shape", (size_t)t->rank, t->dim, &in[1]));
+    return qg_ir_finish(ir, n, qg_ir_layer_of(r, r->data, in, 2));
+}
+
+/* What returns its input. */
+static const qg_ir_row identity = { .type = "Reshape",
+                                    .opset = "opset1",
+                                    .data = "special_zero=\"false\"" };
+
+/* Of two operands; more are folded from the left, one is the result. */
 static qg_status binary(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     qg_ir_source in[2], next;
     if (n->n_in < 2)
-        return qg_ir_refuse(ir, n, "one operand, expected two or more");
+        return reshape(ir, n, &identity);
     QG_TRY(qg_ir_inputs(ir, n, 2, in));
     for (uint32_t i = 2; i < n->n_in; i++) {
         qg_ir_layer l = { .type = r->type,
@@ -47,16 +62,6 @@ static qg_status binary(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
         in[0] = next;
         QG_TRY(qg_ir_value(ir, n->in[i], &in[1]));
     }
-    return qg_ir_finish(ir, n, qg_ir_layer_of(r, r->data, in, 2));
-}
-
-/* The source of the shape does not matter: it is known. */
-static qg_status reshape(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
-{
-    qg_ir_source in[2];
-    const qg_tensor *t = &n->out[0]->type;
-    QG_TRY(qg_ir_inputs(ir, n, 1, in));
-    QG_TRY(qg_ir_vector(ir, n, "shape", (size_t)t->rank, t->dim, &in[1]));
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, r->data, in, 2));
 }
 
@@ -269,7 +274,12 @@ static qg_status reduce(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(qg_ir_ints(ir, n, "axes", 1, &count, axes));
     QG_TRY(qg_attr_int(ir->ctx, n, "keepdims", 1, &keep));
     QG_TRY(qg_attr_flag(ir->ctx, n, "noop_with_empty_axes", false, &noop));
-    if (count == 0 && !noop)
+    if (count == 0 && noop)
+        return strncmp(r->type, "ReduceL", 7) == 0
+                   ? qg_ir_refuse(ir, n,
+                                  "noop_with_empty_axes and no axes, expected axes")
+                   : reshape(ir, n, &identity);
+    if (count == 0)
         for (; count < (size_t)n->in[0]->type.rank; count++)
             axes[count] = (int64_t)count;
     return reduce_over(ir, n, r, count, axes, keep != 0);
