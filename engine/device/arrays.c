@@ -42,15 +42,19 @@ static qg_status report_uncompared(const qg_device *d, qg_report *r)
     qg_table *t = NULL;
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
+        const qg_pair *p = &d->pair[i];
+        const qg_trace_array *array = p->array ? p->array : p->doubted;
         const char *why =
-            d->stored[i] ? "the program has one value for it and another array"
-                         : "the program does not store it: it is inside of a kernel";
-        if (!d->pair[i].array || is_compared(d, v))
+            p->doubted ? "its elements are not what its node computes from the device's"
+                         " inputs"
+            : d->stored[i] ? "the program has one value for it and another array"
+                           : "the program does not store it: it is inside of a kernel";
+        if (!array || (p->array && is_compared(d, v)))
             continue;
         if (!t)
             QG_TRY(qg_report_table(r, "not_compared", "array value why", &t));
-        QG_TRY(qg_table_cells(r, t, qg_cell_text(d->pair[i].array->value),
-                              qg_cell_text(v->name), qg_cell_text(why)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(array->value), qg_cell_text(v->name),
+                              qg_cell_text(why)));
     }
     return QG_OK;
 }

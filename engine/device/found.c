@@ -5,8 +5,11 @@
  *     integers  of a value that the program does not store: a line over the real
  *               values, which the step's own inputs give
  *
- * Such a grid is then treated as one that the trace gives: declared.c tests it. */
+ * Such a grid is then treated as one that the trace gives: declared.c tests it.  And
+ * values that the program does not store, and that are not what their node makes of the
+ * device's own inputs. */
 #include <math.h>
+#include <string.h>
 
 #include "engine/device/line.h"
 #include "engine/device/seen.h"
@@ -23,6 +26,10 @@ enum { LEVELS = 12 };
 #define OFF  1e-2
 /* Scales nearer than this are one. */
 #define SAME 1e-5
+/* What floats lose, of the range of a value; the share of its elements that are off
+ * before it is doubted. */
+#define FLOATS  1e-3
+#define DOUBTED 0.01
 /* Share of codes that a line must give, but for one code. */
 #define FITS 0.99
 
@@ -101,17 +108,26 @@ static double zero_for(const qg_stored *own, double low, double high)
     return fmax(zero, own->low - low);
 }
 
+/* Elements that are on no code of the program. */
+static size_t count_off(const sight *s, const qg_stored *own)
+{
+    size_t off = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        double q = s->x[i] / (double)own->scale[0];
+        off += !(fabs(q - nearbyint(q)) <= OFF);
+    }
+    return off;
+}
+
 static qg_status find_step(sight *s)
 {
     const qg_stored *own = &s->d->exe.program->stored[s->v->id];
-    size_t off = 0, levels;
+    size_t levels;
     QG_TRY(read(s));
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++)
         if (isinf(s->x[i]))
             return QG_OK;
-        double q = s->x[i] / (double)own->scale[0];
-        off += fabs(q - nearbyint(q)) > OFF;
-    }
+    size_t off = count_off(s, own);
     if ((double)off < MANY * (double)s->n)
         return QG_OK;
     double step = qg_seen_step(s->arena, s->x, s->n, &levels);
@@ -180,6 +196,107 @@ static qg_status find_line(sight *s)
     return QG_OK;
 }
 
+/* --- values inside of a kernel --- */
+
+/* By how much a value that a device rounds once can be off: a step of its grid, where it
+ * has one, else what floats lose. */
+static qg_status find_error(sight *s, double *error)
+{
+    const qg_trace_array *a = array_of(s);
+    double *sorted = QG_NEWN(s->arena, s->n + 1, double), low = INFINITY,
+           high = -INFINITY;
+    size_t levels;
+    if (!sorted)
+        return qg_nomem(s->d->ctx);
+    memcpy(sorted, s->code, s->n * sizeof *sorted);
+    for (size_t i = 0; i < s->n; i++) {
+        low = fmin(low, s->x[i]);
+        high = fmax(high, s->x[i]);
+    }
+    double step = a->grid ? a->scale : qg_seen_step(s->arena, sorted, s->n, &levels);
+    *error = fmax(1.01 * step, FLOATS * (high - low));
+    return QG_OK;
+}
+
+/* Whether an array of floats that the cut reads is not on the program's grid, so that
+ * its elements are read as others. */
+static qg_status reads_others(const sight *s, const qg_cut *c, bool *out)
+{
+    *out = false;
+    for (size_t i = 0; i < c->n_in && !*out; i++) {
+        const qg_value *v = c->in[i];
+        const qg_pair *p = &s->d->pair[v->id];
+        const qg_stored *own = &s->d->exe.program->stored[v->id];
+        sight in = { .d = s->d, .v = v, .arena = s->arena };
+        if (!p->array || qg_trace_holds_codes(p->array) || !own->codes || own->n != 1)
+            continue;
+        in.x = QG_NEWN(s->arena, MOST, double);
+        if (!in.x)
+            return qg_nomem(s->d->ctx);
+        QG_TRY(read(&in));
+        *out = count_off(&in, own) > 0;
+    }
+    return QG_OK;
+}
+
+/* Whether the device's elements are not what the node makes of the device's inputs:
+ * some are off although no clamp holds them. */
+static qg_status find_doubt(sight *s, bool *doubt)
+{
+    const qg_device *d = s->d;
+    const qg_device_step step = { .value = s->v,
+                                  .pair = &d->pair[s->v->id],
+                                  .stored = &d->exe.program->stored[s->v->id],
+                                  .elements = d->pair[s->v->id].array->count };
+    qg_cut cut;
+    qg_tally tally;
+    size_t off = 0;
+    s->elements = step.elements;
+    s->low = INFINITY;
+    s->high = -INFINITY;
+    QG_TRY(qg_step_real(d, &step, false, &cut));
+    if (!cut.graph)
+        return QG_OK;
+    bool others;
+    qg_status status = reads_others(s, &cut, &others);
+    if (status == QG_OK && !others)
+        status = qg_step_try(d, d->ctx, &step, &cut, &(qg_step_see){ see, s, SAMPLES },
+                             &tally);
+    qg_graph_free(cut.graph);
+    if (status != QG_OK || others)
+        return qg_refusal(status);
+    double error;
+    QG_TRY(find_error(s, &error));
+    for (size_t i = 0; i < s->n; i++)
+        off += fabs(s->x[i] - s->code[i]) > error && s->code[i] > s->low &&
+               s->code[i] < s->high;
+    *doubt = (double)off > DOUBTED * (double)s->n;
+    return QG_OK;
+}
+
+/* Values that only the device stores, and that are wrong already, explain what comes
+ * behind them whatever the fault is: they are not read. */
+static qg_status doubt(qg_device *d, const qg_value *v)
+{
+    qg_pair *p = &d->pair[v->id];
+    bool numbers = p->array && (p->array->grid || !qg_trace_holds_codes(p->array));
+    bool is = false;
+    sight s = { .d = d, .v = v };
+    if (!numbers || d->stored[v->id] || v->type.dtype != QG_F32 || !v->def)
+        return QG_OK;
+    s.arena = qg_arena_new(d->ctx->alloc);
+    s.x = s.arena ? QG_NEWN(s.arena, MOST, double) : NULL;
+    s.code = s.x ? QG_NEWN(s.arena, MOST, double) : NULL;
+    qg_status status = s.code ? find_doubt(&s, &is) : qg_nomem(d->ctx);
+    qg_arena_free(s.arena);
+    if (is) {
+        p->doubted = p->array;
+        p->array = NULL;
+        d->known[v->id] = 0;
+    }
+    return status;
+}
+
 /* --- all --- */
 
 static qg_status look(qg_device *d, const qg_value *v)
@@ -206,5 +323,7 @@ qg_status qg_device_find_grids(qg_device *d)
 {
     for (size_t i = 0; i < d->m->graph->value.n; i++)
         QG_TRY(look(d, d->m->graph->value.at[i]));
+    for (size_t i = 0; i < d->m->graph->value.n; i++)
+        QG_TRY(doubt(d, d->m->graph->value.at[i]));
     return QG_OK;
 }

@@ -419,6 +419,34 @@ class Device(unittest.TestCase):
                        "--profile", mine)
         self.assertEqual(again["differing"], 0)
 
+    def test_a_value_inside_of_a_kernel_that_is_wrong_itself_explains_nothing(self):
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import numpy_helper  # pylint: disable=import-outside-toplevel
+        device, dump = self.work / "flipped", self.work / "flipped.npz"
+        shutil.copytree(self.snapshot, device)
+        model = onnx.load(device / "model.onnx")
+        conv = [n for n in model.graph.node if n.op_type == "Conv"][1]
+        weight = next(i for i in model.graph.initializer if i.name == conv.input[1])
+        weight.CopyFrom(numpy_helper.from_array(
+            numpy_helper.to_array(weight)[:, :, ::-1, ::-1].copy(), weight.name))
+        onnx.save(model, device / "model.onnx")
+        quant = json.loads((device / "quant.json").read_text())
+        quant["manifest"]["model"]["written_sha256"] = hashlib.sha256(
+            (device / "model.onnx").read_bytes()).hexdigest()
+        (device / "quant.json").write_text(json.dumps(quant))
+        plants.trace(device, self.data, dump, "--mode", "simulate")
+        inner, act = conv.output[0], next(n for n in model.graph.node
+                                          if conv.output[0] in n.input)
+        r = report("diverge", self.snapshot, "-d", self.data, "--against", dump, "--top", "9")
+        why = {row["value"]: row["why"] for row in r["not_compared"]}
+        self.assertIn("not what its node computes", why[inner])
+        self.assertEqual({v for v, text in why.items() if "not what" in text}, {inner})
+        node = next(n for n in r["nodes"] if n["value"] == act.output[0])
+        self.assertIn("check weights, bias, operator", node["verdict"])
+        self.assertFalse([h for h in r["hypotheses"] if h["node"] == act.name and
+                          h["fits"] == h["of"]])
+        self.assertEqual(self.fit(dump)["verdict"], "no profile explains all values")
+
     def test_probe_takes_backends_for_their_profiles(self):
         out = self.work / "between.npy"
         told = [report("probe", self.snapshot, "--between", words, "-n", "2", "-o",
