@@ -71,12 +71,28 @@ static bool on_one_grid(const qg_trace_array *a, const qg_trace_array *b)
            (!a->grid || (a->scale == b->scale && a->zero == b->zero));
 }
 
+/* Equal dims of a sample, but for those of 1; of as many elements. */
+static bool sized_alike(const qg_trace_array *a, const qg_trace_array *b)
+{
+    int32_t k = 1;
+    for (int32_t i = 1; i < a->type.rank; i++) {
+        if (a->type.dim[i] == 1)
+            continue;
+        while (k < b->type.rank && b->type.dim[k] == 1)
+            k++;
+        if (k == b->type.rank || b->type.dim[k++] != a->type.dim[i])
+            return false;
+    }
+    return true;
+}
+
 /* Why elements cannot be compared; NULL: they can. */
 static const char *obstacle(const qg_trace_array *a, const qg_trace_array *b)
 {
     return !b                                                   ? "only in the first"
            : b->count != a->count                               ? "other dims"
            : !ordered_alike(a, b)                               ? "other layout"
+           : !sized_alike(a, b)                                 ? "other dims"
            : qg_trace_holds_codes(a) != qg_trace_holds_codes(b) ? "codes and floats"
                                                                 : NULL;
 }
@@ -102,8 +118,9 @@ static qg_status report_array(qg_ctx *ctx, const qg_trace *const *t,
         return QG_OK;
     const char *what = why                              ? why
                        : both[1]->samples != a->samples ? "other number of samples"
-                       : d.differ                       ? "elements"
-                                                        : "grid";
+                       : !d.differ                      ? "grid"
+                       : on_one_grid(a, both[1])        ? "elements"
+                                                        : "elements, grid";
     return qg_table_cells(r, rows, qg_cell_text(a->value), qg_cell_text(what),
                           qg_cell_count((size_t)d.differ), qg_cell_count((size_t)d.of),
                           qg_cell_number(d.most));

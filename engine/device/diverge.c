@@ -433,6 +433,7 @@ static qg_status run(comparison *c, qg_trace *t, qg_report **out)
     qg_report *r;
     QG_TRY(qg_device_pair(&c->d, t));
     QG_TRY(qg_device_find_grids(&c->d));
+    qg_device_hide_doubted(&c->d);
     QG_TRY(qg_declared_settle(&c->d));
     QG_TRY(qg_premise_inputs(&c->d, &c->premise));
     QG_TRY(c->o->end_to_end ? compare_whole(c) : compare(c));

@@ -224,12 +224,23 @@ static const char *whole(const qg_fit *f, qg_arena *a, size_t *n)
     return names;
 }
 
+/* A value inside of a kernel that no rounding explains: then no profile is right. */
+static bool is_doubted(const qg_device *d)
+{
+    for (size_t i = 0; i < d->m->graph->value.n; i++)
+        if (d->pair[i].doubted)
+            return true;
+    return false;
+}
+
 static qg_status fill(qg_fit *f, const qg_premise *p, const char *yaml, qg_report *r)
 {
     size_t n;
     const char *names = whole(f, r->arena, &n);
     if (!names)
         return qg_nomem(f->d->ctx);
+    if (is_doubted(f->d))
+        n = 0;
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(f->d->samples)));
     QG_TRY(qg_report_add(r, "values", qg_cell_count(f->d->n_step)));
     QG_TRY(qg_report_addf(r, "verdict", "%s",

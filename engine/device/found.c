@@ -198,8 +198,8 @@ static qg_status find_line(sight *s)
 
 /* --- values inside of a kernel --- */
 
-/* By how much a value that a device rounds once can be off: a step of its grid, where it
- * has one, else what floats lose. */
+/* By how much a value that a device rounds once can be off: a step of its grid, where
+ * it has one, else what floats lose. */
 static qg_status find_error(sight *s, double *error)
 {
     const qg_trace_array *a = array_of(s);
@@ -275,7 +275,7 @@ static qg_status find_doubt(sight *s, bool *doubt)
 }
 
 /* Values that only the device stores, and that are wrong already, explain what comes
- * behind them whatever the fault is: they are not read. */
+ * behind them whatever the fault is. */
 static qg_status doubt(qg_device *d, const qg_value *v)
 {
     qg_pair *p = &d->pair[v->id];
@@ -289,12 +289,17 @@ static qg_status doubt(qg_device *d, const qg_value *v)
     s.code = s.x ? QG_NEWN(s.arena, MOST, double) : NULL;
     qg_status status = s.code ? find_doubt(&s, &is) : qg_nomem(d->ctx);
     qg_arena_free(s.arena);
-    if (is) {
-        p->doubted = p->array;
-        p->array = NULL;
-        d->known[v->id] = 0;
-    }
+    p->doubted = is ? p->array : NULL;
     return status;
+}
+
+void qg_device_hide_doubted(qg_device *d)
+{
+    for (size_t i = 0; i < d->m->graph->value.n; i++)
+        if (d->pair[i].doubted) {
+            d->pair[i].array = NULL;
+            d->known[i] = 0;
+        }
 }
 
 /* --- all --- */

@@ -20,7 +20,7 @@ typedef enum qg_pair_order { QG_ORDER_FOUND, QG_ORDER_CHANNELS_LAST } qg_pair_or
 /* A pair must stay where it is: grid can point to zero and scale of the same pair. */
 typedef struct qg_pair {
     const qg_trace_array *array;   /* NULL: the value is not in the trace */
-    const qg_trace_array *doubted; /* it was, and is no longer read (found.c) */
+    const qg_trace_array *doubted; /* what it holds is not what its node computes */
     const char *how;               /* static: see above */
     double confidence;             /* 1, or the correlation */
     qg_pair_order order;
