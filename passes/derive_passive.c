@@ -65,6 +65,20 @@ static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
     return QG_OK;
 }
 
+/* Bounds are codes of the grid that lends its scale: with other limits they would be
+ * clamped to these. */
+static qg_status take_limits(qg_pass_env *env, qg_tqc *t, const qg_tqc *input)
+{
+    const qg_scheme *from = &qg_tqc_root(input)->scheme;
+    qg_scheme s = t->scheme;
+    s.bits = from->bits;
+    s.qmin = from->qmin;
+    s.qmax = from->qmax;
+    bool same = s.bits == t->scheme.bits && s.qmin == t->scheme.qmin &&
+                s.qmax == t->scheme.qmax;
+    return same ? QG_OK : qg_tqc_set_scheme(env->quant, t, &s);
+}
+
 /* lend() sets the state: PASSIVE once the source has a scale. */
 static qg_status borrow_input(qg_pass_env *env, qg_tqc *t)
 {
@@ -73,6 +87,7 @@ static qg_status borrow_input(qg_pass_env *env, qg_tqc *t)
         input = t->up;
     if (!can_lend(input))
         return stay_float(env, t, "input 0 has no scale, expected a quantized input");
+    QG_TRY(take_limits(env, t, input));
     QG_TRY(qg_tqc_lend(env->quant, t, input));
     env->changed++;
     return QG_OK;

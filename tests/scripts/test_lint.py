@@ -138,6 +138,13 @@ def branched(path):
                 node("Relu", "s", "t"), node("Conv", "t w b", "y")], CONV)
 
 
+def clamped(path):
+    """A clamp whose bounds lie on the grid of its output, which two nodes read."""
+    save(path, [node("Conv", "x w b", "c", pads=[1] * 4), node("Clip", "c low high", "r"),
+                node("Conv", "r w b", "d", pads=[1] * 4), node("Add", "d r", "y")],
+         {**CONV, "low": 0.0, "high": 1.5})
+
+
 def enlarged(path):
     """Values of two sizes, concatenated: the Resize has no integer kernel everywhere."""
     save(path, [node("Conv", "x w b", "c", pads=[1] * 4), node("Relu", "c", "r"),
@@ -480,8 +487,14 @@ class Suite:
         done = run("lint", snapshot, "--target", target, "--json", expect=None)
         return json.loads(done.stdout)["float_nodes"]
 
+    def noise(self, snapshot):
+        """Of the simulation, on samples of its own."""
+        done = run("analyse", snapshot, "-d", "random:4", "--by", "graph", "--json")
+        return max(e["error"] for e in json.loads(done.stdout)["errors"])
+
     def patched(self, target, network, backend):
-        """With a whole patch no more nodes compute in float, and no more are blocked."""
+        """With a whole patch no more nodes compute in float, no more are blocked, and the
+        noise is of the same size."""
         patch = self.folder / f"whole-{target}-{network.__name__}.yaml"
         before = self.snapshot(network, backend)
         found = self.found(before, target, "--fix", "-o", patch)
@@ -490,6 +503,9 @@ class Suite:
         after = self.snapshot(network, backend, policy=patch)
         left = self.found(after, target)
         nodes = [self.in_float(s, target) for s in (before, after)]
+        noise = [self.noise(s) for s in (before, after)]
+        if noise[1] > 6 * noise[0]:
+            self.bad.append(f"{target}: {network.__name__} on {backend}: noise {noise}")
         if nodes[1] > nodes[0] or \
                 left.count("blocked-kernel") > found.count("blocked-kernel"):
             self.bad.append(f"{target}: {network.__name__} on {backend}: float nodes before "
@@ -538,7 +554,7 @@ def check_predicted(suite):
     return refused
 
 
-WHOLE = [(t, n, b) for n in (shortcut, branched, enlarged) for b in (TENSORRT, RUNTIME)
+WHOLE = [(t, n, b) for n in (shortcut, branched, clamped, enlarged) for b in (TENSORRT, RUNTIME)
          for t in ("trt", "openvino", "ncnn", "tflite", "ort", "qnn")]
 
 
