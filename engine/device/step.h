@@ -65,8 +65,9 @@ void qg_device_close(qg_device *d); /* also of a zeroed one */
  * of the program, and the line of integers that the program does not store over
  * their real values. Before qg_declared_settle. QG_EDATA: an element that is NaN. */
 QG_NODISCARD qg_status qg_device_find_grids(qg_device *d);
-/* The same function doubts values that the program does not store and that are not what
- * their nodes make of the device's inputs (qg_pair.doubted).  No step reads them then. */
+/* The same function doubts values that the program does not store and that are not
+ * what their nodes make of the device's inputs (qg_pair.doubted).  No step reads them
+ * then. */
 void qg_device_hide_doubted(qg_device *d);
 
 /* Whether the array of v is read on the program's grid, although the trace gives
