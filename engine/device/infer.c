@@ -248,6 +248,7 @@ static qg_status run(inference *f, const char *dump, const char *yaml, qg_report
                                .progress = &f->o->work.progress };
     QG_TRY(qg_ranking_find(&f->ranking));
     QG_TRY(qg_attempt_replay_whole(&f->ranking.best));
+    QG_TRY(qg_attempt_replay_real(&f->ranking.best));
     QG_TRY(qg_report_new(ctx, "infer-backend", &r));
     return qg_report_end(fill(f, yaml, r), r, out);
 }

@@ -214,6 +214,48 @@ class Infer(unittest.TestCase):
         self.assertEqual(self.keys(r), {("-quantizes", "Mul")})
         self.explained(r)
 
+    def small(self, name, nodes, weights, shape, result):
+        """(model, samples) of nodes (operator, inputs, output) that read x."""
+        info = helper.make_tensor_value_info
+        rng, model, data = np.random.RandomState(3), self.work / f"{name}.onnx", \
+            self.work / f"{name}.npy"
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node(op, read, [z], f"{op}_{z}", **more) for op, read, z, more in nodes],
+            "g", [info("x", 1, shape)], [info(nodes[-1][2], 1, result)],
+            [onnx.numpy_helper.from_array(np.asarray(a, np.float32), n)
+             for n, a in weights.items()]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, rng.randn(6, *shape).astype(np.float32))
+        return model, data
+
+    def judge(self, name, backend, subject, form="codes", more=()):
+        """infer.judge on a small network, calibrated on the samples of the dump."""
+        options = argparse.Namespace(form=form, same=True, without=False)
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.work))
+        return infer.judge(name, backend, folder, options,
+                           (subject[0], subject[1], subject[1]), more)
+
+    def sums(self):
+        rng = np.random.RandomState(4)
+        return self.small("sums", [
+            ("Conv", ["x", "w"], "a", {}), ("Conv", ["x", "v"], "b", {}),
+            ("Add", ["a", "b"], "s", {}), ("Sigmoid", ["s"], "y", {})],
+            {"w": rng.randn(4, 4, 1, 1) / 2, "v": rng.randn(4, 4, 1, 1) / 2}, [1, 4, 12, 12],
+            [1, 4, 12, 12])
+
+    def test_who_rounds_is_open(self):
+        """The device leaves Conv in float, and Add rounds what it reads."""
+        device = self.variant("ncnn-int8", "+quantizes: [Add]\n-quantizes: [Conv]")
+        for form in ("codes", "floats"):
+            for more in ((), ("--from", "asc-int8")):
+                equal, of, unlisted, report, *_ = self.judge("who", device, self.sums(), form,
+                                                             more)
+                self.assertEqual(unlisted, [], (form, more))
+                listed = {u["endpoint"]: u["why"] for u in report["undecided"]}
+                if equal < of:
+                    self.assertEqual(listed["Add_s.in0"], "rounds what it reads, or the node "
+                                     "before rounds its result")
+
     def test_readers_of_one_grid_in_two_groups(self):
         """x -LeakyRelu- a -Conv- b, a + b = y: the readers of a round it.  It has a larger
         range than b on the device's samples, and a smaller one on those of the dump, and sums
