@@ -22,6 +22,8 @@ enum { SEVERAL = 2 };
 #define NEAR 1e-4
 /* Codes of a mean up to which its step is no part of the input's by chance. */
 enum { MOST_PARTS = 64 };
+/* Steps between the codes of 8 bits. */
+enum { BYTE = 255 };
 
 /* --- values --- */
 
@@ -294,10 +296,30 @@ static bool is_part(const qg_attempt *t, const qg_value *v, const qg_seen *o)
            nearbyint(in->step / o->step) <= MOST_PARTS && inherits_grid(t, v, o, true);
 }
 
+/* A mean over a window or over axes. */
+static bool averages(const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_POOLING | QG_OP_NONNEGATIVE) &&
+           !qg_node_has(n,
+                        QG_OP_PASSIVE | QG_OP_ELEMENTWISE | QG_OP_COMPUTE | QG_OP_JOIN);
+}
+
+bool qg_attempt_is_fine_mean(const qg_attempt *t, const qg_value *v)
+{
+    const qg_seen *o = qg_attempt_seen(t, v),
+                  *in = v->def && v->def->n_in && v->def->in[0]
+                            ? qg_attempt_seen(t, v->def->in[0])
+                            : NULL;
+    return o && o->kind == QG_SEEN_REAL && has_step(in) && in->high - in->low > BYTE &&
+           averages(v->def);
+}
+
 /* Means of codes, and copies of them, which are on a grid of more codes than the record
  * has, or on a part of the input's. */
 static bool is_mean(const qg_attempt *t, const qg_value *v, const qg_seen *o)
 {
+    if (qg_attempt_is_fine_mean(t, v))
+        return true;
     for (int depth = 0; depth < FAR; depth++) {
         if (!has_step(o) || !(exceeds(v, o) || is_part(t, v, o)) ||
             !inherits_grid(t, v, o, true))

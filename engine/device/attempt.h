@@ -117,6 +117,10 @@ const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v);
  * *counts: the trace tells anything about it, and so not where the value is hidden. */
 bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts);
 
+/* Whether v is a mean of codes of more than 8 bits that lies on no grid in the trace:
+ * on a part of their grid that float32 elements do not show. */
+bool qg_attempt_is_fine_mean(const qg_attempt *t, const qg_value *v);
+
 /* The record that has the grid of a value: its producer's, or that of its first reader
  * for an input of the network and where qg_attempt_by_readers; NULL: none. */
 const qg_tqc *qg_attempt_tqc(const qg_value *v);

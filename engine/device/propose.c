@@ -305,13 +305,16 @@ static qg_status wider_codes(proposer *p, const qg_value *v)
 static qg_status about_part(proposer *p, const qg_value *v)
 {
     const qg_backend *b = p->t->own.quant->backend;
-    const char *why = qg_arena_printf(p->arena,
-                                      "%.80s lies on a part of the grid that "
-                                      "the node reads",
-                                      v->name);
+    const char *why = qg_arena_printf(
+        p->arena,
+        is_seen_as_codes(p, v)
+            ? "%.80s lies on a part of the grid that the node reads"
+            : "%.80s is computed from more codes than 8 bits have, and is not rounded",
+        v->name);
     if (!why)
         return qg_nomem(p->t->how->m->ctx);
-    QG_TRY(wider_codes(p, v));
+    if (is_seen_as_codes(p, v))
+        QG_TRY(wider_codes(p, v));
     if (!qg_backend_is_passive(b, v->def->op))
         QG_TRY(operator(p, QG_DRAFT_PASSIVE, v->def, why));
     return qg_backend_quantizes(b, v->def->op) ? operator(p, QG_DRAFT_NOT_QUANTIZES,
@@ -347,6 +350,8 @@ static qg_status about_value(proposer *p, const qg_value *v)
     case QG_AS_FLOAT:
         return operator(p, QG_DRAFT_QUANTIZES, v->def, name);
     default:
+        if (qg_attempt_is_fine_mean(p->t, v))
+            return about_part(p, v);
         QG_TRY(add_fusion(p, v));
         return o && o->kind == QG_SEEN_REAL ? about_real(p, v, name) : about_part(p, v);
     }

@@ -406,6 +406,25 @@ class Infer(unittest.TestCase):
         self.assertEqual([u for u in report["undecided"] if u["what"] == "rounding"], [])
         self.explained(report)
 
+    def test_a_mean_of_codes_of_sixteen_bits(self):
+        """It lies on a part of their grid, which float32 elements do not show; the device's
+        pool moves codes."""
+        rng = np.random.RandomState(5)
+        subject = self.small("wide", [
+            ("Conv", ["x", "w"], "c", {}),
+            ("AveragePool", ["c"], "p", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+            ("Conv", ["p", "v"], "y", {})],
+            {"w": rng.randn(4, 4, 1, 1) / 2, "v": rng.randn(4, 4, 1, 1) / 2}, [1, 4, 12, 12],
+            [1, 4, 12, 12])
+        device = self.variant("tflite-int8", "defaults: {bits: 16, range: [-32768, 32767], "
+                              "policy: [per-tensor, linear, symmetric]}")
+        *_, unlisted, report, _, _ = self.judge("wide", device, subject)
+        self.assertEqual(unlisted, [])
+        self.assertLessEqual({c["key"] for c in report["changes"]}, {"defaults", "rules"})
+        *_, unlisted, report, _, _ = self.judge("wide", device, subject, more=("--from", "trt-int8"))
+        self.assertEqual(unlisted, [])
+        self.assertNotIn("no grid", (" ".join(c["why"] for c in report["changes"])))
+
     def test_codes_without_a_grid(self):
         dump = self.device("codes", "trt-int8")
         info, arrays = plants.read(dump)
