@@ -18,12 +18,14 @@ enum { MOSTLY = 4 };
 /* Symmetric values that end one above the lowest code of their type, where none has
  * that code, from which it is no code of the scheme. */
 enum { SEVERAL = 2 };
+/* Bits below which a value ends there by chance. */
+enum { BYTE = 8 };
 /* To which a product of two steps that were found in floats is known. */
 #define NEAR 1e-4
 /* Codes of a mean up to which its step is no part of the input's by chance. */
 enum { MOST_PARTS = 64 };
 /* Steps between the codes of 8 bits. */
-enum { BYTE = 255 };
+enum { STEPS = 255 };
 
 /* --- values --- */
 
@@ -124,12 +126,15 @@ static bool has_step(const qg_seen *o)
 
 /* The steps of all inputs of the node are those of its output, or multiples of
  * them: a sum, a maximum, a copy (and with multiples a mean) of codes lies on a grid
- * without being rounded to it, so the grid tells nothing. */
+ * without being rounded to it, so the grid tells nothing.  A product with weights lies
+ * on no such grid. */
 static bool inherits_grid(const qg_attempt *t, const qg_value *v, const qg_seen *o,
                           bool multiples)
 {
     const qg_node *n = v->def;
     size_t inputs = 0;
+    if (n && qg_node_has(n, QG_OP_COMPUTE))
+        return false;
     for (uint32_t k = 0; n && k < n->n_in; k++) {
         const qg_value *in = n->in[k];
         const qg_seen *s = in ? qg_attempt_seen(t, in) : NULL;
@@ -310,7 +315,7 @@ bool qg_attempt_is_fine_mean(const qg_attempt *t, const qg_value *v)
                   *in = v->def && v->def->n_in && v->def->in[0]
                             ? qg_attempt_seen(t, v->def->in[0])
                             : NULL;
-    return o && o->kind == QG_SEEN_REAL && has_step(in) && in->high - in->low > BYTE &&
+    return o && o->kind == QG_SEEN_REAL && has_step(in) && in->high - in->low > STEPS &&
            averages(v->def);
 }
 
@@ -465,7 +470,7 @@ static void vote(const qg_tqc *root, const qg_seen *o, votes *x)
     const qg_scheme *s = &root->scheme;
     x->unusual += qg_grid_fits(root, o) && !qg_grid_is_usual(root, o);
     if (!(s->policy & QG_SYMMETRIC) || s->policy & QG_FLOATING || s->qmin >= 0 ||
-        o->low < (double)s->qmin)
+        o->low < (double)s->qmin || s->bits < BYTE)
         return;
     double least = -ldexp(1, s->bits - 1);
     x->least += o->low == least;

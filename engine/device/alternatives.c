@@ -76,6 +76,20 @@ static qg_status add_changes(improver *x)
     return QG_OK;
 }
 
+/* Narrow weights change every result of a product, so they come first: other changes
+ * can make a few of them exact by chance. */
+static qg_status narrow_weights(improver *x)
+{
+    qg_proposals all = { 0 };
+    QG_TRY(qg_propose_narrow(x->t, &all));
+    for (size_t i = 0; i < all.n; i++) {
+        qg_draft d;
+        QG_TRY(vary(x->t, *x->changes, &all.at[i], 1, &d));
+        QG_TRY(consider(x, &d, *x->changes + 1));
+    }
+    return QG_OK;
+}
+
 /* An operator that is not quantized can move codes instead: what the trace contradicts
  * is the same for both. */
 static qg_status swap_changes(improver *x)
@@ -116,6 +130,8 @@ qg_status qg_alternatives_drop(qg_attempt *t, size_t *changes)
 qg_status qg_alternatives_take(qg_attempt *t, size_t *changes)
 {
     improver x = { t, changes, true };
+    QG_TRY(narrow_weights(&x));
+    x.any = true;
     for (int i = 0; i < ROUNDS && x.any && !qg_attempt_is_exact(t); i++) {
         x.any = false;
         QG_TRY(swap_changes(&x));

@@ -273,13 +273,13 @@ static qg_status about_rival(const evidence *e, qg_endpoint at, const char **wha
     const qg_rival *r = qg_rivals_at(e->rivals, at);
     if (!r)
         return QG_OK;
+    const qg_portion p = e->t->results;
+    bool whole = r->whole && p.part == p.of && qg_attempt_contradicted(e->t) == 0;
     *what = r->ties ? "ties" : "backend";
-    *why =
-        qg_arena_printf(a,
-                        r->ties ? "%s explains the dump as well and rounds half-way "
-                                  "values otherwise"
-                                : "%s explains the dump as well and decides otherwise",
-                        r->who);
+    *why = qg_arena_printf(a, "%s explains %s and %s", r->who,
+                           whole ? "the dump as well" : "as much of the dump",
+                           r->ties ? "rounds half-way values otherwise"
+                                   : "decides otherwise");
     return *why ? QG_OK : qg_nomem(e->t->how->m->ctx);
 }
 

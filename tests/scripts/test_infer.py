@@ -520,6 +520,54 @@ class Infer(unittest.TestCase):
         self.assertNotIn("verdict", r)
         self.explained(r)
 
+    def chain(self):
+        rng = np.random.RandomState(6)
+        return self.small("chain", [
+            ("Conv", ["x", "w0"], "a", {}), ("Relu", ["a"], "b", {}),
+            ("Conv", ["b", "w1"], "c", {}), ("Relu", ["c"], "d", {}),
+            ("Conv", ["d", "w2"], "e", {}), ("Add", ["e", "b"], "y", {})],
+            {f"w{i}": rng.randn(6, 6 if i else 4, 1, 1) / 2 for i in range(3)}, [1, 4, 12, 12],
+            [1, 6, 12, 12])
+
+    def narrow(self, base, bits, low, high):
+        return self.variant(base, "rules:\n  - id: narrow\n    match: {op: [Conv, Gemm], slot: "
+                            f"weight, constant: yes}}\n    set: {{bits: {bits}, range: [{low}, "
+                            f"{high}]}}\n    why: planted\n    source: this test\n")
+
+    def test_narrow_weights(self):
+        for bits, low, high in ((4, -7, 7), (6, -32, 31)):
+            *_, unlisted, report, _, _ = self.judge(
+                "narrow", self.narrow("tflite-int8", bits, low, high), self.chain(),
+                more=("--from", "tflite-int8"))
+            self.assertEqual(unlisted, [])
+            body = (c["word"] for c in report["changes"] if c["key"] == "rules")
+            self.assertIn("weight-narrow", " ".join(body))
+            part, of = report["results_explained"].split(" of ")
+            self.assertEqual(part, of)
+            self.assertNotIn("verdict", report)
+
+    def test_narrow_codes(self):
+        equal, of, unlisted, report, *_ = self.judge(
+            "six", self.variant("trt-int8", "defaults: {bits: 6, range: [-32, 31]}"),
+            self.chain())
+        self.assertEqual(unlisted, [])
+        self.assertGreaterEqual(equal / of, 0.9)
+        self.assertTrue([c for c in report["changes"] if "bits: 6" in c["word"]])
+
+    def test_most_results_are_others(self):
+        """Weights of codes that are not tried: the file is written, and the report tells that
+        it does not explain the dump."""
+        subject = self.chain()
+        *_, unlisted, report, _, _ = self.judge(
+            "three", self.narrow("tflite-int8", 3, -3, 3), subject,
+            more=("--from", "tflite-int8"))
+        self.assertEqual(unlisted, [])
+        self.assertRegex(report["verdict"], r"^\d of the \d results whose inputs are all visible")
+        self.assertTrue(report["nearest"])
+        self.assertIn(" explains as much of the dump ", " ".join(
+            u["why"] for u in report["undecided"]))
+        self.assertNotIn("explains the dump as well", str(report["undecided"]))
+
     def test_sixteen_bits(self):
         """int16 codes: bits are a fact by which backends are judged."""
         dump = self.device("wide", self.variant("trt-int8", "defaults: {bits: 16, range: "
