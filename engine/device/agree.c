@@ -291,13 +291,13 @@ static bool exceeds(const qg_value *v, const qg_seen *o)
 }
 
 /* The step is the n-th part of that of the only input, which no grid of its own is by
- * chance. */
+ * chance.  A grid that the trace gives was one of the device. */
 static bool is_part(const qg_attempt *t, const qg_value *v, const qg_seen *o)
 {
     const qg_seen *in = v->def && v->def->n_in && v->def->in[0]
                             ? qg_attempt_seen(t, v->def->in[0])
                             : NULL;
-    return has_step(in) && !qg_grid_is_common_step(in->step) &&
+    return !o->zero_known && has_step(in) && !qg_grid_is_common_step(in->step) &&
            nearbyint(in->step / o->step) <= MOST_PARTS && inherits_grid(t, v, o, true);
 }
 

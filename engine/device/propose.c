@@ -193,7 +193,14 @@ static qg_status add_fusion(proposer *p, const qg_value *v)
         id = qg_arena_printf(a, "%s-%s", id, r.node[i]->op->name);
     if (!pattern || !where || !silence || !id)
         return qg_nomem(p->t->how->m->ctx);
-    bool hidden = qg_attempt_seen(p->t, v)->kind == QG_SEEN_HIDDEN;
+    static const char *const why[] = {
+        [QG_SEEN_HIDDEN] = "%.80s is not in the dump, and %.80s has the codes that "
+                           "follow without rounding it",
+        [QG_SEEN_CODES] = "%.80s is not rounded to codes of the base, and %.80s lies "
+                          "on a grid",
+        [QG_SEEN_REAL] = "%.80s lies on no grid of the dump, and %.80s lies on one",
+        [QG_SEEN_UNSURE] = "%.80s may lie on no grid, and %.80s lies on one",
+    };
     return propose(
         p, (qg_draft_change){
                .key = QG_DRAFT_FUSION,
@@ -201,12 +208,8 @@ static qg_status add_fusion(proposer *p, const qg_value *v)
                .body = qg_arena_printf(
                    a, "    pattern: {%s}\n    where: {%s}\n    silence: {%s}\n",
                    pattern, where, silence),
-               .why = qg_arena_printf(
-                   a,
-                   hidden ? "%.80s is not in the dump, and %.80s has the codes that "
-                            "follow without rounding it"
-                          : "%.80s lies on no grid of the dump, and %.80s lies on one",
-                   v->name, r.node[r.n - 1]->out[0]->name) });
+               .why = qg_arena_printf(a, why[qg_attempt_seen(p->t, v)->kind], v->name,
+                                      r.node[r.n - 1]->out[0]->name) });
 }
 
 /* --- schemes --- */

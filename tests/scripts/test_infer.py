@@ -425,6 +425,20 @@ class Infer(unittest.TestCase):
         self.assertEqual(unlisted, [])
         self.assertNotIn("no grid", (" ".join(c["why"] for c in report["changes"])))
 
+    def test_a_given_grid_is_one(self):
+        """Codes times 0.25 lie on a part of their grid; the trace gives that grid, so the
+        device has it."""
+        rng = np.random.RandomState(7)
+        subject = self.small("scaled", [
+            ("MatMul", ["x", "w"], "m", {}), ("Mul", ["m", "k"], "s", {}),
+            ("Softmax", ["s"], "t", {}), ("MatMul", ["t", "v"], "y", {})],
+            {"w": rng.randn(8, 8), "k": 0.25, "v": rng.randn(8, 8)}, [1, 24, 8], [1, 24, 8])
+        equal, of, unlisted, report, *_ = self.judge("scaled", "ort-int8", subject)
+        self.assertEqual(unlisted, [])
+        self.assertEqual(equal, of)
+        self.assertEqual(self.keys(report), set())
+        self.assertNotIn("no grid", json.dumps(report["changes"]))
+
     def test_codes_without_a_grid(self):
         dump = self.device("codes", "trt-int8")
         info, arrays = plants.read(dump)
