@@ -368,24 +368,29 @@ static qg_status list_lost(const evidence *e, qg_report *r, qg_table *t, size_t 
     return list_shortened(e, r, t, n);
 }
 
-static qg_status list_all(const evidence *e, qg_report *r, qg_table *t, size_t *n)
+/* *others: of the n endpoints those without a record. */
+static qg_status list_all(const evidence *e, qg_report *r, qg_table *t, size_t *n,
+                          size_t *others)
 {
-    *n = 0;
+    *n = *others = 0;
     QG_TRY(list_records(e, r, t, n));
+    size_t records = *n;
     QG_TRY(list_others(e, r, t, n));
-    return list_lost(e, r, t, n);
+    QG_TRY(list_lost(e, r, t, n));
+    *others = *n - records;
+    return QG_OK;
 }
 
 qg_status qg_report_undecided(const qg_attempt *t, const qg_rivals *rivals,
                               qg_report *r)
 {
     evidence e = { .t = t, .m = qg_attempt_model(t), .rivals = rivals };
-    size_t n;
+    size_t n, others;
     qg_table *table;
     QG_TRY(find_anchors(&e));
-    QG_TRY(list_all(&e, r, NULL, &n));
-    QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(e.m->quant->tqc.n)));
+    QG_TRY(list_all(&e, r, NULL, &n, &others));
+    QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(e.m->quant->tqc.n + others)));
     QG_TRY(qg_report_add(r, "undecided_endpoints", qg_cell_count(n)));
     QG_TRY(qg_report_table(r, "undecided", "endpoint what why", &table));
-    return list_all(&e, r, table, &n);
+    return list_all(&e, r, table, &n, &others);
 }

@@ -252,6 +252,8 @@ class Infer(unittest.TestCase):
                                                              more)
                 self.assertEqual(unlisted, [], (form, more))
                 listed = {u["endpoint"]: u["why"] for u in report["undecided"]}
+                self.assertGreaterEqual(report["endpoints"], report["undecided_endpoints"])
+                self.assertEqual(report["undecided_endpoints"], len(report["undecided"]))
                 if equal < of:
                     self.assertEqual(listed["Add_s.in0"], "rounds what it reads, or the node "
                                      "before rounds its result")
