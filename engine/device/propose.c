@@ -256,6 +256,9 @@ static qg_tqc with_codes(const qg_tqc *root, const codes *c, bool power)
 
 /* --- operators --- */
 
+/* Why a change is taken over that only results tell. */
+static const char NEARER[] = "results are nearer to the device's with it";
+
 static qg_status operator(proposer *p, qg_draft_key key, const qg_node *n,
                           const char *why)
 {
@@ -585,6 +588,25 @@ static qg_status about_products(proposer *p)
     return QG_OK;
 }
 
+qg_status qg_propose_floats(const qg_attempt *t, qg_proposals *out)
+{
+    proposer p = { .t = t, .arena = t->how->arena, .out = out };
+    const qg_backend *b = t->own.quant->backend;
+    const qg_graph *g = t->own.graph;
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        const qg_value *v = n->n_out ? n->out[0] : NULL;
+        if (!v || !qg_node_has(n, QG_OP_COMPUTE) || !qg_backend_quantizes(b, n->op) ||
+            !is_seen_as_codes(&p, v) || qg_attempt_confirmation(t, n) >= QG_CONFIRMED)
+            continue;
+        QG_TRY(operator(&p, QG_DRAFT_NOT_QUANTIZES, n, NEARER));
+        for (size_t k = 0; k < v->use.n; k++)
+            if (!qg_backend_quantizes(b, v->use.at[k].node->op))
+                QG_TRY(operator(&p, QG_DRAFT_QUANTIZES, v->use.at[k].node, NEARER));
+    }
+    return QG_OK;
+}
+
 qg_status qg_propose_narrow(const qg_attempt *t, qg_proposals *out)
 {
     static const char *const set[] = {
@@ -688,7 +710,7 @@ static qg_status vary_operator(proposer *p, const qg_node *n)
 {
     const qg_backend *b = p->t->own.quant->backend;
     const qg_sharing *s = qg_backend_sharing(b, n);
-    const char *why = "results are nearer to the device's with it";
+    const char *why = NEARER;
     bool quantizes = qg_backend_quantizes(b, n->op);
     QG_TRY(operator(p, quantizes ? QG_DRAFT_NOT_QUANTIZES : QG_DRAFT_QUANTIZES, n,
                     why));

@@ -214,8 +214,8 @@ void qg_replay_close(qg_replay *r)
 
 /* --- exactness --- */
 
-/* The scale of v in a simulation is the device's: v is shown, or computed from such
- * values without being rounded. */
+/* The scale of v in a simulation is the device's: v is shown, or a float input of the
+ * network, or computed from such values without being rounded. */
 static bool is_known(const qg_attempt *t, const qg_value *v, int depth)
 {
     const qg_seen *o = qg_attempt_seen(t, v);
@@ -224,8 +224,10 @@ static bool is_known(const qg_attempt *t, const qg_value *v, int depth)
     if (o && o->kind != QG_SEEN_HIDDEN)
         return o->kind == QG_SEEN_REAL || (o->kind == QG_SEEN_CODES && o->step > 0);
     const qg_value *own = qg_graph_value(t->own.graph, v->name);
-    if (!v->def || depth == FAR || !own || t->kind[own->id] == QG_AS_CODES)
+    if (depth == FAR || !own || t->kind[own->id] == QG_AS_CODES)
         return false;
+    if (!v->def)
+        return true;
     for (uint32_t k = 0; k < v->def->n_in; k++)
         if (v->def->in[k] && !is_known(t, v->def->in[k], depth + 1))
             return false;

@@ -258,6 +258,16 @@ class Infer(unittest.TestCase):
                     self.assertEqual(listed["Add_s.in0"], "rounds what it reads, or the node "
                                      "before rounds its result")
 
+    def test_products_in_float(self):
+        """Results alone tell that Conv is in float, and that Add rounds what it reads."""
+        for base, text, keys in (
+                ("ort-int8", "-quantizes: [Conv]", {("-quantizes", "Conv")}),
+                ("ncnn-int8", "+quantizes: [Add]\n-quantizes: [Conv]",
+                 {("-quantizes", "Conv"), ("+quantizes", "Add")})):
+            equal, of, unlisted, report, *_ = self.judge(
+                "float", self.variant(base, text), self.sums(), more=("--from", base))
+            self.assertEqual((equal, unlisted, self.keys(report)), (of, [], keys))
+
     def test_readers_of_one_grid_in_two_groups(self):
         """x -LeakyRelu- a -Conv- b, a + b = y: the readers of a round it.  It has a larger
         range than b on the device's samples, and a smaller one on those of the dump, and sums
