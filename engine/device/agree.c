@@ -18,10 +18,14 @@ enum { MOSTLY = 4 };
 /* Symmetric values that end one above the lowest code of their type, where none has
  * that code, from which it is no code of the scheme. */
 enum { SEVERAL = 2 };
+/* Bits below which a value ends there by chance. */
+enum { BYTE = 8 };
 /* To which a product of two steps that were found in floats is known. */
 #define NEAR 1e-4
 /* Codes of a mean up to which its step is no part of the input's by chance. */
 enum { MOST_PARTS = 64 };
+/* Steps between the codes of 8 bits. */
+enum { STEPS = 255 };
 
 /* --- values --- */
 
@@ -122,12 +126,15 @@ static bool has_step(const qg_seen *o)
 
 /* The steps of all inputs of the node are those of its output, or multiples of
  * them: a sum, a maximum, a copy (and with multiples a mean) of codes lies on a grid
- * without being rounded to it, so the grid tells nothing. */
+ * without being rounded to it, so the grid tells nothing.  A product with weights lies
+ * on no such grid. */
 static bool inherits_grid(const qg_attempt *t, const qg_value *v, const qg_seen *o,
                           bool multiples)
 {
     const qg_node *n = v->def;
     size_t inputs = 0;
+    if (n && qg_node_has(n, QG_OP_COMPUTE))
+        return false;
     for (uint32_t k = 0; n && k < n->n_in; k++) {
         const qg_value *in = n->in[k];
         const qg_seen *s = in ? qg_attempt_seen(t, in) : NULL;
@@ -284,20 +291,40 @@ static bool exceeds(const qg_value *v, const qg_seen *o)
 }
 
 /* The step is the n-th part of that of the only input, which no grid of its own is by
- * chance. */
+ * chance.  A grid that the trace gives was one of the device. */
 static bool is_part(const qg_attempt *t, const qg_value *v, const qg_seen *o)
 {
     const qg_seen *in = v->def && v->def->n_in && v->def->in[0]
                             ? qg_attempt_seen(t, v->def->in[0])
                             : NULL;
-    return has_step(in) && !qg_grid_is_common_step(in->step) &&
+    return !o->zero_known && has_step(in) && !qg_grid_is_common_step(in->step) &&
            nearbyint(in->step / o->step) <= MOST_PARTS && inherits_grid(t, v, o, true);
+}
+
+/* A mean over a window or over axes. */
+static bool averages(const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_POOLING | QG_OP_NONNEGATIVE) &&
+           !qg_node_has(n,
+                        QG_OP_PASSIVE | QG_OP_ELEMENTWISE | QG_OP_COMPUTE | QG_OP_JOIN);
+}
+
+bool qg_attempt_is_fine_mean(const qg_attempt *t, const qg_value *v)
+{
+    const qg_seen *o = qg_attempt_seen(t, v),
+                  *in = v->def && v->def->n_in && v->def->in[0]
+                            ? qg_attempt_seen(t, v->def->in[0])
+                            : NULL;
+    return o && o->kind == QG_SEEN_REAL && has_step(in) && in->high - in->low > STEPS &&
+           averages(v->def);
 }
 
 /* Means of codes, and copies of them, which are on a grid of more codes than the record
  * has, or on a part of the input's. */
 static bool is_mean(const qg_attempt *t, const qg_value *v, const qg_seen *o)
 {
+    if (qg_attempt_is_fine_mean(t, v))
+        return true;
     for (int depth = 0; depth < FAR; depth++) {
         if (!has_step(o) || !(exceeds(v, o) || is_part(t, v, o)) ||
             !inherits_grid(t, v, o, true))
@@ -443,7 +470,7 @@ static void vote(const qg_tqc *root, const qg_seen *o, votes *x)
     const qg_scheme *s = &root->scheme;
     x->unusual += qg_grid_fits(root, o) && !qg_grid_is_usual(root, o);
     if (!(s->policy & QG_SYMMETRIC) || s->policy & QG_FLOATING || s->qmin >= 0 ||
-        o->low < (double)s->qmin)
+        o->low < (double)s->qmin || s->bits < BYTE)
         return;
     double least = -ldexp(1, s->bits - 1);
     x->least += o->low == least;

@@ -26,14 +26,19 @@ typedef struct improver {
     qg_attempt *t;
     size_t *changes; /* of its draft */
     bool any;        /* something was taken over in this round */
+    bool by_results; /* more results are enough, also of values that were not clean */
 } improver;
 
 /* Whether t is preferred to the best: it contradicts nothing more, loses no result, and
  * has more exact ones; with fewer changes, as many. */
-static bool is_preferred(const qg_attempt *t, const qg_attempt *best, bool fewer)
+static bool is_preferred(const qg_attempt *t, const qg_attempt *best, bool fewer,
+                         bool by_results)
 {
-    int more = qg_attempt_more_exact(t, best);
-    return qg_attempt_more_results(t, best) >= 0 && (fewer ? more >= 0 : more > 0);
+    int more = qg_attempt_more_exact(t, best),
+        results = qg_attempt_more_results(t, best);
+    if (by_results && results > 0)
+        return more >= 0;
+    return results >= 0 && (fewer ? more >= 0 : more > 0);
 }
 
 /* Takes the draft with n changes over where it is preferred.  A quick look comes before
@@ -52,7 +57,8 @@ static qg_status consider(improver *x, const qg_draft *d, size_t n)
     if (!worth || s != QG_OK)
         return s;
     s = qg_attempt_make(best->how, d, &t);
-    bool taken = s == QG_OK && !t.refusal && is_preferred(&t, best, n < *x->changes);
+    bool taken = s == QG_OK && !t.refusal &&
+                 is_preferred(&t, best, n < *x->changes, x->by_results);
     qg_attempt_free(taken ? x->t : &t);
     if (!taken)
         return s;
@@ -69,6 +75,49 @@ static qg_status add_changes(improver *x)
     QG_TRY(qg_propose(x->t, &all, NULL));
     QG_TRY(qg_propose_alternatives(x->t, &all));
     for (size_t i = 0; i < all.n && !qg_attempt_is_exact(x->t); i++) {
+        qg_draft d;
+        QG_TRY(vary(x->t, *x->changes, &all.at[i], 1, &d));
+        QG_TRY(consider(x, &d, *x->changes + 1));
+    }
+    return QG_OK;
+}
+
+/* The operator in float, with each of the n that follow it in the list quantized: they
+ * round what they read; or alone. */
+static qg_status leave_in_float(improver *x, const qg_draft_change *c, size_t n)
+{
+    qg_draft d;
+    x->any = false;
+    for (size_t i = 1; i < n && c[i].key == QG_DRAFT_QUANTIZES && !x->any; i++) {
+        const qg_draft_change both[] = { c[0], c[i] };
+        QG_TRY(vary(x->t, *x->changes, both, 2, &d));
+        QG_TRY(consider(x, &d, d.change.n));
+    }
+    if (x->any)
+        return QG_OK;
+    QG_TRY(vary(x->t, *x->changes, c, 1, &d));
+    return consider(x, &d, d.change.n);
+}
+
+static qg_status leave_products_in_float(improver *x)
+{
+    qg_proposals all = { 0 };
+    QG_TRY(qg_propose_floats(x->t, &all));
+    x->by_results = true;
+    for (size_t i = 0; i < all.n; i++)
+        if (all.at[i].key == QG_DRAFT_NOT_QUANTIZES)
+            QG_TRY(leave_in_float(x, &all.at[i], all.n - i));
+    x->by_results = false;
+    return QG_OK;
+}
+
+/* Narrow weights change every result of a product, so they come first: other changes
+ * can make a few of them exact by chance. */
+static qg_status narrow_weights(improver *x)
+{
+    qg_proposals all = { 0 };
+    QG_TRY(qg_propose_narrow(x->t, &all));
+    for (size_t i = 0; i < all.n; i++) {
         qg_draft d;
         QG_TRY(vary(x->t, *x->changes, &all.at[i], 1, &d));
         QG_TRY(consider(x, &d, *x->changes + 1));
@@ -109,13 +158,16 @@ static qg_status drop_changes(improver *x)
 
 qg_status qg_alternatives_drop(qg_attempt *t, size_t *changes)
 {
-    improver x = { t, changes, false };
+    improver x = { t, changes, false, false };
     return drop_changes(&x);
 }
 
 qg_status qg_alternatives_take(qg_attempt *t, size_t *changes)
 {
-    improver x = { t, changes, true };
+    improver x = { t, changes, true, false };
+    QG_TRY(leave_products_in_float(&x));
+    QG_TRY(narrow_weights(&x));
+    x.any = true;
     for (int i = 0; i < ROUNDS && x.any && !qg_attempt_is_exact(t); i++) {
         x.any = false;
         QG_TRY(swap_changes(&x));

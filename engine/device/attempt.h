@@ -80,6 +80,9 @@ typedef struct qg_attempt {
     double *share;      /* [values of the float network] of equal elements; -1: not
                           * compared; NULL after qg_attempt_begin */
     uint64_t *unequal;  /* [values of the float network] elements */
+    uint64_t *real;     /* the same where the float network computes them from the
+                         * device's inputs, rounded to the trace's grid; UINT64_MAX: not
+                         * compared; NULL before qg_attempt_replay_real */
     uint8_t *clean;     /* [values of the float network] 1: compared, and the simulation
                          * depends on no scale that the trace lacks */
     qg_portion kinds, links, schemes, grids, results;
@@ -113,6 +116,10 @@ const qg_seen *qg_attempt_seen(const qg_attempt *t, const qg_value *v);
 /* Whether the trace agrees with what the backend makes of a value of own.graph.
  * *counts: the trace tells anything about it, and so not where the value is hidden. */
 bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts);
+
+/* Whether v is a mean of codes of more than 8 bits that lies on no grid in the trace:
+ * on a part of their grid that float32 elements do not show. */
+bool qg_attempt_is_fine_mean(const qg_attempt *t, const qg_value *v);
 
 /* The record that has the grid of a value: its producer's, or that of its first reader
  * for an input of the network and where qg_attempt_by_readers; NULL: none. */
@@ -161,6 +168,8 @@ void qg_attempt_count(qg_attempt *t);
 QG_NODISCARD qg_status qg_attempt_replay(qg_attempt *t);
 /* The same on all samples: results and elements of the report. */
 QG_NODISCARD qg_status qg_attempt_replay_whole(qg_attempt *t);
+/* Sets t->real, on all samples. */
+QG_NODISCARD qg_status qg_attempt_replay_real(qg_attempt *t);
 
 /* The first *changes of t's draft, and rules that give the group of `root` (of t's
  * model) these settings; *changes is their number then. */

@@ -183,6 +183,23 @@ static const char *verdict(const inference *f)
     return NULL;
 }
 
+/* The verdict on a file of which most results with visible inputs are not the
+ * device's. */
+static qg_status report_lack(const qg_attempt *b, qg_report *r)
+{
+    size_t of = 0, others = 0;
+    for (size_t i = 0; i < b->how->seen->graph->value.n; i++) {
+        of += b->clean[i] != 0;
+        others += b->clean[i] && b->share[i] < QG_CONFIRMED;
+    }
+    if (2 * others <= of)
+        return QG_OK;
+    return qg_report_addf(r, "verdict",
+                          "%zu of the %zu results whose inputs are all visible are not "
+                          "those of the file: the device computes otherwise there",
+                          others, of);
+}
+
 static qg_status fill(inference *f, const char *yaml, qg_report *r)
 {
     const qg_attempt *b = &f->ranking.best;
@@ -193,8 +210,7 @@ static qg_status fill(inference *f, const char *yaml, qg_report *r)
     if (why && yaml)
         return qg_fail(f->m->ctx, QG_EDATA, "infer-backend: %.200s: %s", f->trace->path,
                        why);
-    if (why)
-        QG_TRY(qg_report_add(r, "verdict", qg_cell_text(why)));
+    QG_TRY(why ? qg_report_add(r, "verdict", qg_cell_text(why)) : report_lack(b, r));
     QG_TRY(qg_report_add(r, "nearest",
                          why ? (qg_cell){ 0 } : qg_cell_text(b->draft.base)));
     if (!why)
@@ -248,6 +264,7 @@ static qg_status run(inference *f, const char *dump, const char *yaml, qg_report
                                .progress = &f->o->work.progress };
     QG_TRY(qg_ranking_find(&f->ranking));
     QG_TRY(qg_attempt_replay_whole(&f->ranking.best));
+    QG_TRY(qg_attempt_replay_real(&f->ranking.best));
     QG_TRY(qg_report_new(ctx, "infer-backend", &r));
     return qg_report_end(fill(f, yaml, r), r, out);
 }

@@ -193,7 +193,14 @@ static qg_status add_fusion(proposer *p, const qg_value *v)
         id = qg_arena_printf(a, "%s-%s", id, r.node[i]->op->name);
     if (!pattern || !where || !silence || !id)
         return qg_nomem(p->t->how->m->ctx);
-    bool hidden = qg_attempt_seen(p->t, v)->kind == QG_SEEN_HIDDEN;
+    static const char *const why[] = {
+        [QG_SEEN_HIDDEN] = "%.80s is not in the dump, and %.80s has the codes that "
+                           "follow without rounding it",
+        [QG_SEEN_CODES] = "%.80s is not rounded to codes of the base, and %.80s lies "
+                          "on a grid",
+        [QG_SEEN_REAL] = "%.80s lies on no grid of the dump, and %.80s lies on one",
+        [QG_SEEN_UNSURE] = "%.80s may lie on no grid, and %.80s lies on one",
+    };
     return propose(
         p, (qg_draft_change){
                .key = QG_DRAFT_FUSION,
@@ -201,12 +208,8 @@ static qg_status add_fusion(proposer *p, const qg_value *v)
                .body = qg_arena_printf(
                    a, "    pattern: {%s}\n    where: {%s}\n    silence: {%s}\n",
                    pattern, where, silence),
-               .why = qg_arena_printf(
-                   a,
-                   hidden ? "%.80s is not in the dump, and %.80s has the codes that "
-                            "follow without rounding it"
-                          : "%.80s lies on no grid of the dump, and %.80s lies on one",
-                   v->name, r.node[r.n - 1]->out[0]->name) });
+               .why = qg_arena_printf(a, why[qg_attempt_seen(p->t, v)->kind], v->name,
+                                      r.node[r.n - 1]->out[0]->name) });
 }
 
 /* --- schemes --- */
@@ -226,12 +229,16 @@ static const codes SCHEME[] = {
     { 4,  -8,     7,     true },
     { 4,  -7,     7,     true },
     { 4,  0,      15,    false},
+    { 6,  -32,    31,    true },
+    { 6,  -31,    31,    true },
+    { 7,  -64,    63,    true },
+    { 7,  -63,    63,    true },
     { 16, -32768, 32767, true },
     { 16, -32767, 32767, true },
     { 16, 0,      65535, false},
     { 16, -32768, 32767, false},
 };
-enum { SCHEMES = sizeof SCHEME / sizeof *SCHEME };
+enum { SCHEMES = sizeof SCHEME / sizeof *SCHEME, BYTE = 8 };
 
 /* The record with other codes. */
 static qg_tqc with_codes(const qg_tqc *root, const codes *c, bool power)
@@ -248,6 +255,9 @@ static qg_tqc with_codes(const qg_tqc *root, const codes *c, bool power)
 }
 
 /* --- operators --- */
+
+/* Why a change is taken over that only results tell. */
+static const char NEARER[] = "results are nearer to the device's with it";
 
 static qg_status operator(proposer *p, qg_draft_key key, const qg_node *n,
                           const char *why)
@@ -305,13 +315,16 @@ static qg_status wider_codes(proposer *p, const qg_value *v)
 static qg_status about_part(proposer *p, const qg_value *v)
 {
     const qg_backend *b = p->t->own.quant->backend;
-    const char *why = qg_arena_printf(p->arena,
-                                      "%.80s lies on a part of the grid that "
-                                      "the node reads",
-                                      v->name);
+    const char *why = qg_arena_printf(
+        p->arena,
+        is_seen_as_codes(p, v)
+            ? "%.80s lies on a part of the grid that the node reads"
+            : "%.80s is computed from more codes than 8 bits have, and is not rounded",
+        v->name);
     if (!why)
         return qg_nomem(p->t->how->m->ctx);
-    QG_TRY(wider_codes(p, v));
+    if (is_seen_as_codes(p, v))
+        QG_TRY(wider_codes(p, v));
     if (!qg_backend_is_passive(b, v->def->op))
         QG_TRY(operator(p, QG_DRAFT_PASSIVE, v->def, why));
     return qg_backend_quantizes(b, v->def->op) ? operator(p, QG_DRAFT_NOT_QUANTIZES,
@@ -347,6 +360,8 @@ static qg_status about_value(proposer *p, const qg_value *v)
     case QG_AS_FLOAT:
         return operator(p, QG_DRAFT_QUANTIZES, v->def, name);
     default:
+        if (qg_attempt_is_fine_mean(p->t, v))
+            return about_part(p, v);
         QG_TRY(add_fusion(p, v));
         return o && o->kind == QG_SEEN_REAL ? about_real(p, v, name) : about_part(p, v);
     }
@@ -418,8 +433,16 @@ static const qg_tqc *by_default(const proposer *p, const qg_value *v)
     return same && strcmp(t->observer.name, "fixed") != 0 ? t : NULL;
 }
 
+/* The lowest code, or the highest of a few, which a wider scheme has by chance. */
+static bool reaches_end(const qg_scheme *s, const qg_seen *o)
+{
+    double zero = o->zero_known ? o->zero : 0;
+    return o->low + zero == (double)s->qmin ||
+           (s->bits < BYTE && o->high + zero == (double)s->qmax);
+}
+
 /* Twice the values of the defaults that the codes fit (c NULL: the backend's own), and
- * one more where one reaches the lowest one. */
+ * one more where one reaches the end of the codes. */
 static size_t fitting(const proposer *p, const codes *c, bool power)
 {
     const qg_graph *g = p->t->own.graph;
@@ -433,8 +456,7 @@ static size_t fitting(const proposer *p, const codes *c, bool power)
         const qg_seen *o = qg_attempt_seen(p->t, g->value.at[i]);
         bool fits = qg_grid_is_usual(&x, o);
         n += 2 * fits;
-        double zero = o->zero_known ? o->zero : 0;
-        reached += fits && o->low + zero == (double)x.scheme.qmin;
+        reached += fits && reaches_end(&x.scheme, o);
     }
     return n + (reached > 0);
 }
@@ -485,6 +507,7 @@ static qg_status about_codes(proposer *p, bool all)
 #define PER_CHANNEL                                                                    \
     "bits: 8, observer: minmax, axis: out-channel, policy: [per-channel, linear, "     \
     "symmetric], range: "
+#define PRODUCTS   "Conv, ConvTranspose, Gemm, MatMul"
 #define PER_TENSOR "bits: 8, observer: minmax, policy: [per-tensor, linear, "
 
 /* Rules for constants that devices have. */
@@ -517,15 +540,16 @@ static qg_status about_constants(proposer *p, const char *slot, const char *ops,
         if (strcmp(c->slot, slot) != 0)
             continue;
         QG_TRY(propose(
-            p, (qg_draft_change){
-                   .key = QG_DRAFT_RULE,
-                   .word = qg_arena_printf(a, "%s-%s%s", c->slot, c->id, of),
-                   .body = qg_arena_printf(a,
-                                           "    match: {op: [%s], slot: %s, constant: "
-                                           "yes}\n    set: {%s}\n",
-                                           ops, c->slot, c->set),
-                   .why = "products of visible codes have the device's results with "
-                          "these" }));
+            p,
+            (qg_draft_change){
+                .key = QG_DRAFT_RULE,
+                .word = qg_arena_printf(a, "%s-%s%s", c->slot, c->id, of),
+                .body = qg_arena_printf(a,
+                                        "    match: {op: [%s], slot: %s, constant: "
+                                        "yes}\n    set: {%s}\n",
+                                        ops, c->slot, c->set),
+                .why = "products of visible codes are nearer the device's results with "
+                       "these" }));
     }
     return QG_OK;
 }
@@ -561,6 +585,54 @@ static qg_status about_products(proposer *p)
         if (is_other_product(p, n) && qg_op_slot_of(n->op, 'b') >= 0)
             QG_TRY(about_constants(p, "bias", n->op->name, of));
     }
+    return QG_OK;
+}
+
+qg_status qg_propose_floats(const qg_attempt *t, qg_proposals *out)
+{
+    proposer p = { .t = t, .arena = t->how->arena, .out = out };
+    const qg_backend *b = t->own.quant->backend;
+    const qg_graph *g = t->own.graph;
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        const qg_value *v = n->n_out ? n->out[0] : NULL;
+        if (!v || !qg_node_has(n, QG_OP_COMPUTE) || !qg_backend_quantizes(b, n->op) ||
+            !is_seen_as_codes(&p, v) || qg_attempt_confirmation(t, n) >= QG_CONFIRMED)
+            continue;
+        QG_TRY(operator(&p, QG_DRAFT_NOT_QUANTIZES, n, NEARER));
+        for (size_t k = 0; k < v->use.n; k++)
+            if (!qg_backend_quantizes(b, v->use.at[k].node->op))
+                QG_TRY(operator(&p, QG_DRAFT_QUANTIZES, v->use.at[k].node, NEARER));
+    }
+    return QG_OK;
+}
+
+qg_status qg_propose_narrow(const qg_attempt *t, qg_proposals *out)
+{
+    static const char *const set[] = {
+        "bits: 4, range: [-7, 7]",   "bits: 4, range: [-8, 7]",
+        "bits: 6, range: [-31, 31]", "bits: 6, range: [-32, 31]",
+        "bits: 7, range: [-63, 63]", "bits: 7, range: [-64, 63]",
+    };
+    proposer p = { .t = t, .arena = t->how->arena, .out = out };
+    const qg_graph *g = t->own.graph;
+    bool others = false;
+    for (size_t i = 0; i < g->node.n && !others; i++)
+        others = is_other_product(&p, g->node.at[i]);
+    if (others)
+        QG_TRY(about_codes(&p, false));
+    for (size_t i = 0; others && i < sizeof set / sizeof *set; i++)
+        QG_TRY(propose(
+            &p,
+            (qg_draft_change){
+                .key = QG_DRAFT_RULE,
+                .word = qg_arena_printf(p.arena, "weight-narrow-%zu", i + 1),
+                .body = qg_arena_printf(p.arena,
+                                        "    match: {op: [%s], slot: weight, "
+                                        "constant: yes}\n    set: {%s}\n",
+                                        PRODUCTS, set[i]),
+                .why = "products of visible codes are nearer the device's results with "
+                       "these" }));
     return QG_OK;
 }
 
@@ -638,7 +710,7 @@ static qg_status vary_operator(proposer *p, const qg_node *n)
 {
     const qg_backend *b = p->t->own.quant->backend;
     const qg_sharing *s = qg_backend_sharing(b, n);
-    const char *why = "the dump fits as well";
+    const char *why = NEARER;
     bool quantizes = qg_backend_quantizes(b, n->op);
     QG_TRY(operator(p, quantizes ? QG_DRAFT_NOT_QUANTIZES : QG_DRAFT_QUANTIZES, n,
                     why));
@@ -673,6 +745,6 @@ qg_status qg_propose_alternatives(const qg_attempt *t, qg_proposals *out)
         QG_TRY(vary_operator(&p, v->def));
     }
     QG_TRY(about_codes(&p, true));
-    QG_TRY(about_constants(&p, "weight", "Conv, ConvTranspose, Gemm, MatMul", ""));
+    QG_TRY(about_constants(&p, "weight", PRODUCTS, ""));
     return about_constants(&p, "bias", "Conv, ConvTranspose, Gemm", "");
 }

@@ -35,4 +35,13 @@ QG_NODISCARD qg_status qg_propose_border(const qg_attempt *t, qg_proposals *out)
  * or comes, values that no array shows are fused, constants are rounded otherwise. */
 QG_NODISCARD qg_status qg_propose_alternatives(const qg_attempt *t, qg_proposals *out);
 
+/* Products whose results lie on a grid and are not the device's: each operator in
+ * float, followed by those in float that read such a result, quantized: they can round
+ * it. */
+QG_NODISCARD qg_status qg_propose_floats(const qg_attempt *t, qg_proposals *out);
+
+/* Where a product of visible codes is not the device's: the codes that fit more values
+ * than the defaults, then weights of all products with 4, 6 and 7 bits. */
+QG_NODISCARD qg_status qg_propose_narrow(const qg_attempt *t, qg_proposals *out);
+
 #endif

@@ -41,6 +41,15 @@ static bool has_trial(const qg_replay *r, const qg_tqc *t)
     return t && r->trial && r->trial[t->id].scheme;
 }
 
+/* A float result on the grid that the trace shows, within the codes that it has. */
+static void to_seen_grid(const qg_seen *o, float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double code = nearbyint((double)x[i] / o->step);
+        x[i] = (float)(fmin(fmax(code, o->low), o->high) * o->step);
+    }
+}
+
 /* Rounds by the trial parameter of the endpoint, where it has one. */
 static qg_status round_trial(const qg_replay *r, qg_ctx *ctx, const qg_hook_point *at,
                              qg_tensor *x)
@@ -101,7 +110,9 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     QG_TRY(qg_tensor_alloc(ctx, r->arena, &x));
     QG_TRY(qg_seen_read(ctx, r->t->how->seen, o, sample, r->arena, &theirs));
     qg_tensor_copy(value, &x);
-    if (o->kind == QG_SEEN_CODES && qg_attempt_by_readers(v))
+    if (o->kind == QG_SEEN_CODES && r->real)
+        to_seen_grid(o, x.f32, (size_t)qg_tensor_count(&x));
+    else if (o->kind == QG_SEEN_CODES && qg_attempt_by_readers(v))
         QG_TRY(as_readers(ctx, v, &x));
     compare(r, o, theirs, x.f32, (size_t)qg_tensor_count(&x));
     qg_tensor_copy(&x, value);
@@ -144,11 +155,11 @@ static qg_status quantizers_to_mute(const qg_replay *r, const qg_model *m,
 
 qg_status qg_replay_open(qg_replay *r)
 {
-    const qg_model *m = qg_attempt_model(r->t);
+    const qg_model *m = r->real ? r->t->how->m : qg_attempt_model(r->t);
     qg_ctx *ctx = r->t->how->m->ctx;
     size_t n = r->t->how->seen->graph->value.n;
-    qg_plan_options o = { .mode = QG_MODE_SIMULATE,
-                          .quant = m->quant,
+    qg_plan_options o = { .mode = r->real ? QG_MODE_FLOAT : QG_MODE_SIMULATE,
+                          .quant = r->real ? NULL : m->quant,
                           .watch_all = true,
                           .input = r->t->how->feed->feed.shape,
                           .reference = r->t->how->work->reference_kernels };
@@ -203,8 +214,8 @@ void qg_replay_close(qg_replay *r)
 
 /* --- exactness --- */
 
-/* The scale of v in a simulation is the device's: v is shown, or computed from such
- * values without being rounded. */
+/* The scale of v in a simulation is the device's: v is shown, or a float input of the
+ * network, or computed from such values without being rounded. */
 static bool is_known(const qg_attempt *t, const qg_value *v, int depth)
 {
     const qg_seen *o = qg_attempt_seen(t, v);
@@ -213,8 +224,10 @@ static bool is_known(const qg_attempt *t, const qg_value *v, int depth)
     if (o && o->kind != QG_SEEN_HIDDEN)
         return o->kind == QG_SEEN_REAL || (o->kind == QG_SEEN_CODES && o->step > 0);
     const qg_value *own = qg_graph_value(t->own.graph, v->name);
-    if (!v->def || depth == FAR || !own || t->kind[own->id] == QG_AS_CODES)
+    if (depth == FAR || !own || t->kind[own->id] == QG_AS_CODES)
         return false;
+    if (!v->def)
+        return true;
     for (uint32_t k = 0; k < v->def->n_in; k++)
         if (v->def->in[k] && !is_known(t, v->def->in[k], depth + 1))
             return false;
@@ -298,6 +311,23 @@ static qg_status replay(qg_attempt *t, bool whole)
 qg_status qg_attempt_replay(qg_attempt *t) { return replay(t, false); }
 
 qg_status qg_attempt_replay_whole(qg_attempt *t) { return replay(t, true); }
+
+qg_status qg_attempt_replay_real(qg_attempt *t)
+{
+    const qg_model *m = qg_attempt_model(t);
+    size_t n = t->how->seen->graph->value.n;
+    qg_replay r = { .t = t, .whole = true, .real = true };
+    t->real = QG_NEWN(m->graph->arena, n, uint64_t);
+    if (!t->real)
+        return qg_nomem(m->ctx);
+    qg_status s = qg_replay_open(&r);
+    if (s == QG_OK)
+        s = qg_replay_run(&r);
+    for (size_t i = 0; s == QG_OK && i < n; i++)
+        t->real[i] = r.of[i] ? r.of[i] - r.equal[i] : UINT64_MAX;
+    qg_replay_close(&r);
+    return s;
+}
 
 /* --- shares --- */
 

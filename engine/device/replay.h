@@ -24,7 +24,8 @@ typedef struct qg_replay {
     /* [TQCs of the attempt's model] NULL: none.  Which endpoints have one is read by
      * qg_replay_open, schemes and parameters by qg_replay_run. */
     const qg_replay_trial *trial;
-    bool whole;            /* all samples, not the first few */
+    bool whole; /* all samples, not the first few */
+    bool real;  /* the float network, its results rounded to the trace's grids */
     const uint8_t *wanted; /* [values] a sample ends when these were seen; NULL: at its
                             * end */
 

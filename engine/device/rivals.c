@@ -61,44 +61,54 @@ static bool is_same(const qg_model *m, const qg_tqc *x, const qg_tqc *y, bool ti
            same_codes(p->scheme, q->scheme, ties) && record_at(m, p) == q;
 }
 
-/* Appends the endpoint of x, or says more of it: other ties are the least that can be
- * undecided. */
-static qg_status put(qg_ctx *ctx, const qg_tqc *x, const char *who, bool ties,
-                     qg_arena *arena, qg_rivals *list)
+/* Appends the endpoint of x as one of rival w, or says more of it: other ties are the
+ * least that can be undecided. */
+static qg_status put(qg_ctx *ctx, const qg_tqc *x, const qg_rival *w, qg_arena *arena,
+                     qg_rivals *list)
 {
     qg_rival *there = find(list, qg_tqc_endpoint(x));
-    if (there && there->ties && !ties) {
-        there->who = who;
+    if (there && there->ties && !w->ties) {
+        there->who = w->who;
         there->ties = false;
+        there->whole = w->whole;
     }
     if (there)
         return QG_OK;
     const char *node = qg_arena_strdup(arena, x->node->name);
-    qg_rival r = { node, who, x->slot, x->is_output, ties };
+    qg_rival r = *w;
+    r.node = node;
+    r.slot = x->slot;
+    r.is_output = x->is_output;
     return node ? qg_vec_push(ctx, arena, list, r) : qg_nomem(ctx);
 }
 
 /* Lists the records of one side that the other lacks, or has otherwise. */
-static qg_status compare(const qg_model *m, const qg_model *with, const char *who,
+static qg_status compare(const qg_model *m, const qg_model *with, qg_rival w,
                          qg_arena *arena, qg_rivals *list)
 {
     for (size_t i = 0; i < m->quant->tqc.n; i++) {
         const qg_tqc *x = m->quant->tqc.at[i], *y = record_at(with, x);
-        bool ties = y && is_same(with, x, y, false);
-        if (!ties || !is_same(with, x, y, true))
-            QG_TRY(put(m->ctx, x, who, ties, arena, list));
+        w.ties = y && is_same(with, x, y, false);
+        if (!w.ties || !is_same(with, x, y, true))
+            QG_TRY(put(m->ctx, x, &w, arena, list));
     }
     return QG_OK;
+}
+
+/* Nothing in the trace contradicts it. */
+static bool gives_all(const qg_attempt *t)
+{
+    return qg_attempt_contradicted(t) == 0 && t->results.part == t->results.of;
 }
 
 qg_status qg_rivals_add(const qg_attempt *a, const qg_attempt *other, const char *who,
                         qg_arena *arena, qg_rivals *list)
 {
-    const char *copy = qg_arena_strdup(arena, who);
-    if (!copy)
+    qg_rival w = { .who = qg_arena_strdup(arena, who), .whole = gives_all(other) };
+    if (!w.who)
         return qg_nomem(a->own.ctx);
-    QG_TRY(compare(&a->own, &other->own, copy, arena, list));
-    return compare(&other->own, &a->own, copy, arena, list);
+    QG_TRY(compare(&a->own, &other->own, w, arena, list));
+    return compare(&other->own, &a->own, w, arena, list);
 }
 
 qg_status qg_rivals_add_lost(const qg_attempt *a, const qg_attempt *other,
@@ -110,9 +120,9 @@ qg_status qg_rivals_add_lost(const qg_attempt *a, const qg_attempt *other,
         return qg_nomem(a->own.ctx);
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *x = q->tqc.at[i];
-        qg_rival r = { x->node->name, copy, x->slot, x->is_output, false };
+        qg_rival r = { x->node->name, copy, x->slot, x->is_output, false, false };
         if (!qg_rival_is_in(&r, a->own.graph))
-            QG_TRY(put(a->own.ctx, x, copy, false, arena, list));
+            QG_TRY(put(a->own.ctx, x, &r, arena, list));
     }
     return QG_OK;
 }

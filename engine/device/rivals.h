@@ -10,11 +10,12 @@
 #include "engine/device/attempt.h"
 
 /* who: the first rival that decides otherwise; texts are in the arena of the list.
- * ties: it rounds half-way values otherwise, and nothing else. */
+ * ties: it rounds half-way values otherwise, and nothing else.  whole: every result is
+ * the device's with it, and it contradicts nothing. */
 typedef struct qg_rival {
     const char *node, *who;
     uint32_t slot;
-    bool is_output, ties;
+    bool is_output, ties, whole;
 } qg_rival;
 typedef QG_VEC(qg_rival) qg_rivals;
 

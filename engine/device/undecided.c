@@ -170,6 +170,57 @@ static const char *about_float(const evidence *e, const qg_node *n)
     return NULL;
 }
 
+/* --- roundings at a border --- */
+
+/* The node moves codes: its result has the grid of a value that it reads. */
+static bool passes_codes(const evidence *e, const qg_node *n, const qg_seen *out)
+{
+    bool moves = qg_node_has(n, QG_OP_PASSIVE) || qg_node_has(n, QG_OP_JOIN);
+    for (uint32_t k = 0; moves && k < n->n_in; k++) {
+        const qg_seen *in = n->in[k] ? qg_attempt_seen(e->t, n->in[k]) : NULL;
+        if (in && in->step > 0 && qg_grid_same_step(in->step, out->step))
+            return true;
+    }
+    return false;
+}
+
+/* The draft rounds v where it is computed, and the trace does not tell that from a
+ * float result that is rounded when it is read: the result is not the device's, or it
+ * is with both. */
+static bool is_rounded_by_either(const evidence *e, const qg_value *v)
+{
+    const qg_seen *s = v->def ? qg_attempt_seen(e->t, v) : NULL;
+    const qg_tqc *p = v->def ? qg_producer_tqc(v) : NULL;
+    if (!s || s->kind != QG_SEEN_CODES || !(s->step > 0) || !p || !qg_tqc_rounds(p) ||
+        passes_codes(e, v->def, s))
+        return false;
+    uint64_t own = e->t->unequal[s->value->id], real = e->t->real[s->value->id];
+    return e->t->share[s->value->id] < QG_CONFIRMED ||
+           real <= 2 * own + QG_ATTEMPT_CHANCE;
+}
+
+/* The node is in float and can round such a value. */
+static bool may_round_input(const evidence *e, const qg_node *n)
+{
+    for (uint32_t k = 0; n->platform == QG_PLATFORM_FP32 && k < n->n_in; k++)
+        if (n->in[k] && is_rounded_by_either(e, n->in[k]))
+            return true;
+    return false;
+}
+
+/* The node rounds such a value, and a node that reads it is in float. */
+static bool may_leave_rounding(const evidence *e, const qg_node *n)
+{
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        const qg_value *v = n->out[k];
+        for (size_t i = 0; v && i < v->use.n; i++)
+            if (v->use.at[i].node->platform == QG_PLATFORM_FP32 &&
+                is_rounded_by_either(e, v))
+                return true;
+    }
+    return false;
+}
+
 /* --- the table --- */
 
 /* The group of t has the grid that s shows. */
@@ -222,13 +273,13 @@ static qg_status about_rival(const evidence *e, qg_endpoint at, const char **wha
     const qg_rival *r = qg_rivals_at(e->rivals, at);
     if (!r)
         return QG_OK;
+    const qg_portion p = e->t->results;
+    bool whole = r->whole && p.part == p.of && qg_attempt_contradicted(e->t) == 0;
     *what = r->ties ? "ties" : "backend";
-    *why =
-        qg_arena_printf(a,
-                        r->ties ? "%s explains the dump as well and rounds half-way "
-                                  "values otherwise"
-                                : "%s explains the dump as well and decides otherwise",
-                        r->who);
+    *why = qg_arena_printf(a, "%s explains %s and %s", r->who,
+                           whole ? "the dump as well" : "as much of the dump",
+                           r->ties ? "rounds half-way values otherwise"
+                                   : "decides otherwise");
     return *why ? QG_OK : qg_nomem(e->t->how->m->ctx);
 }
 
@@ -241,6 +292,10 @@ static qg_status list_records(const evidence *e, qg_report *r, qg_table *t, size
         if (!why)
             QG_TRY(
                 about_rival(e, qg_tqc_endpoint(q->tqc.at[i]), &what, &why, r->arena));
+        if (!why && may_leave_rounding(e, q->tqc.at[i]->node)) {
+            what = "rounding";
+            why = "rounds its result, or the node behind rounds what it reads";
+        }
         if (!why)
             why = about_limits(q->tqc.at[i], &what);
         if (why)
@@ -258,6 +313,8 @@ static qg_status list_others(const evidence *e, qg_report *r, qg_table *t, size_
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *node = g->node.at[i];
         const char *lost = about_float(e, node);
+        if (!lost && may_round_input(e, node))
+            lost = "rounds what it reads, or the node before rounds its result";
         for (uint32_t k = 0; k < qg_node_endpoints(node); k++) {
             const char *what = "rounding", *why = lost;
             qg_endpoint end = qg_node_endpoint(node, k);
@@ -311,24 +368,29 @@ static qg_status list_lost(const evidence *e, qg_report *r, qg_table *t, size_t 
     return list_shortened(e, r, t, n);
 }
 
-static qg_status list_all(const evidence *e, qg_report *r, qg_table *t, size_t *n)
+/* *others: of the n endpoints those without a record. */
+static qg_status list_all(const evidence *e, qg_report *r, qg_table *t, size_t *n,
+                          size_t *others)
 {
-    *n = 0;
+    *n = *others = 0;
     QG_TRY(list_records(e, r, t, n));
+    size_t records = *n;
     QG_TRY(list_others(e, r, t, n));
-    return list_lost(e, r, t, n);
+    QG_TRY(list_lost(e, r, t, n));
+    *others = *n - records;
+    return QG_OK;
 }
 
 qg_status qg_report_undecided(const qg_attempt *t, const qg_rivals *rivals,
                               qg_report *r)
 {
     evidence e = { .t = t, .m = qg_attempt_model(t), .rivals = rivals };
-    size_t n;
+    size_t n, others;
     qg_table *table;
     QG_TRY(find_anchors(&e));
-    QG_TRY(list_all(&e, r, NULL, &n));
-    QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(e.m->quant->tqc.n)));
+    QG_TRY(list_all(&e, r, NULL, &n, &others));
+    QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(e.m->quant->tqc.n + others)));
     QG_TRY(qg_report_add(r, "undecided_endpoints", qg_cell_count(n)));
     QG_TRY(qg_report_table(r, "undecided", "endpoint what why", &table));
-    return list_all(&e, r, table, &n);
+    return list_all(&e, r, table, &n, &others);
 }

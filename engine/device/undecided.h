@@ -14,10 +14,13 @@
  *                 the simulation: it can be fused, or stored and not shown
  *     weights     a constant: it shows only in results, which are not those of the
  *                 simulation, or not in the trace
- *     backend     one that explains the trace as well decides otherwise
- *     rounding    too few different elements, integers of an unknown scale, or a value
- *                 on which trace and backend disagree
- * and facts endpoints and undecided, their numbers. */
+ *     backend     one that explains the trace as well, or as much of it, decides
+ *                 otherwise
+ *     rounding    too few different elements, integers of an unknown scale, a value on
+ *                 which trace and backend disagree, or one that a node in float can
+ *                 round as well as the node before it
+ * and facts endpoints (with a record, or undecided without one) and undecided, their
+ * numbers. */
 QG_NODISCARD qg_status qg_report_undecided(const qg_attempt *t, const qg_rivals *rivals,
                                            qg_report *r);
 

@@ -214,6 +214,60 @@ class Infer(unittest.TestCase):
         self.assertEqual(self.keys(r), {("-quantizes", "Mul")})
         self.explained(r)
 
+    def small(self, name, nodes, weights, shape, result):
+        """(model, samples) of nodes (operator, inputs, output) that read x."""
+        info = helper.make_tensor_value_info
+        rng, model, data = np.random.RandomState(3), self.work / f"{name}.onnx", \
+            self.work / f"{name}.npy"
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node(op, read, [z], f"{op}_{z}", **more) for op, read, z, more in nodes],
+            "g", [info("x", 1, shape)], [info(nodes[-1][2], 1, result)],
+            [onnx.numpy_helper.from_array(np.asarray(a, np.float32), n)
+             for n, a in weights.items()]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(data, rng.randn(6, *shape).astype(np.float32))
+        return model, data
+
+    def judge(self, name, backend, subject, form="codes", more=()):
+        """infer.judge on a small network, calibrated on the samples of the dump."""
+        options = argparse.Namespace(form=form, same=True, without=False)
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.work))
+        return infer.judge(name, backend, folder, options,
+                           (subject[0], subject[1], subject[1]), more)
+
+    def sums(self):
+        rng = np.random.RandomState(4)
+        return self.small("sums", [
+            ("Conv", ["x", "w"], "a", {}), ("Conv", ["x", "v"], "b", {}),
+            ("Add", ["a", "b"], "s", {}), ("Sigmoid", ["s"], "y", {})],
+            {"w": rng.randn(4, 4, 1, 1) / 2, "v": rng.randn(4, 4, 1, 1) / 2}, [1, 4, 12, 12],
+            [1, 4, 12, 12])
+
+    def test_who_rounds_is_open(self):
+        """The device leaves Conv in float, and Add rounds what it reads."""
+        device = self.variant("ncnn-int8", "+quantizes: [Add]\n-quantizes: [Conv]")
+        for form in ("codes", "floats"):
+            for more in ((), ("--from", "asc-int8")):
+                equal, of, unlisted, report, *_ = self.judge("who", device, self.sums(), form,
+                                                             more)
+                self.assertEqual(unlisted, [], (form, more))
+                listed = {u["endpoint"]: u["why"] for u in report["undecided"]}
+                self.assertGreaterEqual(report["endpoints"], report["undecided_endpoints"])
+                self.assertEqual(report["undecided_endpoints"], len(report["undecided"]))
+                if equal < of:
+                    self.assertEqual(listed["Add_s.in0"], "rounds what it reads, or the node "
+                                     "before rounds its result")
+
+    def test_products_in_float(self):
+        """Results alone tell that Conv is in float, and that Add rounds what it reads."""
+        for base, text, keys in (
+                ("ort-int8", "-quantizes: [Conv]", {("-quantizes", "Conv")}),
+                ("ncnn-int8", "+quantizes: [Add]\n-quantizes: [Conv]",
+                 {("-quantizes", "Conv"), ("+quantizes", "Add")})):
+            equal, of, unlisted, report, *_ = self.judge(
+                "float", self.variant(base, text), self.sums(), more=("--from", base))
+            self.assertEqual((equal, unlisted, self.keys(report)), (of, [], keys))
+
     def test_readers_of_one_grid_in_two_groups(self):
         """x -LeakyRelu- a -Conv- b, a + b = y: the readers of a round it.  It has a larger
         range than b on the device's samples, and a smaller one on those of the dump, and sums
@@ -364,6 +418,39 @@ class Infer(unittest.TestCase):
         self.assertEqual([u for u in report["undecided"] if u["what"] == "rounding"], [])
         self.explained(report)
 
+    def test_a_mean_of_codes_of_sixteen_bits(self):
+        """It lies on a part of their grid, which float32 elements do not show; the device's
+        pool moves codes."""
+        rng = np.random.RandomState(5)
+        subject = self.small("wide", [
+            ("Conv", ["x", "w"], "c", {}),
+            ("AveragePool", ["c"], "p", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+            ("Conv", ["p", "v"], "y", {})],
+            {"w": rng.randn(4, 4, 1, 1) / 2, "v": rng.randn(4, 4, 1, 1) / 2}, [1, 4, 12, 12],
+            [1, 4, 12, 12])
+        device = self.variant("tflite-int8", "defaults: {bits: 16, range: [-32768, 32767], "
+                              "policy: [per-tensor, linear, symmetric]}")
+        *_, unlisted, report, _, _ = self.judge("wide", device, subject)
+        self.assertEqual(unlisted, [])
+        self.assertLessEqual({c["key"] for c in report["changes"]}, {"defaults", "rules"})
+        *_, unlisted, report, _, _ = self.judge("wide", device, subject, more=("--from", "trt-int8"))
+        self.assertEqual(unlisted, [])
+        self.assertNotIn("no grid", (" ".join(c["why"] for c in report["changes"])))
+
+    def test_a_given_grid_is_one(self):
+        """Codes times 0.25 lie on a part of their grid; the trace gives that grid, so the
+        device has it."""
+        rng = np.random.RandomState(7)
+        subject = self.small("scaled", [
+            ("MatMul", ["x", "w"], "m", {}), ("Mul", ["m", "k"], "s", {}),
+            ("Softmax", ["s"], "t", {}), ("MatMul", ["t", "v"], "y", {})],
+            {"w": rng.randn(8, 8), "k": 0.25, "v": rng.randn(8, 8)}, [1, 24, 8], [1, 24, 8])
+        equal, of, unlisted, report, *_ = self.judge("scaled", "ort-int8", subject)
+        self.assertEqual(unlisted, [])
+        self.assertEqual(equal, of)
+        self.assertEqual(self.keys(report), set())
+        self.assertNotIn("no grid", json.dumps(report["changes"]))
+
     def test_codes_without_a_grid(self):
         dump = self.device("codes", "trt-int8")
         info, arrays = plants.read(dump)
@@ -458,6 +545,54 @@ class Infer(unittest.TestCase):
         r = self.infer(self.device("ternary", path), "--from", path)
         self.assertNotIn("verdict", r)
         self.explained(r)
+
+    def chain(self):
+        rng = np.random.RandomState(6)
+        return self.small("chain", [
+            ("Conv", ["x", "w0"], "a", {}), ("Relu", ["a"], "b", {}),
+            ("Conv", ["b", "w1"], "c", {}), ("Relu", ["c"], "d", {}),
+            ("Conv", ["d", "w2"], "e", {}), ("Add", ["e", "b"], "y", {})],
+            {f"w{i}": rng.randn(6, 6 if i else 4, 1, 1) / 2 for i in range(3)}, [1, 4, 12, 12],
+            [1, 6, 12, 12])
+
+    def narrow(self, base, bits, low, high):
+        return self.variant(base, "rules:\n  - id: narrow\n    match: {op: [Conv, Gemm], slot: "
+                            f"weight, constant: yes}}\n    set: {{bits: {bits}, range: [{low}, "
+                            f"{high}]}}\n    why: planted\n    source: this test\n")
+
+    def test_narrow_weights(self):
+        for bits, low, high in ((4, -7, 7), (6, -32, 31)):
+            *_, unlisted, report, _, _ = self.judge(
+                "narrow", self.narrow("tflite-int8", bits, low, high), self.chain(),
+                more=("--from", "tflite-int8"))
+            self.assertEqual(unlisted, [])
+            body = (c["word"] for c in report["changes"] if c["key"] == "rules")
+            self.assertIn("weight-narrow", " ".join(body))
+            part, of = report["results_explained"].split(" of ")
+            self.assertEqual(part, of)
+            self.assertNotIn("verdict", report)
+
+    def test_narrow_codes(self):
+        equal, of, unlisted, report, *_ = self.judge(
+            "six", self.variant("trt-int8", "defaults: {bits: 6, range: [-32, 31]}"),
+            self.chain())
+        self.assertEqual(unlisted, [])
+        self.assertGreaterEqual(equal / of, 0.9)
+        self.assertTrue([c for c in report["changes"] if "bits: 6" in c["word"]])
+
+    def test_most_results_are_others(self):
+        """Weights of codes that are not tried: the file is written, and the report tells that
+        it does not explain the dump."""
+        subject = self.chain()
+        *_, unlisted, report, _, _ = self.judge(
+            "three", self.narrow("tflite-int8", 3, -3, 3), subject,
+            more=("--from", "tflite-int8"))
+        self.assertEqual(unlisted, [])
+        self.assertRegex(report["verdict"], r"^\d of the \d results whose inputs are all visible")
+        self.assertTrue(report["nearest"])
+        self.assertIn(" explains as much of the dump ", " ".join(
+            u["why"] for u in report["undecided"]))
+        self.assertNotIn("explains the dump as well", str(report["undecided"]))
 
     def test_sixteen_bits(self):
         """int16 codes: bits are a fact by which backends are judged."""
