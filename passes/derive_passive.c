@@ -65,8 +65,8 @@ static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
     return QG_OK;
 }
 
-/* Bounds are codes of the grid that lends its scale: with other limits they would be
- * clamped to these. */
+/* Bounds and pad values are codes of the grid that lends its scale: with other limits
+ * they would be clamped to these.  A bias has more bits. */
 static qg_status take_limits(qg_pass_env *env, qg_tqc *t, const qg_tqc *input)
 {
     const qg_scheme *from = &qg_tqc_root(input)->scheme;
@@ -76,7 +76,7 @@ static qg_status take_limits(qg_pass_env *env, qg_tqc *t, const qg_tqc *input)
     s.qmax = from->qmax;
     bool same = s.bits == t->scheme.bits && s.qmin == t->scheme.qmin &&
                 s.qmax == t->scheme.qmax;
-    return same ? QG_OK : qg_tqc_set_scheme(env->quant, t, &s);
+    return same || qg_tqc_role(t) != 'p' ? QG_OK : qg_tqc_set_scheme(env->quant, t, &s);
 }
 
 /* lend() sets the state: PASSIVE once the source has a scale. */
