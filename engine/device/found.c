@@ -275,11 +275,13 @@ static qg_status find_doubt(sight *s, bool *doubt)
 }
 
 /* Values that only the device stores, and that are wrong already, explain what comes
- * behind them whatever the fault is. */
+ * behind them whatever the fault is.  A grid that was fitted to what the node computes
+ * is no doubt. */
 static qg_status doubt(qg_device *d, const qg_value *v)
 {
     qg_pair *p = &d->pair[v->id];
-    bool numbers = p->array && (p->array->grid || !qg_trace_holds_codes(p->array));
+    bool numbers = p->array && !p->array->found &&
+                   (p->array->grid || !qg_trace_holds_codes(p->array));
     bool is = false;
     sight s = { .d = d, .v = v };
     if (!numbers || d->stored[v->id] || v->type.dtype != QG_F32 || !v->def)
