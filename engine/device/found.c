@@ -169,7 +169,13 @@ static bool fits(const sight *s, double scale, double zero)
     return (double)n >= FITS * (double)s->n;
 }
 
-static qg_status find_line(sight *s)
+/* Whether an array that the cut reads is read as other elements than it holds. */
+typedef qg_status reads_fn(const sight *s, const qg_cut *c, bool *others);
+
+/* The real values of s->v on the device's own inputs beside its array, in x and code.
+ * *done: they were computed; not where a kernel refuses, or `reads` (NULL: none) finds
+ * other inputs. */
+static qg_status see_real(sight *s, reads_fn *reads, bool *done)
 {
     const qg_device *d = s->d;
     const qg_device_step step = { .value = s->v,
@@ -178,20 +184,33 @@ static qg_status find_line(sight *s)
                                   .elements = d->pair[s->v->id].array->count };
     qg_cut cut;
     qg_tally tally;
-    double scale, zero;
+    bool others = false;
+    *done = false;
     s->elements = step.elements;
     s->low = INFINITY;
     s->high = -INFINITY;
     QG_TRY(qg_step_real(d, &step, false, &cut));
     if (!cut.graph)
         return QG_OK;
-    qg_status status =
-        qg_step_try(d, d->ctx, &step, &cut, &(qg_step_see){ see, s, SAMPLES }, &tally);
+    qg_status status = reads ? reads(s, &cut, &others) : QG_OK;
+    if (status == QG_OK && !others)
+        status = qg_step_try(d, d->ctx, &step, &cut, &(qg_step_see){ see, s, SAMPLES },
+                             &tally);
     qg_graph_free(cut.graph);
-    QG_TRY(qg_refusal(status));
+    *done = status == QG_OK && !others;
+    return qg_refusal(status);
+}
+
+static qg_status find_line(sight *s)
+{
+    double scale, zero;
+    bool done;
+    QG_TRY(see_real(s, NULL, &done));
+    if (!done)
+        return QG_OK;
     qg_points p = { s->x, s->code, s->n, s->low, s->high };
-    array_of(s)->few = status == QG_OK && qg_line_is_open(&p);
-    if (status == QG_OK && qg_line_fit(&p, &scale, &zero) && fits(s, scale, zero))
+    array_of(s)->few = qg_line_is_open(&p);
+    if (qg_line_fit(&p, &scale, &zero) && fits(s, scale, zero))
         give(s, scale, zero);
     return QG_OK;
 }
@@ -243,28 +262,11 @@ static qg_status reads_others(const sight *s, const qg_cut *c, bool *out)
  * some are off although no clamp holds them. */
 static qg_status find_doubt(sight *s, bool *doubt)
 {
-    const qg_device *d = s->d;
-    const qg_device_step step = { .value = s->v,
-                                  .pair = &d->pair[s->v->id],
-                                  .stored = &d->exe.program->stored[s->v->id],
-                                  .elements = d->pair[s->v->id].array->count };
-    qg_cut cut;
-    qg_tally tally;
     size_t off = 0;
-    s->elements = step.elements;
-    s->low = INFINITY;
-    s->high = -INFINITY;
-    QG_TRY(qg_step_real(d, &step, false, &cut));
-    if (!cut.graph)
+    bool done;
+    QG_TRY(see_real(s, reads_others, &done));
+    if (!done)
         return QG_OK;
-    bool others;
-    qg_status status = reads_others(s, &cut, &others);
-    if (status == QG_OK && !others)
-        status = qg_step_try(d, d->ctx, &step, &cut, &(qg_step_see){ see, s, SAMPLES },
-                             &tally);
-    qg_graph_free(cut.graph);
-    if (status != QG_OK || others)
-        return qg_refusal(status);
     double error;
     QG_TRY(find_error(s, &error));
     for (size_t i = 0; i < s->n; i++)

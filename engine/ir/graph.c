@@ -526,3 +526,13 @@ qg_status qg_graph_untuned(const qg_graph *g, qg_arena *a, const qg_tensor **kno
     }
     return QG_OK;
 }
+
+bool qg_node_clamps(const qg_node *n, float *low, float *high)
+{
+    const qg_tensor *constant[3] = { NULL };
+    if (!n->op->clamp || n->n_in > 3)
+        return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        constant[k] = n->in[k] ? n->in[k]->constant : NULL;
+    return n->op->clamp(n, constant, low, high);
+}

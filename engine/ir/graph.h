@@ -257,6 +257,10 @@ static inline bool qg_node_has(const qg_node *n, uint32_t traits)
     return (n->op->traits & traits) != 0;
 }
 
+/* The bounds, constants, between which n only clamps its input 0; false: it computes
+ * more, or a bound is computed. */
+bool qg_node_clamps(const qg_node *n, float *low, float *high);
+
 /* A constant that was learned (engine/learn) has another one beside it that nothing
  * reads, "<name>.untuned": that of the float network.  known[value id] of each learned
  * constant becomes it; names are made in a. */

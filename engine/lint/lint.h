@@ -128,8 +128,6 @@ bool qg_lint_holds(const qg_lint *l, qg_lint_site *s, const qg_conditions *c,
 
 /* --- predicate_attributes.c: what a node is told, without grids --- */
 
-/* The bounds of a node that only clamps its input 0 between constants. */
-bool qg_lint_bounds(const qg_node *n, float *low, float *high);
 /* What the node pads with, as an input; NULL: none. */
 const qg_value *qg_lint_pad_value(const qg_node *n);
 

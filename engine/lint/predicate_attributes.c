@@ -6,22 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-bool qg_lint_bounds(const qg_node *n, float *low, float *high)
-{
-    const qg_tensor *constant[3] = { NULL };
-    if (!n->op->clamp || n->n_in > 3)
-        return false;
-    for (uint32_t k = 0; k < n->n_in; k++)
-        constant[k] = n->in[k] ? n->in[k]->constant : NULL;
-    return n->op->clamp(n, constant, low, high);
-}
-
 /* Relu, Relu6 and Clip with constant bounds; a clamp of a computed bound is none. */
 bool qg_test_clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     float low, high;
     (void)l, (void)c;
-    return qg_lint_bounds(s->node, &low, &high);
+    return qg_node_clamps(s->node, &low, &high);
 }
 
 /* beta or alpha of a Gemm with a bias: its steps are not those of input x weight. */

@@ -441,7 +441,7 @@ static bool clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition 
     float low, high;
     const qg_tqc *t = qg_lint_output_grid(l, s->node);
     (void)c;
-    if (!t || !qg_lint_bounds(s->node, &low, &high))
+    if (!t || !qg_node_clamps(s->node, &low, &high))
         return false;
     qg_qparam p = qg_tqc_param(t);
     if (p.n != 1)

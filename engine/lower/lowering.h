@@ -60,9 +60,6 @@ QG_NODISCARD qg_status qg_lower_linear(qg_lowering *w, const qg_node *n, qg_stor
 
 QG_NODISCARD qg_status qg_lower_storage(qg_lowering *w);
 
-/* The bounds between which n only clamps its input 0; false: it computes more. */
-bool qg_lower_clamp(const qg_node *n, float *low, float *high);
-
 /* --- convert.c: values of the program, made when they are first needed --- */
 
 /* Float32 values that are stored as codes and are inputs or outputs keep their name for

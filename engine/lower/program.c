@@ -105,7 +105,7 @@ static const qg_node *next_clamp(qg_lowering *w, const qg_value *v, float *low,
         n->n_out != 1 || !n->out[0])
         return NULL;
     const qg_tqc *t = qg_input_tqc(n, 0);
-    return !(t && qg_tqc_rounds(t)) && qg_lower_clamp(n, low, high) ? n : NULL;
+    return !(t && qg_tqc_rounds(t)) && qg_node_clamps(n, low, high) ? n : NULL;
 }
 
 /* Narrows by one more clamp: the later one wins where they do not meet. */
@@ -130,7 +130,7 @@ static group group_of(qg_lowering *w, const qg_node *n)
 {
     group g = { n, NULL, n, -INFINITY, INFINITY };
     float low, high;
-    if (qg_lower_clamp(n, &low, &high))
+    if (qg_node_clamps(n, &low, &high))
         clamp_by(&g, low, high);
     group longer = g;
     longer.taken = taken_by(w, n);

@@ -47,21 +47,11 @@ static qg_status store_rounded(qg_lowering *w, const qg_node *n)
     return QG_OK;
 }
 
-bool qg_lower_clamp(const qg_node *n, float *low, float *high)
-{
-    const qg_tensor *constant[3] = { NULL };
-    if (!n->op->clamp || n->n_in > 3)
-        return false;
-    for (uint32_t k = 0; k < n->n_in; k++)
-        constant[k] = n->in[k] ? n->in[k]->constant : NULL;
-    return n->op->clamp(n, constant, low, high);
-}
-
 /* max(x, 0) of a value on a grid is on that grid, where 0 is. */
 static bool is_relu(const qg_node *n)
 {
     float low, high;
-    return qg_lower_clamp(n, &low, &high) && low == 0 && high == INFINITY;
+    return qg_node_clamps(n, &low, &high) && low == 0 && high == INFINITY;
 }
 
 static bool has_zero(const qg_stored *s)
