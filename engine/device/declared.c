@@ -172,10 +172,12 @@ qg_status qg_declared_settle(qg_device *d)
 /* The same grid in fewer digits. */
 static bool is_near(const qg_device *d, const qg_value *v)
 {
-    const qg_trace_array *a = d->pair[v->id].array;
+    const qg_pair *p = &d->pair[v->id];
+    const qg_trace_array *a = p->array;
     const qg_stored *own = own_grid(d, v);
     double scale = (double)own->scale[0];
-    return a->zero == own->zero[0] && fabs(a->scale - scale) <= FEW_DIGITS * scale;
+    return a->zero + (int64_t)p->shift == own->zero[0] &&
+           fabs(a->scale - scale) <= FEW_DIGITS * scale;
 }
 
 static bool is_in_doubt(const qg_pair *p)
@@ -196,16 +198,22 @@ const char *qg_declared_verdict(const qg_device *d, const qg_value *v, qg_arena 
     const qg_stored *own = own_grid(d, v);
     if (p->refuted && is_near(d, v))
         return "the snapshot's, in fewer digits";
-    return qg_arena_printf(a,
-                           p->array->found ? "its elements lie on scale %.6g, zero %d, "
-                                             "the snapshot has scale %.6g, zero "
-                                             "%d: %s"
-                                           : "the dump gives it scale %.6g, zero %d, "
-                                             "the snapshot scale %.6g, zero %d: %s",
-                           p->array->scale, (int)p->array->zero, (double)own->scale[0],
-                           (int)own->zero[0],
-                           p->refuted ? "its codes are on that of the snapshot"
-                                      : "its codes are on that of the dump");
+    const char *types =
+        p->shift ? qg_arena_printf(a, " (%s codes of the dump, %s of the snapshot)",
+                                   qg_dtype_name(p->array->type.dtype),
+                                   qg_dtype_name(own->dtype))
+                 : "";
+    return !types
+               ? NULL
+               : qg_arena_printf(
+                     a,
+                     p->array->found
+                         ? "its elements lie on scale %.6g, zero %d, the snapshot "
+                           "has scale %.6g, zero %d: its codes are on that of the %s%s"
+                         : "the dump gives it scale %.6g, zero %d, the snapshot "
+                           "scale %.6g, zero %d: its codes are on that of the %s%s",
+                     p->array->scale, (int)p->array->zero, (double)own->scale[0],
+                     (int)own->zero[0], p->refuted ? "snapshot" : "dump", types);
 }
 
 qg_status qg_declared_report(const qg_device *d, qg_report *r)

@@ -118,8 +118,9 @@ static int32_t type_shift(const qg_trace_array *a, const qg_stored *own)
 /* The grid that the trace gives, or the program's:
  *
  *     float value, codes with a grid      real: codes are read as floats
- *     no grid in the trace, or refuted    the program's
- *     same scale, other integer type      shift: int8 codes for uint8 or the reverse
+ *     no grid in the trace                the program's
+ *     refuted                             the program's, codes shifted to its type
+ *     same scale, zero of the other type  the program's, codes shifted to its type
  *     same scale and zero                 the program's
  *     a zero point that is no code        the program's, refuted
  *     else                                other: the trace's is used, with codes and
@@ -133,25 +134,24 @@ static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
     p->other = false;
     p->shift = 0;
     p->real = !own->codes && floats && a->grid && qg_trace_holds_codes(a);
-    if (!own->codes || !a->grid || p->refuted)
+    if (!own->codes || !a->grid)
         return;
     double scale = (double)own->scale[0];
-    bool same = fabs(a->scale - scale) <= SAME_SCALE * scale;
-    if (same && qg_trace_holds_codes(a) && a->type.dtype != own->dtype) {
-        p->shift = own->zero[0] - a->zero;
-        return;
-    }
-    if (same && a->zero == own->zero[0])
-        return;
+    bool same = !p->refuted && fabs(a->scale - scale) <= SAME_SCALE * scale;
     int32_t shift = type_shift(a, own);
+    p->shift = shift;
+    if (same && !shift && qg_trace_holds_codes(a) && a->type.dtype != own->dtype)
+        p->shift = own->zero[0] - a->zero; /* of a wider type */
+    if (p->refuted || (same && p->shift == own->zero[0] - a->zero))
+        return;
     qg_code_range all = qg_code_range_of(own->dtype, 0);
-    p->refuted = a->zero + (int64_t)shift < all.lo || a->zero + (int64_t)shift > all.hi;
+    int64_t zero = a->zero + (int64_t)shift;
+    p->refuted = zero < all.lo || zero > all.hi;
     if (p->refuted)
         return;
     p->other = true;
-    p->shift = shift;
     p->scale = (float)a->scale;
-    p->zero = a->zero + shift;
+    p->zero = (int32_t)zero;
     p->grid.scale = &p->scale;
     p->grid.zero = &p->zero;
 }

@@ -994,6 +994,29 @@ class Small(unittest.TestCase):
             self.assertRegex(error, rf"read {dump}: array '[xrzy]': element \d+ is \d+, expected an "
                                     "integer of int8, or the grid of its codes in trace.json")
 
+    def unsigned(self, name, digits, zero):
+        """A device of uint8 codes: scales of some digits, zero points moved by zero."""
+        info, arrays = plants.read(self.own)
+        for a in info["arrays"]:
+            arrays[a["value"]] = (arrays[a["value"]].astype(int) + 128).astype(np.uint8)
+            a["grid"] = {"scale": float(f"{a['grid']['scale']:.{digits}g}"),
+                         "zero": a["grid"]["zero"] + zero}
+        plants.write(self.work / name, info, arrays)
+        return self.diverge(self.work / name)
+
+    def test_unsigned_codes_and_scales_of_few_digits(self):
+        r = self.unsigned("unsigned, 4 digits", 4, 128)
+        self.assertEqual((r["differing"], r["first"]), (0, None))
+        self.assertEqual({g["verdict"] for g in r["grids"]}, {"the snapshot's, in fewer digits"})
+
+    def test_unsigned_codes_with_the_zero_points_of_signed_ones(self):
+        for digits in (4, 9):
+            r = self.unsigned(f"signed zero, {digits} digits", digits, 0)
+            self.assertEqual({n["differ"] for n in r["nodes"]}, {0})
+            for g in r["grids"]:
+                self.assertIn("its codes are on that of the snapshot (uint8 codes of the dump, int8 "
+                              "of the snapshot)", g["verdict"])
+
     def test_a_finer_grid_of_the_same_codes_is_no_difference(self):
         """Floats before they are rounded can lie on a part of the grid."""
         data, own, dump = (self.work / n for n in ("small.npy", "small.npz", "thirds"))
