@@ -169,6 +169,19 @@ static qg_status read_output(const reader *r, const qg_yaml *map, const char *wh
     return QG_OK;
 }
 
+/* The output scale of a snapshot. */
+static qg_status read_scale(const reader *r, const qg_yaml *map, const char *what,
+                            qg_profile_row *row)
+{
+    const qg_yaml *y = qg_yaml_get(map, "scale");
+    double scale;
+    if (!y)
+        return QG_OK;
+    QG_TRY(qg_yaml_number(r->ctx, y, what, 0x1p-100, 0x1p100, &scale));
+    row->snapshot_scale = (float)scale;
+    return QG_OK;
+}
+
 /* scheme, factor, zero, symmetric, accumulator. */
 static qg_status read_requant(const reader *r, const qg_yaml *map, const char *what,
                               qg_requant_rule *rule)
@@ -266,11 +279,11 @@ static qg_status check_row(const reader *r, const qg_yaml *map, const char *what
     return QG_OK;
 }
 
-static const char *const row_keys[] = { "id",     "use",       "types",       "ratio",
-                                        "form",   "products",  "tail",        "scheme",
-                                        "factor", "zero",      "rounding",    "left",
-                                        "clamp",  "symmetric", "accumulator", "output",
-                                        "nan",    "why",       "source",      NULL };
+static const char *const row_keys[] = {
+    "id",          "use",    "types", "ratio",    "form", "products", "tail",
+    "scheme",      "factor", "zero",  "rounding", "left", "clamp",    "symmetric",
+    "accumulator", "output", "scale", "nan",      "why",  "source",   NULL
+};
 
 /* types, ratio and the words of a row. */
 static qg_status read_what(const reader *r, const qg_yaml *y, const char *what,
@@ -327,6 +340,7 @@ static qg_status read_row(const reader *r, const qg_yaml *y, qg_profile_row *out
     QG_TRY(read_requant(r, y, what, &row.requant));
     QG_TRY(read_left(r, y, what, &row));
     QG_TRY(read_output(r, y, what, &row));
+    QG_TRY(read_scale(r, y, what, &row));
     QG_TRY(check_row(r, y, what, &row));
     *out = row;
     return QG_OK;
@@ -417,9 +431,10 @@ static qg_status read_codes(const reader *r, const qg_yaml *file)
 }
 
 /* The keys of configs/schema/profile.json; a test compares the two. */
-static const char *const file_keys[] = { "name",  "title",   "extends",  "evidence",
-                                         "why",   "source",  "codes",    "islands",
-                                         "clamp", "kernels", "-kernels", NULL };
+static const char *const file_keys[] = { "name",  "title",   "extends", "evidence",
+                                         "why",   "source",  "codes",   "islands",
+                                         "clamp", "passive", "kernels", "-kernels",
+                                         NULL };
 
 static qg_status read_text(const reader *r, const qg_yaml *file, const char *key,
                            const char **out)
@@ -432,9 +447,10 @@ static qg_status read_text(const reader *r, const qg_yaml *file, const char *key
 static qg_status read_file(reader *r, const qg_yaml *file)
 {
     static const char *const evidences[] = { "run", "documentation", NULL };
+    static const char *const passives[] = { "all", "copies", NULL };
     const qg_yaml *name;
     const char *for_people; /* visible to readers of the file */
-    int clamp = (int)r->clamp, evidence = 0;
+    int clamp = (int)r->clamp, evidence = 0, copies = r->p->copies;
     qg_profile *p = r->p;
     QG_TRY(qg_yaml_keys(r->ctx, file, "profile", file_keys));
     QG_TRY(qg_yaml_need(r->ctx, file, "profile", "name", &name));
@@ -449,7 +465,9 @@ static qg_status read_file(reader *r, const qg_yaml *file)
     QG_TRY(read_codes(r, file));
     QG_TRY(read_flag(r, file, "islands", "islands", &p->islands));
     QG_TRY(read_word(r, file, "clamp", "clamp", clamps, &clamp));
+    QG_TRY(read_word(r, file, "passive", "passive", passives, &copies));
     r->clamp = (qg_clamp)clamp;
+    p->copies = copies == 1;
     return read_rows(r, file);
 }
 

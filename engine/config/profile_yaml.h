@@ -3,7 +3,7 @@
  * One file may extend one parent, found in the folder of the file, then in the search
  * folders; parents are read first.
  *     name         required; title, evidence: of this file alone
- *     codes, islands, clamp
+ *     codes, islands, clamp, passive
  *                  the parent's unless the file has its own.  A row keeps the clamp of
  *                  the file that contains it
  *     kernels      rows of the file stand before the parent's.  `-kernels: [id]`
@@ -32,8 +32,8 @@
  *         source: manual of the device, chapter 3
  *
  *     further keys of a row: rounding, left {8: 20, 16: 15}, clamp, symmetric,
- *     accumulator, output [scale, zero point]; of quantize: nan (number/round.h;
- *     default: lowest) */
+ *     accumulator, output [scale, zero point], scale (of the output, where it is that
+ *     of a record); of quantize: nan (number/round.h; default: lowest) */
 #ifndef QG_ENGINE_CONFIG_PROFILE_YAML_H
 #define QG_ENGINE_CONFIG_PROFILE_YAML_H
 

@@ -1,5 +1,6 @@
 #include "engine/device/change.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -360,16 +361,31 @@ static qg_status vary_limits(maker *k, const qg_node *n)
     return vary_stops(k, low, high);
 }
 
-/* A limit that is not the type's moves with the grid. */
-static int32_t moved(int32_t limit, const qg_stored *own, float scale, int32_t zero,
-                     qg_code_range all)
+/* The code of a limit, a real value, within those of the type. */
+static int32_t limit_code(double limit, float scale, int32_t zero, qg_code_range all)
 {
-    double x = (double)(limit - own->zero[0]) * (double)own->scale[0];
-    double q = zero + qg_round_f64(QG_ROUND_HALF_AWAY, x / (double)scale);
+    double q = zero + qg_round_f64(QG_ROUND_HALF_AWAY, limit / (double)scale);
     return q < all.lo ? all.lo : q > all.hi ? all.hi : (int32_t)q;
 }
 
-qg_status qg_change_grid(const qg_cut *c, float scale, int32_t zero)
+/* A limit that is not the type's moves with the grid; one that is can be that of a
+ * clamp, as for a Relu whose zero is the lowest code. */
+static void move_limits(const qg_stored *own, const qg_node *clamp, qg_code_range all,
+                        qg_stored *out)
+{
+    double scale = (double)own->scale[0];
+    float low = -INFINITY, high = INFINITY;
+    if (clamp)
+        (void)qg_node_clamps(clamp, &low, &high);
+    double least = own->low > all.lo ? (own->low - own->zero[0]) * scale : (double)low;
+    double most =
+        own->high < all.hi ? (own->high - own->zero[0]) * scale : (double)high;
+    out->low = limit_code(least, out->scale[0], out->zero[0], all);
+    out->high = limit_code(most, out->scale[0], out->zero[0], all);
+}
+
+qg_status qg_change_grid(const qg_cut *c, const qg_device_step *s, float scale,
+                         int32_t zero)
 {
     qg_node *n = c->graph->output.at[0]->def;
     qg_recipe r;
@@ -382,10 +398,7 @@ qg_status qg_change_grid(const qg_cut *c, float scale, int32_t zero)
         return QG_EUNSUPPORTED;
     out.scale = &scale;
     out.zero = &zero;
-    if (out.low > all.lo)
-        out.low = moved(out.low, &r.out, scale, zero, all);
-    if (out.high < all.hi)
-        out.high = moved(out.high, &r.out, scale, zero, all);
+    move_limits(&r.out, s->value->def, all, &out);
     return qg_recipe_change(c->graph, n, &(qg_recipe_edit){ .out = &out });
 }
 
@@ -394,15 +407,18 @@ qg_status qg_change_grid(const qg_cut *c, float scale, int32_t zero)
 static qg_status with_grid(maker *k, float scale, int32_t zero, const char *origin)
 {
     const qg_stored *own = k->s->stored;
+    const qg_pair *p = k->s->pair;
     const char *text =
-        qg_exact_grid_text(k->d->arena, own, (double)scale, zero, origin);
+        qg_exact_grid_text(k->d->arena, k->s, (double)scale, zero, origin);
     bool near = zero == own->zero[0] && qg_exact_is_near(own, (double)scale);
     QG_TRY(begin(k, "grid",
-                 near                     ? (unsigned)QG_NEAR_GRID
-                 : scale == own->scale[0] ? (unsigned)ZERO_POINT
-                                          : (unsigned)GRID));
+                 qg_pair_confirms(p)            ? (unsigned)QG_DENIED_GRID
+                 : p->other && !p->array->found ? (unsigned)ONE_WORD
+                 : near                         ? (unsigned)QG_NEAR_GRID
+                 : scale == own->scale[0]       ? (unsigned)ZERO_POINT
+                                                : (unsigned)GRID));
     k->now.fitted = !*origin;
-    return end(k, qg_change_grid(&k->now.cut, scale, zero), text);
+    return end(k, qg_change_grid(&k->now.cut, k->s, scale, zero), text);
 }
 
 /* A grid that the dump gives is better evidence than a fitted one: fitting is for

@@ -156,10 +156,31 @@ static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
     p->grid.zero = &p->zero;
 }
 
+/* Farther away than any code. */
+#define BEYOND 0x1p24
+
+/* The grid, and the limits of floats: a quantizer limits them to its codes, which can
+ * be narrower than a clamp of the node, but not wider. */
+static void settle(qg_pair *p, const qg_stored *own, const qg_value *v)
+{
+    float low = -INFINITY, high = INFINITY;
+    set_grid(p, own, v->type.dtype == QG_F32);
+    p->low = p->grid.low;
+    p->high = p->grid.high;
+    if (!p->grid.codes || qg_trace_holds_codes(p->array) || !v->def ||
+        !qg_node_clamps(v->def, &low, &high))
+        return;
+    double scale = (double)p->grid.scale[0], zero = p->grid.zero[0];
+    if (zero + (double)low / scale >= p->grid.low - 0.5)
+        p->low = -BEYOND;
+    if (zero + (double)high / scale <= p->grid.high + 0.5)
+        p->high = BEYOND;
+}
+
 void qg_device_refute(qg_device *d, const qg_value *v, bool refuted)
 {
     d->pair[v->id].refuted = refuted;
-    set_grid(&d->pair[v->id], &d->exe.program->stored[v->id], v->type.dtype == QG_F32);
+    settle(&d->pair[v->id], &d->exe.program->stored[v->id], v);
 }
 
 /* --- pairs --- */
@@ -183,7 +204,7 @@ static bool take(qg_device *d, const qg_value *v, const qg_trace_array *a, qg_pa
         return false;
     p.array = a;
     *to = p;
-    set_grid(to, own, v->type.dtype == QG_F32);
+    settle(to, own, v);
     return true;
 }
 
@@ -431,8 +452,7 @@ qg_status qg_device_by(const qg_device *d, const qg_profile *profile, qg_device 
         if (!d->pair[i].array)
             continue;
         out->pair[i] = d->pair[i];
-        set_grid(&out->pair[i], &out->exe.program->stored[i],
-                 d->m->graph->value.at[i]->type.dtype == QG_F32);
+        settle(&out->pair[i], &out->exe.program->stored[i], d->m->graph->value.at[i]);
     }
     return list_steps(out);
 }

@@ -49,7 +49,10 @@ enum { N_ROUNDING = sizeof names / sizeof *names, N_NEAREST = DOWN };
 /* Ranks of roundings on the scale of change.c: one in a direction is one change, which
  * no kernel of a profile has; with another change it is behind every single one; to the
  * nearest code is the last resort, since a kernel that does so is named before. */
-enum { DIRECTED = 9, TWICE = 20, NEAREST = 40 };
+enum { DIRECTED = 9, TWICE = 20, CONSTANT = 36, NEAREST = 40 };
+
+/* Of fit_constant, in steps. */
+#define SLACK 0.05
 
 /* One step at work.  Two runs are needed: see_ours notes which elements differ and
  * the device's codes at both ends, then see_real compares each element with its real
@@ -72,7 +75,9 @@ typedef struct study {
                                * program has lower ones, and where higher ones */
     double scale;             /* of see_other */
     int32_t zero;
-    bool open; /* the codes are too few to show their scale */
+    double more; /* of see_other: steps that are added */
+    bool open;   /* the codes are too few to show their scale, or the dump gives it */
+    const qg_stored *limits; /* codes within which see_other rounds */
 } study;
 
 /* --- runs --- */
@@ -175,7 +180,7 @@ static qg_status see_other(void *ud, qg_ctx *ctx, size_t sample, const double *r
     (void)ctx, (void)sample;
     for (size_t i = 0; i < y->s->elements; i++) {
         double rounded[N_ROUNDING];
-        round_all(y->s->stored, real[i] / y->scale + y->zero, y->zero, rounded);
+        round_all(y->limits, real[i] / y->scale + y->zero + y->more, y->zero, rounded);
         for (int m = 0; m < N_ROUNDING; m++)
             y->fits[m] += rounded[m] == theirs[i];
     }
@@ -254,7 +259,8 @@ static void add_roundings_alone(const study *y, qg_exact *out)
 }
 
 /* Another change, and each rounding; to the nearest code is none of its own.  In order
- * of preference from `rank`.  Two changes of few codes fit by chance. */
+ * of preference from `rank`.  Two changes of few codes, or on a grid that the dump
+ * contradicts, fit by chance. */
 static qg_status add_roundings(const study *y, const char *cause, const char *what,
                                unsigned rank, bool fitted, qg_exact *out)
 {
@@ -345,6 +351,35 @@ static qg_status judge_fused(study *y, qg_exact *out)
                                         : QG_OK;
 }
 
+/* --- a clamp that is not there --- */
+
+/* Elements beyond the clamp of their node: its input in real numbers, rounded. */
+static qg_status judge_unclamped(study *y, qg_exact *out)
+{
+    const qg_pair *p = y->s->pair;
+    const qg_node *clamp = y->s->value->def;
+    qg_device_step s = *y->s;
+    qg_stored all = *y->s->stored;
+    bool done;
+    if (!clamp || !clamp->in[0]->def || (y->low >= all.low && y->high <= all.high))
+        return QG_OK; /* pair.h: only behind a clamp they can lie beyond */
+    const char *text =
+        qg_arena_printf(y->d->arena, "does not clamp: leaves out %s", clamp->name);
+    if (!text)
+        return qg_nomem(y->d->ctx);
+    s.value = clamp->in[0];
+    all.low = INT32_MIN;
+    all.high = INT32_MAX;
+    y->limits = &all;
+    y->scale = (double)p->grid.scale[0];
+    y->zero = p->grid.zero[0];
+    memset(y->fits, 0, sizeof y->fits);
+    qg_status status = run_real(y, &s, false, see_other, &done);
+    y->limits = y->s->stored;
+    QG_TRY(status);
+    return done ? add_roundings(y, "clamp", text, FUSED, false, out) : QG_OK;
+}
+
 /* --- the grid --- */
 
 static bool is_scale_of(const qg_stored *own, double scale)
@@ -352,9 +387,29 @@ static bool is_scale_of(const qg_stored *own, double scale)
     return fabs(scale / (double)own->scale[0] - 1) <= SAME;
 }
 
-const char *qg_exact_grid_text(qg_arena *a, const qg_stored *own, double scale,
+/* For results of which the dump confirms that they are on the program's grid. */
+static const char *results_text(qg_arena *a, const qg_stored *own, double scale,
+                                int32_t zero)
+{
+    static const char but[] = "the dump has the snapshot's grid, but its results are";
+    double share = (double)own->scale[0] / scale;
+    int more = (int)zero - (int)own->zero[0];
+    if (!more)
+        return qg_arena_printf(a, "%s %.6g of ours, as on scale %.6g", but, share,
+                               scale);
+    if (is_scale_of(own, scale))
+        return qg_arena_printf(a, "%s ours %+d, as with zero point %d", but, more,
+                               (int)zero);
+    return qg_arena_printf(a, "%s %.6g of ours %+d, as on scale %.6g, zero %d", but,
+                           share, more, scale, (int)zero);
+}
+
+const char *qg_exact_grid_text(qg_arena *a, const qg_device_step *s, double scale,
                                int32_t zero, const char *origin)
 {
+    const qg_stored *own = s->stored;
+    if (qg_pair_confirms(s->pair))
+        return results_text(a, own, scale, zero);
     if (zero == own->zero[0] && qg_exact_is_near(own, scale))
         return qg_arena_printf(a, "its scale is %.9g instead of %.9g%s", scale,
                                (double)own->scale[0], origin);
@@ -442,13 +497,57 @@ static qg_status judge_grid(study *y, double scale, int32_t zero, const char *or
     y->zero = zero;
     memset(y->fits, 0, sizeof y->fits);
     QG_TRY(run_real(y, y->s, false, see_other, &done));
-    const char *text = qg_exact_grid_text(y->d->arena, own, scale, zero, origin);
+    const char *text = qg_exact_grid_text(y->d->arena, y->s, scale, zero, origin);
     if (!text)
         return qg_nomem(y->d->ctx);
-    unsigned rank = qg_exact_is_near(own, scale) && zero == own->zero[0] ? QG_NEAR_GRID
-                    : is_scale_of(own, scale)                            ? 7
-                                                                         : 8;
+    unsigned rank = qg_pair_confirms(y->s->pair)                     ? QG_DENIED_GRID
+                    : y->s->pair->other && !y->s->pair->array->found ? 0
+                    : qg_exact_is_near(own, scale) && zero == own->zero[0]
+                        ? QG_NEAR_GRID
+                    : is_scale_of(own, scale) ? 7
+                                              : 8;
     return done ? add_roundings(y, "grid", text, rank, !*origin, out) : QG_OK;
+}
+
+/* One number of steps that, added to every element before it is rounded, explains the
+ * points, but for SLACK where the real values are not quite those of the device; codes
+ * at the limits do not show it.  False: there is none, or it is nothing. */
+static bool fit_constant(const study *y, double *steps)
+{
+    const qg_stored *own = y->s->stored;
+    double low = -INFINITY, high = INFINITY;
+    for (size_t i = 0; i < y->n_point; i++) {
+        double q = y->real[i] / (double)own->scale[0] + own->zero[0];
+        if (y->code[i] <= own->low || y->code[i] >= own->high)
+            continue;
+        low = fmax(low, y->code[i] - 0.5 - q);
+        high = fmin(high, y->code[i] + 0.5 - q);
+    }
+    *steps = (low + high) / 2;
+    return isfinite(*steps) && low <= high + SLACK && (low > 0 || high < 0);
+}
+
+/* Results on the program's grid that are all away from ours by the same amount. */
+static qg_status judge_constant(study *y, qg_exact *out)
+{
+    const qg_stored *own = y->s->stored;
+    double steps;
+    bool done;
+    if (!fit_constant(y, &steps))
+        return QG_OK;
+    const char *text =
+        qg_arena_printf(y->d->arena, "adds %.4g to every element, as another bias does",
+                        steps * (double)own->scale[0]);
+    if (!text)
+        return qg_nomem(y->d->ctx);
+    y->scale = (double)own->scale[0];
+    y->zero = own->zero[0];
+    y->more = steps;
+    memset(y->fits, 0, sizeof y->fits);
+    qg_status s = run_real(y, y->s, false, see_other, &done);
+    y->more = 0;
+    QG_TRY(s);
+    return done ? add_roundings(y, "bias", text, CONSTANT, true, out) : QG_OK;
 }
 
 /* A grid that the dump gives is better evidence than fitted ones.  Elements off the
@@ -459,7 +558,10 @@ static qg_status judge_grids(study *y, qg_exact *out)
     if (p->other)
         return judge_grid(y, (double)p->scale, p->zero, qg_pair_origin(p), out);
     const qg_points points = { y->real, y->code, y->n_point, y->low, y->high };
-    y->open = y->f->tally.off || qg_line_is_open(&points);
+    bool confirmed = qg_pair_confirms(p);
+    y->open = confirmed || y->f->tally.off || qg_line_is_open(&points);
+    if (confirmed)
+        QG_TRY(judge_constant(y, out));
     for (size_t i = 0; i < out->n_grid; i++)
         QG_TRY(judge_grid(y, (double)out->grid[i].scale, out->grid[i].zero, "", out));
     return p->array->grid || !y->open
@@ -602,7 +704,7 @@ static qg_status begin(study *y)
 }
 
 /* In this order: codes of the device, real values, and then what needs both.  fit_grids
- * and judge_real use what see_real has counted; the two behind them count anew. */
+ * and judge_real use what see_real has counted; those behind them count anew. */
 static qg_status study_all(study *y, qg_exact *out)
 {
     qg_cut cut;
@@ -629,6 +731,7 @@ static qg_status study_all(study *y, qg_exact *out)
     QG_TRY(fit_grids(y, out));
     QG_TRY(judge_real(y, out));
     QG_TRY(judge_fused(y, out));
+    QG_TRY(judge_unclamped(y, out));
     QG_TRY(judge_grids(y, out));
     return study_sums(y, out);
 }
@@ -639,6 +742,7 @@ qg_status qg_exact_study(const qg_device *d, qg_finding *f, qg_exact *out)
         .d = d,
         .f = f,
         .s = f->step,
+        .limits = f->step->stored,
         .low = INFINITY,
         .high = -INFINITY,
         .own_low = INFINITY,

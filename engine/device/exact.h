@@ -6,10 +6,10 @@
 #include "engine/device/bias.h"
 #include "engine/device/suspect.h"
 
-enum { QG_EXACT_SUSPECTS = 32, QG_EXACT_GRIDS = 2 };
+enum { QG_EXACT_SUSPECTS = 48, QG_EXACT_GRIDS = 2 };
 /* Rank (change.c) of a scale that is nearly the program's: behind all that fit no
  * number. */
-enum { QG_NEAR_GRID = 45 };
+enum { QG_NEAR_GRID = 45, QG_DENIED_GRID = 40 };
 
 /* A grid on which the device's codes lie. */
 typedef struct qg_exact_grid {
@@ -44,8 +44,10 @@ QG_NODISCARD qg_status qg_exact_study(const qg_device *d, qg_finding *f, qg_exac
 bool qg_exact_is_near(const qg_stored *own, double scale);
 
 /* What another grid than the program's is, as a verdict: "its zero point is 3 instead
- * of 2" where the scale is the program's; origin: its end.  In a; NULL: no memory. */
-const char *qg_exact_grid_text(qg_arena *a, const qg_stored *own, double scale,
+ * of 2" where the scale is the program's; origin: its end.  Where the dump confirms the
+ * program's grid, the results are multiples of the program's, or so many codes away, and
+ * only like those on another grid.  In a; NULL: no memory. */
+const char *qg_exact_grid_text(qg_arena *a, const qg_device_step *s, double scale,
                                int32_t zero, const char *origin);
 
 /* Elements of all samples whose real value is half-way between two codes. */

@@ -24,14 +24,17 @@ typedef struct qg_pair {
     const char *how;               /* static: see above */
     double confidence;             /* 1, or the correlation */
     qg_pair_order order;
-    qg_tensor view; /* float64, dims of the value, strides of the array's sample */
-    bool moved;     /* channels-last was found out, not given */
-    qg_stored grid; /* on which the device's codes are; codes false: floats */
-    bool real;      /* a float value, of which the trace holds codes with a grid */
-    bool refuted;   /* the trace gives another grid, which its codes contradict */
-    bool other;     /* that is another grid than the program's: */
-    int32_t zero;   /* grid.zero points here, */
-    float scale;    /* and grid.scale here */
+    qg_tensor view;   /* float64, dims of the value, strides of the array's sample */
+    bool moved;       /* channels-last was found out, not given */
+    qg_stored grid;   /* on which the device's codes are; codes false: floats */
+    double low, high; /* codes to which floats are limited, as results of their node:
+                       * those of the grid, but what the node itself clamps in real
+                       * numbers must not lie beyond */
+    bool real;        /* a float value, of which the trace holds codes with a grid */
+    bool refuted;     /* the trace gives another grid, which its codes contradict */
+    bool other;       /* that is another grid than the program's: */
+    int32_t zero;     /* grid.zero points here, */
+    float scale;      /* and grid.scale here */
     int32_t
         shift; /* to the program's codes from those of another type, uint8 for int8 */
 } qg_pair;
@@ -52,6 +55,13 @@ bool qg_pair_is_ambiguous(const qg_trace_array *a, const qg_tensor *type);
 static inline const char *qg_pair_origin(const qg_pair *p)
 {
     return p->array->found ? " (found in its elements)" : " (given by the dump)";
+}
+
+/* Whether the dump itself has the array on the program's grid: it gives that grid, or
+ * the elements show it. */
+static inline bool qg_pair_confirms(const qg_pair *p)
+{
+    return p->array->grid && !p->other && !p->refuted;
 }
 
 /* Which value of g an array holds by its names; NULL: none. */

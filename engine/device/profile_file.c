@@ -97,6 +97,11 @@ static void put_arithmetic(FILE *f, const qg_profile_row *r, uint64_t uses)
     if (r->requant.accumulator == 64)
         fputs("    accumulator: 64\n", f);
     fprintf(f, "    clamp: %s\n", qg_clamp_name(r->clamp));
+    if (r->snapshot_scale > 0) {
+        fputs("    scale: ", f);
+        put_number(f, r->snapshot_scale);
+        fputs("\n", f);
+    }
     if (r->has_output) {
         fputs("    output: [", f);
         put_number(f, r->output_scale);

@@ -105,15 +105,16 @@ static qg_status narrow(qg_ctx *ctx, const origin *from, const double *x, qg_ten
     return QG_OK;
 }
 
-/* Floats become the nearest codes, within the limits of the grid; those that are
- * none are added to *off.  One scale: pairs have no grid per channel. */
-static void to_codes(const qg_stored *g, double *x, size_t n, uint64_t *off)
+/* Floats become the nearest codes, from low to high; those that are none are added to
+ * *off.  One scale: pairs have no grid per channel. */
+static void to_codes(const qg_stored *g, double low, double high, double *x, size_t n,
+                     uint64_t *off)
 {
     for (size_t i = 0; i < n; i++) {
         double q = x[i] / (double)g->scale[0] + g->zero[0];
         x[i] = qg_round_f64(QG_ROUND_HALF_EVEN, q);
         *off += fabs(q - x[i]) > GRID_TOLERANCE;
-        x[i] = fmin(fmax(x[i], g->low), g->high);
+        x[i] = fmin(fmax(x[i], low), high);
     }
 }
 
@@ -144,8 +145,10 @@ typedef struct trial {
 } trial;
 
 /* The elements of a paired value in one sample, in t->sample: codes of the program's
- * type where its grid has codes, else floats.  off: elements on no code are added. */
-static qg_status read_theirs(const trial *t, const qg_pair *p,
+ * type where its grid has codes, else floats.  Floats that lie beyond a clamp of their
+ * node are codes that the type does not have, so that they differ, unless they are read
+ * as an input.  off: elements on no code are added. */
+static qg_status read_theirs(const trial *t, const qg_pair *p, bool input,
                              const qg_trace_data *data, size_t sample, uint64_t *off,
                              double **out)
 {
@@ -158,7 +161,8 @@ static qg_status read_theirs(const trial *t, const qg_pair *p,
                            "expected a finite number, since the value has a grid",
                            from->value, i, sample, (*out)[i]);
     if (p->grid.codes && !qg_trace_holds_codes(from))
-        to_codes(&p->grid, *out, from->count, off);
+        to_codes(&p->grid, input ? p->grid.low : p->low, input ? p->grid.high : p->high,
+                 *out, from->count, off);
     for (size_t i = 0; p->shift && i < from->count; i++)
         (*out)[i] += p->shift;
     for (size_t i = 0; p->real && i < from->count; i++)
@@ -243,7 +247,7 @@ static qg_status take_fed(trial *t, size_t i, const qg_tensor *fed)
     QG_TRY(qg_tensor_alloc(t->ctx, t->sample, &t->in[i]));
     widen(fed, x);
     if (g->codes && fed->dtype == QG_F32) {
-        to_codes(g, x, n, &off);
+        to_codes(g, g->low, g->high, x, n, &off);
         to_real(g, x, n);
     }
     t->view[i] = &t->in[i];
@@ -286,7 +290,7 @@ static qg_status read_inputs(trial *t, size_t sample)
                 QG_TRY(read_raw(t, &t->data[i], sample, t->in[i].data));
                 continue;
             }
-            QG_TRY(read_theirs(t, p, &t->data[i], sample, &off, &x));
+            QG_TRY(read_theirs(t, p, true, &t->data[i], sample, &off, &x));
             if (t->real && p->grid.codes)
                 to_real(&p->grid, x, p->array->count);
             QG_TRY(narrow(t->ctx, &(origin){ t->d->trace, p->array->value }, x,
@@ -379,7 +383,7 @@ static qg_status judge(trial *t, size_t sample, const qg_tensor *y,
     if (!ours)
         return qg_nomem(t->ctx);
     widen(y, ours);
-    QG_TRY(read_theirs(t, t->s->pair, &t->theirs, sample, &out->off, &theirs));
+    QG_TRY(read_theirs(t, t->s->pair, false, &t->theirs, sample, &out->off, &theirs));
     count(t->s, ours, theirs, out);
     return how && how->see ? how->see(how->ud, t->ctx, sample, ours, theirs) : QG_OK;
 }
@@ -422,7 +426,7 @@ qg_status qg_step_read(const qg_device *d, const qg_device_step *s)
         qg_arena_reset(t.sample);
         qg_tensor_init(&y, s->target->type.dtype, 1,
                        (const int64_t[]){ (int64_t)s->elements });
-        status = read_theirs(&t, s->pair, &t.theirs, i, &off, &x);
+        status = read_theirs(&t, s->pair, true, &t.theirs, i, &off, &x);
         if (status == QG_OK)
             status = qg_tensor_alloc(d->ctx, t.sample, &y);
         if (status == QG_OK)

@@ -6,7 +6,8 @@
  *        the file whose grid is constant
  *     b  its producer's record is overlapped under the root of the producer's input 0,
  *        which is stored (or rounded at the slot) on G: passive operators, which only
- *        move or pool codes, and Relu, whose zero is a code
+ *        move or (unless the profile has `passive: copies`) average codes, and Relu,
+ *        whose zero is a code
  *     c  its producer's record is overlapped under the output of an operator that only
  *        moves it, stored on G, as before a Concat: rounding earlier is exact
  *     d  it is no output, and every slot that reads it rounds on G
@@ -59,15 +60,22 @@ static bool has_zero(const qg_stored *s)
     return s->codes && s->n == 1 && s->low <= s->zero[0] && s->zero[0] <= s->high;
 }
 
-/* Rule b.  What computes element by element, or sums products, may have its output in
- * the group of its input because another node shares the scale; it is no passive
- * operator, except a Relu. */
+/* Whether the operator may be passive under the profile.  What computes element by
+ * element, or sums products, may have its output in the group of its input because
+ * another node shares the scale; it is no passive operator, except a Relu. */
+static bool may_be_passive(const qg_lowering *w, const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_PASSIVE) ||
+           (!w->profile->copies &&
+            !qg_node_has(n, QG_OP_COMPUTE | QG_OP_ELEMENTWISE | QG_OP_ACTIVATION));
+}
+
+/* Rule b. */
 static qg_status store_passive(qg_lowering *w, const qg_node *n)
 {
     const qg_tqc *in = qg_input_tqc(n, 0);
     bool relu = is_relu(n);
-    if (!relu && !qg_node_has(n, QG_OP_PASSIVE) &&
-        qg_node_has(n, QG_OP_COMPUTE | QG_OP_ELEMENTWISE | QG_OP_ACTIVATION))
+    if (!relu && !may_be_passive(w, n))
         return QG_OK;
     for (uint32_t k = 0; in && k < n->n_out; k++) {
         const qg_tqc *t = qg_output_tqc(n, k);

@@ -145,6 +145,7 @@ typedef struct qg_profile_row {
     bool has_output;         /* the operator demands this output grid: */
     float output_scale;
     int32_t output_zero;
+    float snapshot_scale; /* of the output, where a record gives it; 0: any */
 } qg_profile_row;
 
 /* A whole file with what it extends. */
@@ -154,6 +155,8 @@ typedef struct qg_profile {
     const char *parent; /* its name; NULL: extends nothing */
     bool documented;    /* `evidence: documentation`: no runtime confirmed it */
     bool islands;       /* float operators between integer ones are allowed */
+    bool copies;        /* `passive: copies`: only copies store codes without a
+                         * quantizer of their own, no averages and no resizing */
     uint64_t activation, weight; /* QG_DT(type) of codes that the runtime stores */
     qg_dtype bias;               /* QG_I32 or QG_F32 */
     const qg_profile_row *row;   /* [n_row] in order of precedence */

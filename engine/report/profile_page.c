@@ -108,6 +108,10 @@ static const char *computes_text(page *p, const qg_profile_row *row)
         qg_num_f32(number, row->output_scale);
         text = JOIN(p, text, "output: [%s, %d]", number, (int)row->output_zero);
     }
+    if (row->snapshot_scale > 0) {
+        qg_num_f32(number, row->snapshot_scale);
+        text = JOIN(p, text, "scale: %s", number);
+    }
     return JOIN(p, text, "clamp: %s", qg_clamp_name(row->clamp));
 }
 
@@ -134,6 +138,7 @@ static qg_status fill(page *p, const qg_profile *profile)
     QG_TRY(fact(p, "weight", types_text(p, profile->weight)));
     QG_TRY(fact(p, "bias", qg_dtype_name(profile->bias)));
     QG_TRY(qg_report_add(p->r, "islands", qg_cell_bool(profile->islands)));
+    QG_TRY(fact(p, "passive", profile->copies ? "copies" : "all"));
     QG_TRY(qg_report_table(p->r, "kernels", "id use fits computes why source at", &t));
     t->records = true;
     for (size_t i = 0; i < profile->n_row; i++) {
