@@ -45,8 +45,8 @@ bool qg_exact_is_near(const qg_stored *own, double scale);
 
 /* What another grid than the program's is, as a verdict: "its zero point is 3 instead
  * of 2" where the scale is the program's; origin: its end.  Where the dump confirms the
- * program's grid, the results are multiples of the program's, or so many codes away, and
- * only like those on another grid.  In a; NULL: no memory. */
+ * program's grid, the results are a multiple of ours, or so many codes away, and only
+ * like those on another grid.  In a; NULL: no memory. */
 const char *qg_exact_grid_text(qg_arena *a, const qg_device_step *s, double scale,
                                int32_t zero, const char *origin);
 

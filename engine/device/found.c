@@ -29,7 +29,7 @@ enum { LEVELS = 12 };
 /* What floats lose, of the range of a value; the share of its elements that are off
  * before it is doubted. */
 #define FLOATS  1e-3
-#define DOUBTED 0.01
+#define DOUBTED 5e-4
 /* Share of codes that a line must give, but for one code. */
 #define FITS 0.99
 
@@ -41,6 +41,8 @@ typedef struct sight {
     size_t n;
     double low, high; /* codes */
     size_t elements;  /* of a sample */
+    double error; /* by which an element of a value that is not doubted can be off */
+    uint64_t off, of; /* elements of all samples */
 } sight;
 
 /* The array of the value in the trace, to be given the grid. */
@@ -172,10 +174,10 @@ static bool fits(const sight *s, double scale, double zero)
 /* Whether an array that the cut reads is read as other elements than it holds. */
 typedef qg_status reads_fn(const sight *s, const qg_cut *c, bool *others);
 
-/* The real values of s->v on the device's own inputs beside its array, in x and code.
- * *done: they were computed; not where a kernel refuses, or `reads` (NULL: none) finds
- * other inputs. */
-static qg_status see_real(sight *s, reads_fn *reads, bool *done)
+/* Shows the real values of s->v on the device's own inputs beside its array.  *done:
+ * they were computed; not where a kernel refuses, or `reads` (NULL: none) finds other
+ * inputs. */
+static qg_status see_real(sight *s, const qg_step_see *how, reads_fn *reads, bool *done)
 {
     const qg_device *d = s->d;
     const qg_device_step step = { .value = s->v,
@@ -187,15 +189,12 @@ static qg_status see_real(sight *s, reads_fn *reads, bool *done)
     bool others = false;
     *done = false;
     s->elements = step.elements;
-    s->low = INFINITY;
-    s->high = -INFINITY;
     QG_TRY(qg_step_real(d, &step, false, &cut));
     if (!cut.graph)
         return QG_OK;
     qg_status status = reads ? reads(s, &cut, &others) : QG_OK;
     if (status == QG_OK && !others)
-        status = qg_step_try(d, d->ctx, &step, &cut, &(qg_step_see){ see, s, SAMPLES },
-                             &tally);
+        status = qg_step_try(d, d->ctx, &step, &cut, how, &tally);
     qg_graph_free(cut.graph);
     *done = status == QG_OK && !others;
     return qg_refusal(status);
@@ -205,7 +204,7 @@ static qg_status find_line(sight *s)
 {
     double scale, zero;
     bool done;
-    QG_TRY(see_real(s, NULL, &done));
+    QG_TRY(see_real(s, &(qg_step_see){ see, s, SAMPLES }, NULL, &done));
     if (!done)
         return QG_OK;
     qg_points p = { s->x, s->code, s->n, s->low, s->high };
@@ -219,7 +218,7 @@ static qg_status find_line(sight *s)
 
 /* By how much a value that a device rounds once can be off: a step of its grid, where
  * it has one, else what floats lose. */
-static qg_status find_error(sight *s, double *error)
+static qg_status find_error(sight *s)
 {
     const qg_trace_array *a = array_of(s);
     double *sorted = QG_NEWN(s->arena, s->n + 1, double), low = INFINITY,
@@ -233,7 +232,7 @@ static qg_status find_error(sight *s, double *error)
         high = fmax(high, s->x[i]);
     }
     double step = a->grid ? a->scale : qg_seen_step(s->arena, sorted, s->n, &levels);
-    *error = fmax(1.01 * step, FLOATS * (high - low));
+    s->error = fmax(1.01 * step, FLOATS * (high - low));
     return QG_OK;
 }
 
@@ -258,21 +257,30 @@ static qg_status reads_others(const sight *s, const qg_cut *c, bool *out)
     return QG_OK;
 }
 
-/* Whether the device's elements are not what the node makes of the device's inputs:
- * some are off although no clamp holds them. */
+/* Elements that are off although no clamp of a grid holds them. */
+static qg_status see_off(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
+                         const double *theirs)
+{
+    sight *s = ud;
+    bool grid = array_of(s)->grid;
+    (void)ctx, (void)sample;
+    for (size_t i = 0; i < s->elements; i++)
+        s->off += fabs(ours[i] - theirs[i]) > s->error &&
+                  (!grid || (theirs[i] > s->low && theirs[i] < s->high));
+    s->of += s->elements;
+    return QG_OK;
+}
+
+/* Whether the device's elements are not what the node makes of the device's inputs. */
 static qg_status find_doubt(sight *s, bool *doubt)
 {
-    size_t off = 0;
     bool done;
-    QG_TRY(see_real(s, reads_others, &done));
+    QG_TRY(see_real(s, &(qg_step_see){ see, s, 0 }, reads_others, &done));
     if (!done)
         return QG_OK;
-    double error;
-    QG_TRY(find_error(s, &error));
-    for (size_t i = 0; i < s->n; i++)
-        off += fabs(s->x[i] - s->code[i]) > error && s->code[i] > s->low &&
-               s->code[i] < s->high;
-    *doubt = (double)off > DOUBTED * (double)s->n;
+    QG_TRY(find_error(s));
+    QG_TRY(see_real(s, &(qg_step_see){ see_off, s, 0 }, NULL, &done));
+    *doubt = done && (double)s->off > DOUBTED * (double)s->of;
     return QG_OK;
 }
 
@@ -285,7 +293,7 @@ static qg_status doubt(qg_device *d, const qg_value *v)
     bool numbers = p->array && !p->array->found &&
                    (p->array->grid || !qg_trace_holds_codes(p->array));
     bool is = false;
-    sight s = { .d = d, .v = v };
+    sight s = { .d = d, .v = v, .low = INFINITY, .high = -INFINITY };
     if (!numbers || d->stored[v->id] || v->type.dtype != QG_F32 || !v->def)
         return QG_OK;
     s.arena = qg_arena_new(d->ctx->alloc);
@@ -315,7 +323,7 @@ static qg_status look(qg_device *d, const qg_value *v)
     bool codes = p->array && qg_trace_holds_codes(p->array);
     bool floats = p->array && !codes && own->codes && own->n == 1;
     bool inner = codes && !own->codes && v->type.dtype == QG_F32 && v->def;
-    sight s = { .d = d, .v = v };
+    sight s = { .d = d, .v = v, .low = INFINITY, .high = -INFINITY };
     if (!p->array || p->array->grid || (!floats && !inner))
         return QG_OK;
     s.arena = qg_arena_new(d->ctx->alloc);

@@ -136,6 +136,7 @@ typedef struct trial {
     const qg_device_step *s;
     const qg_cut *c;
     bool real;                /* the cut is of the model: its inputs are real values */
+    bool as_input;            /* the target's elements are read as inputs are */
     qg_arena *arena, *sample; /* of the trial, of a sample */
     qg_trace_data theirs, *data; /* of the target; [n_in] */
     qg_tensor *in;               /* [n_in] */
@@ -146,13 +147,14 @@ typedef struct trial {
 
 /* The elements of a paired value in one sample, in t->sample: codes of the program's
  * type where its grid has codes, else floats.  Floats that lie beyond a clamp of their
- * node are codes that the type does not have, so that they differ, unless they are read
- * as an input.  off: elements on no code are added. */
-static qg_status read_theirs(const trial *t, const qg_pair *p, bool input,
+ * node become codes that the type does not have, which differ from ours, unless they
+ * are read as an input.  off: elements on no code are added. */
+static qg_status read_theirs(const trial *t, const qg_pair *p,
                              const qg_trace_data *data, size_t sample, uint64_t *off,
                              double **out)
 {
     const qg_trace_array *from = p->array;
+    bool beyond = p == t->s->pair && !t->as_input;
     QG_TRY(qg_pair_read(t->ctx, p, data, sample, t->sample, out));
     for (size_t i = 0; p->grid.codes && i < from->count; i++)
         if (isinf((*out)[i]))
@@ -161,8 +163,8 @@ static qg_status read_theirs(const trial *t, const qg_pair *p, bool input,
                            "expected a finite number, since the value has a grid",
                            from->value, i, sample, (*out)[i]);
     if (p->grid.codes && !qg_trace_holds_codes(from))
-        to_codes(&p->grid, input ? p->grid.low : p->low, input ? p->grid.high : p->high,
-                 *out, from->count, off);
+        to_codes(&p->grid, beyond ? p->low : p->grid.low,
+                 beyond ? p->high : p->grid.high, *out, from->count, off);
     for (size_t i = 0; p->shift && i < from->count; i++)
         (*out)[i] += p->shift;
     for (size_t i = 0; p->real && i < from->count; i++)
@@ -290,7 +292,7 @@ static qg_status read_inputs(trial *t, size_t sample)
                 QG_TRY(read_raw(t, &t->data[i], sample, t->in[i].data));
                 continue;
             }
-            QG_TRY(read_theirs(t, p, true, &t->data[i], sample, &off, &x));
+            QG_TRY(read_theirs(t, p, &t->data[i], sample, &off, &x));
             if (t->real && p->grid.codes)
                 to_real(&p->grid, x, p->array->count);
             QG_TRY(narrow(t->ctx, &(origin){ t->d->trace, p->array->value }, x,
@@ -383,7 +385,7 @@ static qg_status judge(trial *t, size_t sample, const qg_tensor *y,
     if (!ours)
         return qg_nomem(t->ctx);
     widen(y, ours);
-    QG_TRY(read_theirs(t, t->s->pair, false, &t->theirs, sample, &out->off, &theirs));
+    QG_TRY(read_theirs(t, t->s->pair, &t->theirs, sample, &out->off, &theirs));
     count(t->s, ours, theirs, out);
     return how && how->see ? how->see(how->ud, t->ctx, sample, ours, theirs) : QG_OK;
 }
@@ -414,7 +416,7 @@ qg_status qg_step_try(const qg_device *d, qg_ctx *ctx, const qg_device_step *s,
 
 qg_status qg_step_read(const qg_device *d, const qg_device_step *s)
 {
-    trial t = { .d = d, .ctx = d->ctx, .s = s, .theirs.npy.fd = -1 };
+    trial t = { .d = d, .ctx = d->ctx, .s = s, .as_input = true, .theirs.npy.fd = -1 };
     t.sample = qg_arena_new(d->ctx->alloc);
     qg_status status = t.sample
                            ? qg_trace_load(d->ctx, d->trace, s->pair->array, &t.theirs)
@@ -426,7 +428,7 @@ qg_status qg_step_read(const qg_device *d, const qg_device_step *s)
         qg_arena_reset(t.sample);
         qg_tensor_init(&y, s->target->type.dtype, 1,
                        (const int64_t[]){ (int64_t)s->elements });
-        status = read_theirs(&t, s->pair, true, &t.theirs, i, &off, &x);
+        status = read_theirs(&t, s->pair, &t.theirs, i, &off, &x);
         if (status == QG_OK)
             status = qg_tensor_alloc(d->ctx, t.sample, &y);
         if (status == QG_OK)
