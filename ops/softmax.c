@@ -44,7 +44,7 @@ static qg_status runs_of(const qg_call *k, qg_around *a)
     QG_TRY(qg_check_axis(k, axis, x->rank, &at));
     *a = qg_around_axis(x, at);
     if (matrix) {
-        a->middle *= a->inner;
+        a->middle = qg_dims_product(x, at, x->rank);
         a->inner = 1;
     }
     return QG_OK;
