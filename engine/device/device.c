@@ -321,9 +321,28 @@ static qg_status pair_by_correlation(qg_device *d, const qg_correlation *o)
     return QG_OK;
 }
 
+/* Whether the arrays whose dims tell their order are in that of the model, all of
+ * them: then so are the others, and one whose transposed elements fit is wrong. */
+static bool is_in_model_order(const qg_device *d)
+{
+    bool any = false;
+    for (size_t i = 0; i < d->m->graph->value.n; i++) {
+        const qg_tensor *type = &d->m->graph->value.at[i]->type;
+        const qg_pair *p = &d->pair[i];
+        if (!p->array || type->rank < 3 || qg_pair_is_ambiguous(p->array, type))
+            continue;
+        if (p->moved)
+            return false;
+        any |= !p->array->n_axis;
+    }
+    return any;
+}
+
 /* The order of arrays that are paired by name. */
 static qg_status settle_orders(qg_device *d, const qg_correlation *o)
 {
+    if (is_in_model_order(d))
+        return QG_OK;
     for (size_t i = 0; i < o->n; i++) {
         qg_pair *p = &d->pair[o->value[i]->id];
         if (p->array)
