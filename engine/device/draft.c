@@ -53,6 +53,16 @@ const char *qg_draft_name(qg_arena *a, const char *path)
     return name;
 }
 
+qg_status qg_draft_check_ending(qg_ctx *ctx, const char *doing, const char *path)
+{
+    const char *end = path ? strrchr(qg_path_base(path), '.') : NULL;
+    return !path || (end && strcmp(end, ".yaml") == 0)
+               ? QG_OK
+               : qg_fail(ctx, QG_ECONFIG,
+                         "%s: write %.300s: expected a name that ends in .yaml", doing,
+                         path);
+}
+
 qg_status qg_draft_check_name(qg_ctx *ctx, const char *doing, const char *path,
                               const char *base)
 {

@@ -4,6 +4,7 @@
 #include "engine/device/arrays.h"
 #include "engine/device/compose.h"
 #include "engine/device/declared.h"
+#include "engine/device/draft.h"
 #include "engine/device/exact.h"
 #include "engine/device/premise.h"
 
@@ -204,8 +205,13 @@ static qg_status try_profiles(qg_fit *f)
     size_t n;
     QG_TRY(qg_config_search(f->d->ctx, f->d->arena, "profiles", &search));
     QG_TRY(qg_config_names(f->d->ctx, f->d->arena, search, &name, &n));
-    for (size_t i = 0; i < n; i++)
+    bool listed = !f->given;
+    for (size_t i = 0; i < n; i++) {
+        listed = listed || strcmp(name[i], f->given) == 0;
         QG_TRY(qg_fit_add(f, name[i], search));
+    }
+    if (!listed)
+        QG_TRY(qg_fit_add(f, f->given, search));
     QG_TRY(qg_fit_run(f));
     return count_ties(f);
 }
@@ -257,10 +263,11 @@ static qg_status fill(qg_fit *f, const qg_premise *p, const char *yaml, qg_repor
     return qg_fit_compose(f, yaml, r);
 }
 
-static qg_status run(qg_device *d, qg_trace *t, const char *yaml, qg_report **out)
+static qg_status run(qg_device *d, qg_trace *t, const char *given, const char *yaml,
+                     qg_report **out)
 {
     qg_report *r;
-    qg_fit f = { .d = d };
+    qg_fit f = { .d = d, .given = given };
     qg_premise p = { 0 };
     QG_TRY(qg_device_pair(d, t));
     QG_TRY(qg_device_find_grids(d));
@@ -285,13 +292,14 @@ qg_status qg_model_fit(qg_model *m, const qg_diverge_options *given, const char 
     qg_diverge_options o;
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_diverge_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
+    QG_TRY(qg_draft_check_ending(m->ctx, "fit", yaml));
     qg_device d = { 0 };
     qg_trace *t = NULL;
     qg_status s = qg_device_open(&d, m, &o.work, o.profile);
     if (s == QG_OK)
         s = qg_trace_open(m->ctx, dump, &t);
     if (s == QG_OK)
-        s = run(&d, t, yaml, report);
+        s = run(&d, t, o.profile, yaml, report);
     qg_device_close(&d);
     qg_trace_close(t);
     return s;

@@ -42,6 +42,8 @@ typedef struct qg_fit_profile {
 
 typedef struct qg_fit {
     qg_device *d; /* its steps are the rows */
+    const char
+        *given; /* a profile beside the shipped ones, perhaps one of them; NULL */
     QG_VEC(qg_fit_profile *) profile;
     QG_VEC(qg_fit_try *) todo;
     size_t done;    /* of todo */

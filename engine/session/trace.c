@@ -2,6 +2,7 @@
  * of .npy files with trace.json, or an archive of these. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/core/folder.h"
 #include "engine/session/sink.h"
@@ -98,6 +99,19 @@ static qg_status check_parent(tracing *t, qg_ctx *ctx)
                : qg_fail(ctx, QG_EIO, "write: %.400s: %s", t->path, strerror(ENOENT));
 }
 
+/* The arrays of a trace would lie among the files of a snapshot. */
+static qg_status expect_no_snapshot(tracing *t, qg_ctx *ctx)
+{
+    const char *json = qg_path_join(t->arena, t->path, "quant.json");
+    if (!json)
+        return qg_nomem(ctx);
+    return access(json, F_OK) != 0
+               ? QG_OK
+               : qg_fail(ctx, QG_EIO,
+                         "trace: write %.300s: is a snapshot, expected another folder",
+                         t->path);
+}
+
 /* The folder is a work folder beside an archive, or the trace itself. */
 static qg_status begin_folder(tracing *t)
 {
@@ -106,8 +120,7 @@ static qg_status begin_folder(tracing *t)
     t->arena = qg_arena_new(ctx->alloc);
     if (!t->arena)
         return qg_nomem(ctx);
-    if (is_archive(t->path))
-        QG_TRY(check_parent(t, ctx));
+    QG_TRY(is_archive(t->path) ? check_parent(t, ctx) : expect_no_snapshot(t, ctx));
     if (is_archive(t->path))
         target = qg_arena_printf(t->arena, "%s.parts", t->path);
     if (!target)
@@ -120,7 +133,7 @@ static qg_status begin_folder(tracing *t)
 /* Order matters: the folder must exist before the sink makes its columns in it, and
  * shapes are checked before any file appears.  An archive leaves the folder to be
  * abandoned; otherwise the folder becomes the trace. */
-static qg_status write(tracing *t, qg_report **report)
+static qg_status write_trace(tracing *t, qg_report **report)
 {
     qg_sink *k = &t->sink;
     const char *glob = t->o->select ? t->o->select : "*";
@@ -151,7 +164,7 @@ qg_status qg_model_trace(qg_model *m, const qg_trace_options *given, const char 
     qg_mode_request mode = { .mode = o.mode ? o.mode : integer, .profile = o.profile };
     tracing t = { .o = &o, .path = path };
     QG_TRY(qg_executable_make(m, &mode, &t.exe));
-    qg_status s = write(&t, report);
+    qg_status s = write_trace(&t, report);
     qg_sink_close(&t.sink);
     if (t.begun)
         qg_folder_abandon(&t.folder);
