@@ -16,7 +16,10 @@ typedef struct evidence {
     const qg_model *m;      /* the attempt's */
     const qg_seen **anchor; /* [TQCs] of a root: a visible value with its grid */
     const qg_rivals *rivals;
-    uint8_t *given; /* [TQCs] of a root: the scale is by a rule of the draft */
+    uint8_t *given;  /* [TQCs] of a root: the scale is by a rule of the draft */
+    uint8_t *off;    /* [TQCs] of a root: a value of the group is not the dump's */
+    uint8_t *chance; /* [TQCs] of a root: what shares its grid can do so by chance */
+    int reached[WIDE + 1]; /* [bits] lowest code of symmetric schemes, in the dump */
 } evidence;
 
 static bool is_confirmed(const evidence *e, const qg_node *n)
@@ -146,11 +149,9 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
                    : "no value of its group is visible on a grid";
     if (!decides(root, anchor))
         return "elements of a float format show its scale up to a power of two";
-    *what = "zero point";
-    return !anchor->zero_known && e->given[root->id] &&
-                   root->scheme.policy & QG_ASYMMETRIC
-               ? "floats show the step alone"
-               : NULL;
+    *what = root->scheme.policy & QG_ASYMMETRIC ? "zero point" : "limits";
+    return !anchor->zero_known && e->given[root->id] ? "floats show the step alone"
+                                                     : NULL;
 }
 
 /* A node that the backend leaves in float has no records: whether the device rounds
@@ -219,6 +220,132 @@ static bool may_leave_rounding(const evidence *e, const qg_node *n)
                 return true;
     }
     return false;
+}
+
+/* --- what the file does not give --- */
+
+/* The file gives other elements than the dump has. */
+static bool is_off(const evidence *e, const qg_value *v)
+{
+    const qg_seen *s = v && !v->constant ? qg_attempt_seen(e->t, v) : NULL;
+    double share = s ? e->t->share[s->value->id] : -1;
+    return share >= 0 && share < QG_CONFIRMED;
+}
+
+/* The node reads or writes such a value: something is decided otherwise there. */
+static bool touches_off(const evidence *e, const qg_node *n)
+{
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (is_off(e, n->in[k]))
+            return true;
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (is_off(e, n->out[k]))
+            return true;
+    return false;
+}
+
+/* It does, or the node before it does and nothing is seen between them. */
+static bool is_near_off(const evidence *e, const qg_node *n)
+{
+    bool near = touches_off(e, n);
+    for (uint32_t k = 0; k < n->n_in && !near; k++) {
+        const qg_value *v = n->in[k];
+        const qg_seen *s = v && v->def ? qg_attempt_seen(e->t, v) : NULL;
+        near = s && e->t->share[s->value->id] < 0 && touches_off(e, v->def);
+    }
+    return near;
+}
+
+/* The value of which v holds elements, or means of them. */
+static const qg_value *origin(const qg_value *v)
+{
+    while (v->def && qg_node_has(v->def, QG_OP_PASSIVE | QG_OP_POOLING) &&
+           v->def->in[0])
+        v = v->def->in[0];
+    return v;
+}
+
+/* A node joins values, and all that it reads from one origin has the grid of its
+ * result: the largest element gives both, without any sharing. */
+static bool joins_by_chance(const evidence *e, const qg_node *n)
+{
+    const qg_value *y = n->n_out ? n->out[0] : NULL, *first = NULL;
+    const qg_seen *out = y ? qg_attempt_seen(e->t, y) : NULL;
+    if (!out || !(out->step > 0) || !qg_node_has(n, QG_OP_JOIN) ||
+        qg_node_has(n, QG_OP_ELEMENTWISE))
+        return false;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const qg_value *v = n->in[k] && !n->in[k]->constant ? n->in[k] : NULL;
+        const qg_seen *in = v ? qg_attempt_seen(e->t, v) : NULL;
+        if (!in || !(in->step > 0) || !qg_grid_same_step(in->step, out->step))
+            continue;
+        if (first && origin(v) != first)
+            return false;
+        first = origin(v);
+    }
+    return first != NULL;
+}
+
+/* The lowest code of a symmetric scheme that the samples reach: those of one number of
+ * bits have their limits from one rule, as a rule. */
+static void find_reached(evidence *e)
+{
+    const qg_quant *q = e->m->quant;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *root = qg_tqc_root(q->tqc.at[i]);
+        const qg_seen *s = e->anchor[root->id];
+        int bits = root->scheme.bits;
+        if (s && bits > 0 && bits <= WIDE && !(root->scheme.policy & QG_ASYMMETRIC))
+            e->reached[bits] |= s->low <= (double)root->scheme.qmin;
+    }
+}
+
+/* Whether no code tells the lowest one of a symmetric scheme from the next. */
+static bool has_open_limit(const evidence *e, const qg_tqc *t)
+{
+    const qg_scheme *s = &qg_tqc_root(t)->scheme;
+    return !qg_tqc_is_constant(t) && t->state != QG_TQC_FP32 && s->qmin < 0 &&
+           !(s->policy & (QG_ASYMMETRIC | QG_FLOATING)) && s->bits > 0 &&
+           s->bits < WIDE && !e->reached[s->bits];
+}
+
+/* Marks the groups of the nodes above. */
+static qg_status find_doubts(evidence *e)
+{
+    const qg_quant *q = e->m->quant;
+    e->off = QG_NEWN(e->m->graph->arena, q->tqc.n, uint8_t);
+    e->chance = QG_NEWN(e->m->graph->arena, q->tqc.n, uint8_t);
+    if (!e->off || !e->chance)
+        return qg_nomem(e->t->how->m->ctx);
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i], *root = qg_tqc_root(t);
+        const qg_tqc *out = qg_output_tqc(t->node, 0);
+        if (qg_tqc_is_constant(t))
+            continue;
+        e->off[root->id] |= is_near_off(e, t->node);
+        e->chance[root->id] |= !t->is_output && out && qg_tqc_root(out) == root &&
+                               joins_by_chance(e, t->node);
+    }
+    find_reached(e);
+    return QG_OK;
+}
+
+/* What is left of a record for which there is a reason of no other kind; NULL: it is
+ * decided. */
+static const char *about_doubt(const evidence *e, const qg_tqc *t, const char **what)
+{
+    const qg_tqc *root = qg_tqc_root(t);
+    *what = "result";
+    if (is_near_off(e, t->node))
+        return "a value of the node, or of one before, is not the dump's with this "
+               "file";
+    if (!qg_tqc_is_constant(t) && e->off[root->id])
+        return "a value of its group is not the dump's with this file";
+    *what = "grid";
+    if (!qg_tqc_is_constant(t) && e->chance[root->id])
+        return "a join has the grid of what it reads, by sharing or by chance";
+    *what = "limits";
+    return has_open_limit(e, t) ? "no element is at the lowest code" : NULL;
 }
 
 /* --- the table --- */
@@ -297,6 +424,8 @@ static qg_status list_records(const evidence *e, qg_report *r, qg_table *t, size
             why = "rounds its result, or the node behind rounds what it reads";
         }
         if (!why)
+            why = about_doubt(e, q->tqc.at[i], &what);
+        if (!why)
             why = about_limits(q->tqc.at[i], &what);
         if (why)
             QG_TRY(list(r, t, n,
@@ -315,6 +444,8 @@ static qg_status list_others(const evidence *e, qg_report *r, qg_table *t, size_
         const char *lost = about_float(e, node);
         if (!lost && may_round_input(e, node))
             lost = "rounds what it reads, or the node before rounds its result";
+        if (!lost && is_near_off(e, node))
+            lost = "a value of the node is not the dump's with this file";
         for (uint32_t k = 0; k < qg_node_endpoints(node); k++) {
             const char *what = "rounding", *why = lost;
             qg_endpoint end = qg_node_endpoint(node, k);
@@ -388,6 +519,7 @@ qg_status qg_report_undecided(const qg_attempt *t, const qg_rivals *rivals,
     size_t n, others;
     qg_table *table;
     QG_TRY(find_anchors(&e));
+    QG_TRY(find_doubts(&e));
     QG_TRY(list_all(&e, r, NULL, &n, &others));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(e.m->quant->tqc.n + others)));
     QG_TRY(qg_report_add(r, "undecided_endpoints", qg_cell_count(n)));

@@ -405,20 +405,6 @@ class Device(unittest.TestCase):
         conv = next(o for o in r["operators"] if o["operator"] == "Conv")
         self.assertRegex(conv["verdict"], r"^\d+ others ruled out$")
 
-    def test_fit_composes_a_profile(self):
-        path, dump, mine = (self.work / n for n in ("device.yaml", "device.npz", "mine.yaml"))
-        path.write_text("name: device\ntitle: planted\nextends: tflite-reference\nkernels:\n"
-                        "  - id: pool\n    use: average-pool\n    form: float-rows\n"
-                        "    rounding: half-even\n    why: planted\n    source: this test\n")
-        plants.trace(self.snapshot, self.data, dump, "--profile", path)
-        r = self.fit(dump, "-o", mine)
-        self.assertEqual(r["verdict"], "no profile explains all values")
-        self.assertEqual(r["composed_explains"], f"{r['values']} of {r['values']} values")
-        self.assertGreaterEqual(r["rows_taken"], 1)
-        again = report("diverge", self.snapshot, "-d", self.data, "--against", dump,
-                       "--profile", mine)
-        self.assertEqual(again["differing"], 0)
-
     def test_a_value_inside_of_a_kernel_that_is_wrong_itself_explains_nothing(self):
         import onnx  # pylint: disable=import-outside-toplevel
         from onnx import numpy_helper  # pylint: disable=import-outside-toplevel
@@ -991,6 +977,39 @@ class Small(unittest.TestCase):
             self.assertNotEqual(status, 0)
             self.assertRegex(error, rf"read {dump}: array '[xrzy]': element \d+ is \d+, expected an "
                                     "integer of int8, or the grid of its codes in trace.json")
+
+    # --- fit ---
+    def test_fit_composes_a_profile(self):
+        """Convolutions of LiteRT's reference, the LeakyRelu of ONNX Runtime."""
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        model = onnx.load(self.model)
+        graph = model.graph
+        graph.node[-1].CopyFrom(helper.make_node("LeakyRelu", ["z"], ["y"], "sum"))
+        path, dump, mine, snapshot, data = (self.work / n for n in (
+            "device.yaml", "device.npz", "mine.yaml", "composed", "many.npy"))
+        onnx.save(model, self.work / "composed.onnx")
+        np.save(data, np.random.RandomState(3).randn(300, 1, 2, 6, 6).astype(np.float32))
+        plants.qg("quantize", self.work / "composed.onnx", "-b", "tflite-int8", "-d", self.data,
+                  "-o", snapshot)
+        path.write_text("name: device\ntitle: planted\nextends: tflite-reference\nkernels:\n"
+                        "  - id: table\n    use: leaky-relu\n    form: float-table\n"
+                        "    rounding: half-even\n    why: planted\n    source: this test\n")
+        plants.trace(snapshot, data, dump, "--profile", path)
+
+        def fit(*more):
+            return report("fit", snapshot, "-d", data, "--against", dump, *more)
+        r = fit("-o", mine)
+        self.assertEqual(r["verdict"], "no profile explains all values")
+        self.assertEqual(r["composed_explains"], f"{r['values']} of {r['values']} values")
+        self.assertGreaterEqual(r["rows_taken"], 1)
+        again = report("diverge", snapshot, "-d", data, "--against", dump, "--profile", mine)
+        self.assertEqual(again["differing"], 0)
+        self.assertEqual(fit("--profile", path)["verdict"], "device")
+        status, _, error = qg("fit", snapshot, "-d", data, "--against", dump, "-o",
+                              self.work / "mine.onnx")
+        self.assertEqual(status, 1)
+        self.assertIn("expected a name that ends in .yaml", error)
 
     def floats(self, name, change):
         """A dump of floats, after change(arrays)."""
