@@ -258,6 +258,37 @@ class Infer(unittest.TestCase):
                     self.assertEqual(listed["Add_s.in0"], "rounds what it reads, or the node "
                                      "before rounds its result")
 
+    def test_grids_that_are_equal_by_chance(self):
+        """A Sub in float, of which a mean and a part are joined: Concat has the grid of its
+        largest element."""
+        rng, info = np.random.RandomState(101), helper.make_tensor_value_info
+        model, calib, data = (self.work / n for n in ("chance.onnx", "chance-c.npy", "chance.npy"))
+        weights = {"w": rng.randn(7, 6, 3), "v": rng.randn(7, 7, 2) / 2, "u": rng.randn(5, 14, 1)}
+        bounds = {"from": [0], "to": [7], "axis": [2]}
+        nodes = [helper.make_node(op, read, [z], f"{op}_{z}", **more) for op, read, z, more in (
+            ("Conv", ["x", "w"], "a", {}), ("Relu", ["a"], "r", {}),
+            ("MaxPool", ["r"], "e", {"kernel_shape": [3], "strides": [2], "pads": [1, 0]}),
+            ("Conv", ["e", "v"], "f", {"pads": [1, 0]}), ("Sub", ["f", "e"], "g", {}),
+            ("AveragePool", ["g"], "h", {"kernel_shape": [2], "strides": [2]}),
+            ("Slice", ["g", "from", "to", "axis"], "k", {}), ("Concat", ["h", "k"], "c", {"axis": 1}),
+            ("Conv", ["c", "u"], "y", {}))]
+        onnx.save(helper.make_model(helper.make_graph(
+            nodes, "g", [info("x", 1, [1, 6, 31])], [info("y", 1, [1, 5, 7]),
+                                                    info("g", 1, [1, 7, 14])],
+            [onnx.numpy_helper.from_array(np.asarray(a, np.float32), n)
+             for n, a in weights.items()] +
+            [onnx.numpy_helper.from_array(np.asarray(a, np.int64), n)
+             for n, a in bounds.items()]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.save(calib, rng.randn(12, 1, 6, 31).astype(np.float32))
+        np.save(data, rng.randn(6, 1, 6, 31).astype(np.float32))
+        options = argparse.Namespace(form="codes", same=False, without=False)
+        *_, unlisted, report, _, _ = infer.judge("chance", "ort-int8", self.work / "chance",
+                                                 options, (model, calib, data),
+                                                 ("--from", "ort-int8"))
+        self.assertEqual(unlisted, [])
+        self.assertGreater(report["undecided_endpoints"], 0)
+
     def test_products_in_float(self):
         """Results alone tell that Conv is in float, and that Add rounds what it reads."""
         for base, text, keys in (
