@@ -19,7 +19,6 @@ typedef struct evidence {
     uint8_t *given;  /* [TQCs] of a root: the scale is by a rule of the draft */
     uint8_t *off;    /* [TQCs] of a root: a value of the group is not the dump's */
     uint8_t *chance; /* [TQCs] of a root: what shares its grid can do so by chance */
-    int reached[WIDE + 1]; /* [bits] lowest code of symmetric schemes, in the dump */
 } evidence;
 
 static bool is_confirmed(const evidence *e, const qg_node *n)
@@ -149,9 +148,11 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
                    : "no value of its group is visible on a grid";
     if (!decides(root, anchor))
         return "elements of a float format show its scale up to a power of two";
-    *what = root->scheme.policy & QG_ASYMMETRIC ? "zero point" : "limits";
-    return !anchor->zero_known && e->given[root->id] ? "floats show the step alone"
-                                                     : NULL;
+    *what = "zero point";
+    return !anchor->zero_known && e->given[root->id] &&
+                   root->scheme.policy & QG_ASYMMETRIC
+               ? "floats show the step alone"
+               : NULL;
 }
 
 /* A node that the backend leaves in float has no records: whether the device rounds
@@ -286,29 +287,6 @@ static bool joins_by_chance(const evidence *e, const qg_node *n)
     return first != NULL;
 }
 
-/* The lowest code of a symmetric scheme that the samples reach: those of one number of
- * bits have their limits from one rule, as a rule. */
-static void find_reached(evidence *e)
-{
-    const qg_quant *q = e->m->quant;
-    for (size_t i = 0; i < q->tqc.n; i++) {
-        const qg_tqc *root = qg_tqc_root(q->tqc.at[i]);
-        const qg_seen *s = e->anchor[root->id];
-        int bits = root->scheme.bits;
-        if (s && bits > 0 && bits <= WIDE && !(root->scheme.policy & QG_ASYMMETRIC))
-            e->reached[bits] |= s->low <= (double)root->scheme.qmin;
-    }
-}
-
-/* Whether no code tells the lowest one of a symmetric scheme from the next. */
-static bool has_open_limit(const evidence *e, const qg_tqc *t)
-{
-    const qg_scheme *s = &qg_tqc_root(t)->scheme;
-    return !qg_tqc_is_constant(t) && t->state != QG_TQC_FP32 && s->qmin < 0 &&
-           !(s->policy & (QG_ASYMMETRIC | QG_FLOATING)) && s->bits > 0 &&
-           s->bits < WIDE && !e->reached[s->bits];
-}
-
 /* Marks the groups of the nodes above. */
 static qg_status find_doubts(evidence *e)
 {
@@ -326,7 +304,6 @@ static qg_status find_doubts(evidence *e)
         e->chance[root->id] |= !t->is_output && out && qg_tqc_root(out) == root &&
                                joins_by_chance(e, t->node);
     }
-    find_reached(e);
     return QG_OK;
 }
 
@@ -342,10 +319,9 @@ static const char *about_doubt(const evidence *e, const qg_tqc *t, const char **
     if (!qg_tqc_is_constant(t) && e->off[root->id])
         return "a value of its group is not the dump's with this file";
     *what = "grid";
-    if (!qg_tqc_is_constant(t) && e->chance[root->id])
-        return "a join has the grid of what it reads, by sharing or by chance";
-    *what = "limits";
-    return has_open_limit(e, t) ? "no element is at the lowest code" : NULL;
+    return !qg_tqc_is_constant(t) && e->chance[root->id]
+               ? "a join has the grid of what it reads, by sharing or by chance"
+               : NULL;
 }
 
 /* --- the table --- */
