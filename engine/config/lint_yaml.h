@@ -72,6 +72,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(WEIGHT_CONSTANT, "weight-constant", NONE, "the weight is a constant")            \
     X(WEIGHT_SYMMETRIC, "weight-symmetric", NONE, "the weight is on a grid whose "     \
       "zero points are 0")                                                             \
+    X(WEIGHT_CENTERED, "weight-centered", NONE, "the weight is on a grid whose real 0 "\
+      "is the middle code of its type, signed or unsigned")                            \
     X(BIAS_ABSENT, "bias-absent", NONE, "there is no bias")                            \
     X(BIAS_CODES, "bias-codes", NONE, "the bias is int32 in steps of input x weight, " \
       "or absent")                                                                     \
@@ -111,6 +113,13 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "scale")                                                                         \
     X(INPUT_OFFSET, "input-offset", NONE, "the real 0 is not the lowest code of "      \
       "input 0")                                                                       \
+    X(INPUT_ZERO_POINT, "input-zero-point", WORDS, "the real 0 is neither the lowest " \
+      "nor the middle code of input 0, or it is the middle one and another reader, "   \
+      "one of these operators with a weight in codes, makes them unsigned")            \
+    X(DEPTHWISE, "depthwise", NUMBER, "a convolution of an input of this rank, each "  \
+      "channel by itself, without a multiplier")                                       \
+    X(STRIDE_BEYOND_KERNEL, "stride-beyond-kernel", NONE, "a stride is larger than "   \
+      "the kernel along its axis")                                                     \
     X(PADS, "pads", NONE, "it pads its input")                                         \
     X(PADS_APART, "pads-apart", NONE, "it pads its input, not as SAME_UPPER would, "   \
       "or counts the padding")                                                         \
@@ -145,6 +154,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(ONE_SCALE, "one-scale", NONE, "it is a weight of several output channels, with " \
       "one scale")                                                                     \
     X(ZERO_POINT, "zero-point", NONE, "a zero point is not 0")                         \
+    X(CENTERED, "centered", NONE, "the real 0 is the middle code of the type, signed "\
+      "or unsigned")                                                                   \
     X(BITS_ABOVE, "bits-above", NUMBER, "codes have more bits")                        \
     X(CODES_BELOW, "codes-below", NUMBER, "the lowest code is below")                  \
     X(CODES_ABOVE, "codes-above", NUMBER, "the highest code is above")                 \

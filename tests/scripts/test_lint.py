@@ -397,6 +397,8 @@ MORE = [
     ("signed-input", "ort", (digits, TENSORRT), DEFAULT),
     ("weight-zero-point", "qnn", (conv, TENSORRT, "op=Conv slot=weight axis=0 range=-128,127 "
                                   "policy=per-channel,linear,asymmetric"), (conv, TENSORRT)),
+    ("weight-zero-point", "openvino", (conv, "openvino-int8", "op=Conv slot=weight range=-128,127 "
+                                       "policy=per-tensor,linear,asymmetric"), (conv, "openvino-int8")),
     ("softmax-grid", "ort", (softmax, TENSORRT), (softmax, TFLITE)),
     ("pair-saturation", "openvino", (alternating, "openvino-int8"),
      (alternating, "openvino-avx2-int8")),
