@@ -93,6 +93,19 @@ bool qg_test_depthwise(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
            qg_lint_groups(n) == n->out[0]->type.dim[1];
 }
 
+bool qg_test_flattened(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const int last_opset = 12;
+    const qg_node *n = s->node;
+    const qg_attr *axis = qg_attr_find(n, "axis");
+    int64_t from = axis && axis->type == QG_ATTR_INT ? axis->ints[0] : 1;
+    (void)l, (void)c;
+    if (!n->n_in || !n->in[0] || qg_graph_opset(l->graph, "") > last_opset)
+        return false;
+    int rank = n->in[0]->type.rank;
+    return (from < 0 ? from + rank : from) != rank - 1;
+}
+
 /* Of kernel_shape, or of a weight whose axes from 2 on are those of the kernel. */
 bool qg_test_stride_beyond_kernel(const qg_lint *l, qg_lint_site *s,
                                   const qg_condition *c)

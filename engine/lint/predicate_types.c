@@ -4,6 +4,7 @@
 #include "engine/lint/lint.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/ir/edit.h"
@@ -119,6 +120,24 @@ bool qg_test_bytes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
             return false;
     }
     return is_byte(qg_lint_output_grid(l, n));
+}
+
+/* Codes of 2 to 16 bits are stored in 4, 8 or 16: the export clamps in front of a
+ * QuantizeLinear whose type has codes beyond the limits. */
+bool qg_lint_is_narrow(const qg_tqc *t)
+{
+    int bits = t->scheme.bits <= 4 ? 4 : t->scheme.bits <= 8 ? 8 : 16;
+    return !(t->scheme.policy & QG_FLOATING) && t->scheme.bits <= 16 &&
+           (double)t->scheme.qmax - (double)t->scheme.qmin < ldexp(1, bits) - 1;
+}
+
+bool qg_test_narrow(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = qg_tqc_value(s->at);
+    (void)l, (void)c;
+    (void)snprintf(s->detail, sizeof s->detail, "codes %lld to %lld",
+                   (long long)s->at->scheme.qmin, (long long)s->at->scheme.qmax);
+    return v && v->def && qg_lint_is_narrow(s->at);
 }
 
 /* --- zero points --- */

@@ -198,7 +198,8 @@ static bool bias_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     if (slot == QG_NONE)
         return true;
     const qg_tqc *t = qg_input_tqc(s->node, slot);
-    return qg_lint_rounds(t) && t->scheme.bits == 32 && is_product_grid(l, s->node, t);
+    return qg_lint_rounds(t) && t->visibility != QG_EXPORT_INTERNAL &&
+           t->scheme.bits > 16 && offset_of(t) == 0 && is_product_grid(l, s->node, t);
 }
 
 /* Others, which Gemm broadcasts, cannot be in steps of input x weight. */
@@ -266,6 +267,15 @@ static bool same_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return out && alike(l, s->node, out);
 }
 
+/* [n], [1, n], [m, 1] or [m, n]. */
+static bool is_bias_of(const qg_tensor *t, int64_t m, int64_t n)
+{
+    if (t->rank == 1)
+        return t->dim[0] == n;
+    return t->rank == 2 && ((t->dim[0] == 1 && t->dim[1] == n) ||
+                            (t->dim[0] == m && (t->dim[1] == 1 || t->dim[1] == n)));
+}
+
 /* Tests the conditions of MatMulAddFusion of ONNX Runtime, which runs before the
  * integer kernels are selected: source in configs/lint/ort.yaml. */
 static bool becomes_gemm(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -279,9 +289,23 @@ static bool becomes_gemm(const qg_lint *l, qg_lint_site *s, const qg_condition *
         n->n_in != 2)
         return false;
     const qg_value *b = n->in[1 - v->use.at[0].slot];
-    return b && b->constant &&
-           qg_tensor_count(b->constant) ==
-               b->constant->dim[b->constant->rank > 0 ? b->constant->rank - 1 : 0];
+    return b && b->constant && is_bias_of(b->constant, v->type.dim[0], v->type.dim[1]);
+}
+
+/* The node behind output 0 and the Clip of narrow limits in front of a quantizer of the
+ * stored value; codes that are moved on have no quantizer of their own. */
+static bool into_clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    const qg_value *stored = qg_lint_stored(l, s->node);
+    const qg_tqc *t = qg_lint_output_grid(l, s->node);
+    float low, high;
+    (void)c;
+    if (t && qg_tqc_value(t) == stored && qg_lint_is_narrow(t))
+        return true;
+    return v && v->use.n == 1 && !v->is_output && !l->grid[v->id] &&
+           qg_node_clamps(v->use.at[0].node, &low, &high) &&
+           l->node[v->use.at[0].node->id].fate != QG_FATE_FUSED;
 }
 
 static bool read_by(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -602,6 +626,8 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_MIXED_TYPES] = qg_test_mixed_types,
     [QG_PREDICATE_SIGNED_INPUT] = qg_test_signed_input,
     [QG_PREDICATE_BECOMES_GEMM] = becomes_gemm,
+    [QG_PREDICATE_INTO_CLAMP] = into_clamp,
+    [QG_PREDICATE_FLATTENED] = qg_test_flattened,
     [QG_PREDICATE_READ_BY] = read_by,
     [QG_PREDICATE_READER_CODES] = reader_codes,
     [QG_PREDICATE_RESIDUAL_FLOAT] = residual_float,
@@ -644,6 +670,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_BITS_ABOVE] = bits_above,
     [QG_PREDICATE_CODES_BELOW] = codes_below,
     [QG_PREDICATE_CODES_ABOVE] = codes_above,
+    [QG_PREDICATE_NARROW] = qg_test_narrow,
     [QG_PREDICATE_SCALE_NOT] = scale_not,
     [QG_PREDICATE_LOWEST_IS_NOT_ZERO] = lowest_is_not_zero,
     [QG_PREDICATE_FLOATING] = floating,

@@ -377,6 +377,8 @@ CASES = {
     "signed-branch": ("ort", (residual, RUNTIME), DEFAULT),
     "signed-input": ("ort", (residual, RUNTIME), DEFAULT),
     "float-bias": ("ort", (conv, TENSORRT), DEFAULT),
+    "narrow-limits": ("ort", (conv, RUNTIME, "op=Conv slot=output range=-127,127"), DEFAULT),
+    "narrow-unsigned-limits": ("ort", (conv, RUNTIME, "op=Conv slot=output range=0,254"), DEFAULT),
     "pair-saturation": ("ort", (alternating, RUNTIME), (small, RUNTIME)),
     "unsigned-weight": ("openvino", (conv, "openvino-int8", "op=Conv slot=weight range=0,255"),
                         (conv, "openvino-int8")),
@@ -405,6 +407,7 @@ MORE = [
     ("factor-out-of-range", "tflite",
      (conv, TFLITE, "op=y slot=output observer=fixed step=1e-17 zero=1"), (conv, TFLITE)),
     ("dense-per-channel", "cmsis-nn", (dense, TFLITE, CHANNELS), (dense, TFLITE)),
+    ("float-bias", "ort", (conv, "snpe-int8"), (conv, "tengine-int8")),
     ("opset-too-new", "ort", (newest_opset, RUNTIME), DEFAULT),
 ]
 
