@@ -173,6 +173,7 @@ def products(path):
 DENSE = {"w": (8, 8), "b": (8,)}
 dense = chain(("Gemm", {}), ("Relu", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
 softmax = chain(("Gemm", {}), ("Softmax", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
+gated = chain(("Gemm", {}), ("Sigmoid", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
 tanh = chain(("Gemm", {}), ("Tanh", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
 pooled = chain(("Conv", {}), ("AveragePool", {"kernel_shape": [2, 2]}), ("Conv", {}))
 softplus = chain(("Conv", {}), ("Softplus", {}), ("Conv", {}))
@@ -561,6 +562,9 @@ def check_predicted(suite):
 
 WHOLE = [(t, n, b) for n in (shortcut, branched, clamped, enlarged) for b in (TENSORRT, RUNTIME)
          for t in ("trt", "openvino", "ncnn", "tflite", "ort", "qnn")]
+
+# symmetric grids for values whose fixed scale was made for a zero point
+WHOLE += [(t, n, TFLITE) for t in ("trt", "ncnn") for n in (gated, softmax, tanh)]
 
 
 def check_whole_patches(suite):
