@@ -394,7 +394,7 @@ static bool pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *
     (void)snprintf(s->detail, sizeof s->detail, "value %g is code %.6g of %lld to %lld",
                    (double)v->constant->f32[0], code, (long long)t->scheme.qmin,
                    (long long)t->scheme.qmax);
-    return code < (double)t->scheme.qmin || code > (double)t->scheme.qmax ||
+    return rint(code) < (double)t->scheme.qmin || rint(code) > (double)t->scheme.qmax ||
            fabs(code - rint(code)) > 1e-3;
 }
 

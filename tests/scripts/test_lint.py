@@ -691,6 +691,39 @@ def check_refusals(suite):
         suite.bad.append(f"a float model: {said}")
 
 
+POOLED = chain(("Conv", {}), ("MaxPool", {"kernel_shape": [3, 3], "pads": [1] * 4}), ("Conv", {}))
+
+
+def check_read_files(suite):
+    """A pad with the lowest code, which a .tflite file has for a MaxPool; a file of another
+    format of quantizers."""
+    snapshot, file = suite.snapshot(POOLED, TFLITE), suite.folder / "pool.tflite"
+    run("export", snapshot, "--format", "tflite", "-o", file)
+    if "padding-value" in suite.found(file, "tflite"):
+        suite.bad.append("padding-value of the lowest code")
+    file = suite.folder / "fq.onnx"
+    run("export", suite.snapshot(conv, "openvino-int8"), "--format", "openvino-fq", "-o", file)
+    said = run("lint", file, "--target", "openvino", expect=FAILED).stderr
+    if "is quantized by FakeQuantize, expected QuantizeLinear, or a snapshot" not in said:
+        suite.bad.append(f"a file with FakeQuantize: {said}")
+
+
+def check_written_files(suite):
+    """Findings, patch and what is read are three files."""
+    snapshot, file = suite.snapshot(conv, TENSORRT), suite.folder / "twice.yaml"
+    said = run("lint", snapshot, "--target", "ort", "--sarif", file, "--fix", "-o", file,
+               expect=FAILED).stderr
+    if "findings and patch go to the same file" not in said or file.exists():
+        suite.bad.append(f"one file for SARIF and patch: {said}")
+    qdq = suite.folder / "read.onnx"
+    run("export", snapshot, "--format", "onnx-qdq", "-o", qdq)
+    before = qdq.read_bytes()
+    for words in (("--sarif", qdq), ("--fix", "-o", qdq)):
+        run("lint", qdq, "--target", "ort", *words, expect=FAILED)
+    if qdq.read_bytes() != before:
+        suite.bad.append("the file that was read is replaced")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(folder)
@@ -699,6 +732,8 @@ def main():
         refused = check_predicted(suite)
         check_no_fix(suite)
         check_sarif(suite)
+        check_read_files(suite)
+        check_written_files(suite)
         check_refusals(suite)
         print(*suite.bad, sep="\n")
         print(f"{cases} cases, {len(suite.made)} snapshots, {refused} refused by tflite, "

@@ -174,6 +174,10 @@ ONNXRUNTIME = [
     (softmax(12, -1), TFLITE, "m y"),
     (softmax(13, 1), TFLITE, "m y"),
 ]
+POOLS = ((2, 2), (2, 2), "c p y"), ((1, 1), (1, 1), "c p y"), ((3, 1), (1, 2), "c y"), ((2, 2), (3, 3), "c y")
+XNNPACK = [(Network([node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=kernel, strides=strides),
+                     node("Conv p w -> y")], {"w": (4, 4, 1, 1)}, (1, 4, 9, 9)), TFLITE, found)
+           for kernel, strides, found in POOLS]
 MENDED = [(biased, "snpe-int8", "c y"), (biased, "mnn-int8", "y")]
 
 
@@ -201,6 +205,13 @@ def mend():
     return bad
 
 
+def in_xnnpack(folder, snapshot):
+    file = folder / "q.tflite"
+    agreement.qg("export", snapshot, "--format", "tflite", "-o", file)
+    predicted, values = runtimes.for_litert(snapshot, "xnnpack")
+    return predicted, runtimes.in_litert(file, values)
+
+
 def in_openvino(folder, snapshot):
     file = folder / "q.xml"
     agreement.qg("export", snapshot, "--format", "openvino-ir", "-o", file)
@@ -209,7 +220,8 @@ def in_openvino(folder, snapshot):
             runtimes.in_openvino(runtimes.compiled(file)))
 
 
-RUNTIMES = [("onnxruntime", ONNXRUNTIME, in_onnxruntime), ("openvino", OPENVINO, in_openvino)]
+RUNTIMES = [("onnxruntime", ONNXRUNTIME, in_onnxruntime), ("openvino", OPENVINO, in_openvino),
+            ("xnnpack", XNNPACK, in_xnnpack)]
 
 
 def follow(runtime, table, observe):
