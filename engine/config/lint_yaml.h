@@ -72,9 +72,11 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(WEIGHT_CONSTANT, "weight-constant", NONE, "the weight is a constant")            \
     X(WEIGHT_SYMMETRIC, "weight-symmetric", NONE, "the weight is on a grid whose "     \
       "zero points are 0")                                                             \
+    X(WEIGHT_CENTERED, "weight-centered", NONE, "the weight is on a grid whose real 0 "\
+      "is the middle code of its type, signed or unsigned")                            \
     X(BIAS_ABSENT, "bias-absent", NONE, "there is no bias")                            \
-    X(BIAS_CODES, "bias-codes", NONE, "the bias is int32 in steps of input x weight, " \
-      "or absent")                                                                     \
+    X(BIAS_CODES, "bias-codes", NONE, "the bias has more than 16 bits in steps of "    \
+      "input x weight, which the export writes as int32, or is absent")                \
     X(BIAS_VECTOR, "bias-vector", NONE, "the bias has one element per channel of the " \
       "output")                                                                        \
     X(OUTPUT_CODES, "output-codes", NONE, "output 0 is rounded on a grid, behind a "   \
@@ -90,7 +92,12 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "all of them from this opset on")                                                \
     X(SIGNED_INPUT, "signed-input", NUMBER, "input 0 stays signed by the same rule")   \
     X(BECOMES_GEMM, "becomes-gemm", NONE, "a product of matrices whose only reader "   \
-      "adds a constant of one axis to it")                                             \
+      "adds a constant to it that is a row, a column or as large")                     \
+    X(INTO_CLAMP, "into-clamp", NONE, "a clamp stays behind output 0: its only "       \
+      "reader, which no kernel takes, or the Clip before QuantizeLinear where the "    \
+      "limits of the grid are narrower than its type")                                 \
+    X(FLATTENED, "flattened", NONE, "opset 12 or older counts every axis from `axis` " \
+      "on as one, and these are more than the last")                                   \
     X(READ_BY, "read-by", WORDS, "the first reader of output 0 is one of these "       \
       "operators")                                                                     \
     X(READER_CODES, "reader-codes", NONE, "every data input of that reader is on a "   \
@@ -111,6 +118,13 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "scale")                                                                         \
     X(INPUT_OFFSET, "input-offset", NONE, "the real 0 is not the lowest code of "      \
       "input 0")                                                                       \
+    X(INPUT_ZERO_POINT, "input-zero-point", WORDS, "the real 0 is neither the lowest " \
+      "nor the middle code of input 0, or it is the middle one and another reader, "   \
+      "one of these operators with a weight in codes, makes them unsigned")            \
+    X(DEPTHWISE, "depthwise", NUMBER, "a convolution of an input of this rank, each "  \
+      "channel by itself, without a multiplier")                                       \
+    X(STRIDE_BEYOND_KERNEL, "stride-beyond-kernel", NONE, "a stride is larger than "   \
+      "the kernel along its axis")                                                     \
     X(PADS, "pads", NONE, "it pads its input")                                         \
     X(PADS_APART, "pads-apart", NONE, "it pads its input, not as SAME_UPPER would, "   \
       "or counts the padding")                                                         \
@@ -145,9 +159,13 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(ONE_SCALE, "one-scale", NONE, "it is a weight of several output channels, with " \
       "one scale")                                                                     \
     X(ZERO_POINT, "zero-point", NONE, "a zero point is not 0")                         \
+    X(CENTERED, "centered", NONE, "the real 0 is the middle code of the type, signed "\
+      "or unsigned")                                                                   \
     X(BITS_ABOVE, "bits-above", NUMBER, "codes have more bits")                        \
     X(CODES_BELOW, "codes-below", NUMBER, "the lowest code is below")                  \
     X(CODES_ABOVE, "codes-above", NUMBER, "the highest code is above")                 \
+    X(NARROW, "narrow", NONE, "a node's result whose limits are narrower than the "    \
+      "type of its codes")                                                             \
     X(SCALE_NOT, "scale-not", NUMBER, "the scale is another one")                      \
     X(LOWEST_IS_NOT_ZERO, "lowest-is-not-zero", NONE, "the lowest code is not that of "\
       "0, although the value is never negative")                                       \

@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "engine/formats/quantize_linear.h"
 #include "engine/report/report.h"
 #include "engine/session/options.h"
 #include "engine/session/session.h"
@@ -175,6 +176,36 @@ static qg_status write_files(const qg_lint *l, const qg_lint_options *o, qg_repo
                          qg_cell_text(mended ? o->patch : "no rule has a patch"));
 }
 
+/* Neither file replaces the other, nor what was read. */
+static qg_status check_files(qg_ctx *ctx, const char *read, const qg_lint_options *o)
+{
+    const char *file[] = { o->sarif, o->patch, read };
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = i + 1; k < 3; k++)
+            if (file[i] && file[k] && strcmp(file[i], file[k]) == 0)
+                return qg_fail(ctx, QG_ECONFIG,
+                               "lint: %s: %s the same file, expected another", file[i],
+                               k == 2 ? "what is written and what is read are"
+                                      : "findings and patch go to");
+    return QG_OK;
+}
+
+/* Of a file, of which only Q and DQ are read: others would count as operators. */
+static qg_status check_quantizers(const qg_lint *l)
+{
+    for (size_t i = 0; i < l->graph->node.n; i++) {
+        const qg_node *n = l->graph->node.at[i];
+        if (qg_node_has(n, QG_OP_QUANTIZER) && !qg_is_quantize_linear(n) &&
+            !qg_is_dequantize_linear(n))
+            return qg_fail(
+                l->ctx, QG_EUNSUPPORTED,
+                "lint: %s: is quantized by %s, expected QuantizeLinear, or a "
+                "snapshot that `qg import` makes of the file",
+                n->name, n->op->name);
+    }
+    return QG_OK;
+}
+
 static qg_status examine(qg_lint *l, const char *target)
 {
     qg_search search;
@@ -197,6 +228,7 @@ qg_status qg_model_lint(qg_model *m, const qg_lint_options *given, qg_report **r
     if (!o.target)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "lint: no target, expected one of `qg list targets`");
+    QG_TRY(check_files(m->ctx, m->path, &o));
     QG_TRY(qg_model_with_records(m, "lint", &q));
     qg_lint l = { .ctx = m->ctx,
                   .arena = qg_arena_new(m->ctx->alloc),
@@ -204,7 +236,11 @@ qg_status qg_model_lint(qg_model *m, const qg_lint_options *given, qg_report **r
                   .model = q,
                   .graph = q->graph,
                   .quant = q->quant };
-    qg_status s = l.arena ? examine(&l, o.target) : qg_nomem(m->ctx);
+    qg_status s = l.arena ? QG_OK : qg_nomem(m->ctx);
+    if (s == QG_OK && !m->quant)
+        s = check_quantizers(&l);
+    if (s == QG_OK)
+        s = examine(&l, o.target);
     if (s == QG_OK)
         s = qg_report_new(m->ctx, "lint", &r);
     if (s == QG_OK)

@@ -32,9 +32,9 @@
  *          kernel of a target can store floats
  *
  * The parts: placement.c (grids), predicates.c, predicate_attributes.c,
- * predicate_ranges.c (the vocabulary of configs/lint), fates.c (kernel rows), lint.c
- * (findings, the report), lint_files.c (SARIF, the policy patch), places.c (lines of
- * quant.json). */
+ * predicate_types.c, predicate_ranges.c (the vocabulary of configs/lint), fates.c
+ * (kernel rows), lint.c (findings, the report), lint_files.c (SARIF, the policy
+ * patch), places.c (lines of quant.json). */
 #ifndef QG_ENGINE_LINT_LINT_H
 #define QG_ENGINE_LINT_LINT_H
 
@@ -110,7 +110,7 @@ bool qg_lint_same_grid(const qg_tqc *a, const qg_tqc *b);
 /* Float data that the node computes with: neither a constant nor a shape. */
 bool qg_lint_is_data(const qg_node *n, uint32_t slot);
 
-/* --- predicates.c, predicate_attributes.c, predicate_ranges.c --- */
+/* --- predicates.c, predicate_{attributes,types,ranges}.c --- */
 
 /* One word of the vocabulary.  Must neither fail nor allocate: what cannot be
  * determined does not hold, so that a rule never reports a guess.  {not: p} then holds,
@@ -128,11 +128,22 @@ bool qg_lint_holds(const qg_lint *l, qg_lint_site *s, const qg_conditions *c,
 
 /* --- predicate_attributes.c: what a node is told, without grids --- */
 
+/* The slot of the weight; QG_NONE: the operator has none, or it is absent. */
+uint32_t qg_lint_weight_slot(const qg_node *n);
+/* `group` of a convolution; 1: absent. */
+int64_t qg_lint_groups(const qg_node *n);
 /* What the node pads with, as an input; NULL: none. */
 const qg_value *qg_lint_pad_value(const qg_node *n);
 
 qg_predicate_test qg_test_clamp, qg_test_scaled_bias, qg_test_pads, qg_test_pads_apart,
-    qg_test_pads_with_zero, qg_test_steps, qg_test_equal_parts;
+    qg_test_pads_with_zero, qg_test_steps, qg_test_equal_parts, qg_test_depthwise,
+    qg_test_stride_beyond_kernel, qg_test_flattened;
+
+/* Those of predicate_types.c. */
+qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
+    qg_test_weight_centered, qg_test_centered, qg_test_input_zero_point, qg_test_narrow;
+/* Whether the type of its codes in a file of ONNX has codes beyond its limits. */
+bool qg_lint_is_narrow(const qg_tqc *t);
 
 /* Those of predicate_ranges.c. */
 qg_predicate_test qg_test_ratio_above, qg_test_ratio_below, qg_test_bias_above,

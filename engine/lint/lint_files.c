@@ -201,12 +201,29 @@ static void print_match(FILE *f, const qg_lint_finding *at)
         print_value(f, at->at, !rule->fix_removes);
 }
 
+/* A fixed scale was made for its zero point: without that it covers half of the values,
+ * [0, 127/256] of a Sigmoid.  Such an endpoint is observed. */
+static bool loses_range(const qg_lint_finding *at)
+{
+    const qg_tqc *t = at->at ? qg_tqc_root(at->at) : NULL;
+    const char *set = at->rule->fix;
+    if (!t || !strstr(set, " symmetric") || strstr(set, "observer:") ||
+        !t->observer.name || strcmp(t->observer.name, "fixed") != 0)
+        return false;
+    qg_qparam p = qg_tqc_param(t);
+    for (size_t i = 0; p.offset && i < p.n; i++)
+        if (p.offset[i] != 0)
+            return true;
+    return false;
+}
+
 static void print_fix(FILE *f, const qg_lint_finding *at, size_t k)
 {
     const qg_lint_rule *rule = at->rule;
     (void)fprintf(f, "  - id: lint-%s-%zu\n    match: {", rule->origin.id, k);
     print_match(f, at);
-    (void)fprintf(f, "}\n    set: %s\n    why: ", rule->fix);
+    (void)fprintf(f, "}\n    set: %.*s%s}\n    why: ", (int)strlen(rule->fix) - 1,
+                  rule->fix, loses_range(at) ? ", observer: minmax" : "");
     qg_yaml_print_text(f, rule->origin.why);
     (void)fputc('\n', f);
 }

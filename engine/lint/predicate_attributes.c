@@ -69,6 +69,65 @@ bool qg_test_pads_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c
     return !same || (counted && counted->ints[0] != 0);
 }
 
+uint32_t qg_lint_weight_slot(const qg_node *n)
+{
+    int slot = qg_op_slot_of(n->op, 'w');
+    return slot >= 0 && (uint32_t)slot < n->n_in && n->in[slot] ? (uint32_t)slot
+                                                                : QG_NONE;
+}
+
+int64_t qg_lint_groups(const qg_node *n)
+{
+    const qg_attr *group = qg_attr_find(n, "group");
+    return group && group->type == QG_ATTR_INT ? group->ints[0] : 1;
+}
+
+bool qg_test_depthwise(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    (void)l;
+    if (!n->n_in || !n->in[0] || !n->n_out || !n->out[0] ||
+        (double)n->in[0]->type.rank != c->number || n->in[0]->type.rank < 3)
+        return false;
+    return qg_lint_groups(n) == n->in[0]->type.dim[1] &&
+           qg_lint_groups(n) == n->out[0]->type.dim[1];
+}
+
+bool qg_test_flattened(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const int last_opset = 12;
+    const qg_node *n = s->node;
+    const qg_attr *axis = qg_attr_find(n, "axis");
+    int64_t from = axis && axis->type == QG_ATTR_INT ? axis->ints[0] : 1;
+    (void)l, (void)c;
+    if (!n->n_in || !n->in[0] || qg_graph_opset(l->graph, "") > last_opset)
+        return false;
+    int rank = n->in[0]->type.rank;
+    return (from < 0 ? from + rank : from) != rank - 1;
+}
+
+/* Of kernel_shape, or of a weight whose axes from 2 on are those of the kernel. */
+bool qg_test_stride_beyond_kernel(const qg_lint *l, qg_lint_site *s,
+                                  const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    const qg_attr *step = qg_attr_find(n, "strides"),
+                  *kernel = qg_attr_find(n, "kernel_shape");
+    int slot = qg_op_slot_of(n->op, 'w');
+    const qg_tensor *w = slot >= 0 && (uint32_t)slot < n->n_in && n->in[slot]
+                             ? &n->in[slot]->type
+                             : NULL;
+    (void)l, (void)c;
+    for (size_t k = 0; step && step->type == QG_ATTR_INTS && k < step->count; k++) {
+        bool told = kernel && kernel->type == QG_ATTR_INTS && k < kernel->count;
+        if (!told && (!w || w->rank <= (int)k + 2))
+            return false;
+        if (step->ints[k] > (told ? kernel->ints[k] : w->dim[k + 2]))
+            return true;
+    }
+    return false;
+}
+
 const qg_value *qg_lint_pad_value(const qg_node *n)
 {
     int slot = qg_op_slot_of(n->op, 'p');

@@ -1,7 +1,7 @@
 /* predicates.c -- the vocabulary of configs/lint: one function per line of
  * QG_PREDICATE_MAP, which has its meaning.  Those that read attributes are in
- * predicate_attributes.c, those that compute with weights and scales in
- * predicate_ranges.c. */
+ * predicate_attributes.c, those on types of codes in predicate_types.c, those that
+ * compute with weights and scales in predicate_ranges.c. */
 #include "engine/lint/lint.h"
 
 #include <math.h>
@@ -126,25 +126,17 @@ static bool some_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return false;
 }
 
-/* The slot of the weight; QG_NONE: the operator has none, or it is absent. */
-static uint32_t weight_slot(const qg_node *n)
-{
-    int slot = qg_op_slot_of(n->op, 'w');
-    return slot >= 0 && (uint32_t)slot < n->n_in && n->in[slot] ? (uint32_t)slot
-                                                                : QG_NONE;
-}
-
 /* Of a constant or of an activation that takes its place. */
 static bool weight_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    uint32_t slot = weight_slot(s->node);
+    uint32_t slot = qg_lint_weight_slot(s->node);
     (void)c;
     return slot != QG_NONE && qg_lint_input_grid(l, s->node, slot);
 }
 
 static bool weight_constant(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    uint32_t slot = weight_slot(s->node);
+    uint32_t slot = qg_lint_weight_slot(s->node);
     (void)l, (void)c;
     return slot != QG_NONE && s->node->in[slot]->constant;
 }
@@ -161,7 +153,7 @@ static int32_t offset_of(const qg_tqc *t)
 
 static bool weight_symmetric(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    uint32_t slot = weight_slot(s->node);
+    uint32_t slot = qg_lint_weight_slot(s->node);
     const qg_tqc *t = slot == QG_NONE ? NULL : qg_lint_input_grid(l, s->node, slot);
     (void)c;
     return t && offset_of(t) == 0;
@@ -185,7 +177,7 @@ static bool bias_absent(const qg_lint *l, qg_lint_site *s, const qg_condition *c
  * of another tool, by its scales, which may be rounded differently. */
 static bool is_product_grid(const qg_lint *l, const qg_node *n, const qg_tqc *bias)
 {
-    uint32_t slot = weight_slot(n);
+    uint32_t slot = qg_lint_weight_slot(n);
     const qg_tqc *x = qg_lint_input_grid(l, n, 0);
     const qg_tqc *w = slot == QG_NONE ? NULL : qg_lint_input_grid(l, n, slot);
     if (bias->derive != QG_DERIVE_NONE || !x || !w)
@@ -206,7 +198,8 @@ static bool bias_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     if (slot == QG_NONE)
         return true;
     const qg_tqc *t = qg_input_tqc(s->node, slot);
-    return qg_lint_rounds(t) && t->scheme.bits == 32 && is_product_grid(l, s->node, t);
+    return qg_lint_rounds(t) && t->visibility != QG_EXPORT_INTERNAL &&
+           t->scheme.bits > 16 && offset_of(t) == 0 && is_product_grid(l, s->node, t);
 }
 
 /* Others, which Gemm broadcasts, cannot be in steps of input x weight. */
@@ -274,94 +267,13 @@ static bool same_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return out && alike(l, s->node, out);
 }
 
-static bool same_constant(const qg_value *a, const qg_value *b)
+/* [n], [1, n], [m, 1] or [m, n]. */
+static bool is_bias_of(const qg_tensor *t, int64_t m, int64_t n)
 {
-    return a && b && a->constant && b->constant &&
-           qg_same_dims(a->constant, b->constant) && a->constant->dtype == QG_F32 &&
-           b->constant->dtype == QG_F32 &&
-           memcmp(a->constant->f32, b->constant->f32,
-                  (size_t)qg_tensor_count(a->constant) * sizeof(float)) == 0;
-}
-
-/* Whether b computes what a does: optimizers keep one of them.  Only nodes without
- * attributes are compared. */
-static bool same_node(const qg_node *a, const qg_node *b)
-{
-    bool same = a->op == b->op && a->n_in == b->n_in && !a->n_attr && !b->n_attr;
-    for (uint32_t k = 0; same && k < a->n_in; k++)
-        same = a->in[k] == b->in[k] || same_constant(a->in[k], b->in[k]);
-    return same;
-}
-
-static bool makes_output(const qg_node *n)
-{
-    for (uint32_t k = 0; k < n->n_out; k++)
-        if (n->out[k] && n->out[k]->is_output)
-            return true;
-    return false;
-}
-
-/* A use that is no other reader: of dims alone, or of a node that an earlier use's node
- * computes as well. */
-static bool reads_again(const qg_value *v, size_t use)
-{
-    const qg_node *n = v->use.at[use].node;
-    if (qg_node_has(n, QG_OP_DIMS_ONLY))
-        return true;
-    for (size_t i = 0; i < use; i++)
-        if (v->use.at[i].node != n && same_node(v->use.at[i].node, n) &&
-            !makes_output(n) && !makes_output(v->use.at[i].node))
-            return true;
-    return false;
-}
-
-/* Readers of a value that see it on grid t, behind one quantizer. */
-static size_t readers_on(const qg_lint *l, const qg_value *v, const qg_tqc *t)
-{
-    bool all = qg_lint_same_grid(l->grid[v->id], t);
-    size_t n = all && v->is_output;
-    for (size_t i = 0; i < v->use.n; i++) {
-        const qg_use *u = &v->use.at[i];
-        n += (all || qg_lint_same_grid(t, qg_input_tqc(u->node, u->slot))) &&
-             !reads_again(v, i);
-    }
-    return n;
-}
-
-/* Whether the codes of v on grid t are stored in a signed type: a runtime that prefers
- * unsigned ones changes both ends of a quantizer with a single reader. */
-static bool is_signed(const qg_lint *l, const qg_value *v, const qg_tqc *t,
-                      double opset)
-{
-    if (t->scheme.qmin >= 0)
-        return false;
-    if (v->constant)
-        return true;
-    return (double)qg_graph_opset(l->graph, "") < opset && readers_on(l, v, t) != 1;
-}
-
-static bool mixed_types(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_tqc *out = qg_lint_output_grid(l, s->node);
-    int type = -1;
-    if (out)
-        type = is_signed(l, qg_lint_stored(l, s->node), out, c->number);
-    for (uint32_t k = 0; k < s->node->n_in; k++) {
-        const qg_tqc *t = qg_lint_input_grid(l, s->node, k);
-        if (!t || qg_op_in_role(s->node->op, k) != 'd')
-            continue;
-        int same = is_signed(l, s->node->in[k], t, c->number);
-        if (type >= 0 && type != same)
-            return true;
-        type = same;
-    }
-    return false;
-}
-
-static bool signed_input(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_tqc *t = qg_lint_input_grid(l, s->node, 0);
-    return t && is_signed(l, s->node->in[0], t, c->number);
+    if (t->rank == 1)
+        return t->dim[0] == n;
+    return t->rank == 2 && ((t->dim[0] == 1 && t->dim[1] == n) ||
+                            (t->dim[0] == m && (t->dim[1] == 1 || t->dim[1] == n)));
 }
 
 /* Tests the conditions of MatMulAddFusion of ONNX Runtime, which runs before the
@@ -377,9 +289,23 @@ static bool becomes_gemm(const qg_lint *l, qg_lint_site *s, const qg_condition *
         n->n_in != 2)
         return false;
     const qg_value *b = n->in[1 - v->use.at[0].slot];
-    return b && b->constant &&
-           qg_tensor_count(b->constant) ==
-               b->constant->dim[b->constant->rank > 0 ? b->constant->rank - 1 : 0];
+    return b && b->constant && is_bias_of(b->constant, v->type.dim[0], v->type.dim[1]);
+}
+
+/* The node behind output 0 and the Clip of narrow limits in front of a quantizer of the
+ * stored value; codes that are moved on have no quantizer of their own. */
+static bool into_clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    const qg_value *stored = qg_lint_stored(l, s->node);
+    const qg_tqc *t = qg_lint_output_grid(l, s->node);
+    float low, high;
+    (void)c;
+    if (t && qg_tqc_value(t) == stored && qg_lint_is_narrow(t))
+        return true;
+    return v && v->use.n == 1 && !v->is_output && !l->grid[v->id] &&
+           qg_node_clamps(v->use.at[0].node, &low, &high) &&
+           l->node[v->use.at[0].node->id].fate != QG_FATE_FUSED;
 }
 
 static bool read_by(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -468,27 +394,8 @@ static bool pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *
     (void)snprintf(s->detail, sizeof s->detail, "value %g is code %.6g of %lld to %lld",
                    (double)v->constant->f32[0], code, (long long)t->scheme.qmin,
                    (long long)t->scheme.qmax);
-    return code < (double)t->scheme.qmin || code > (double)t->scheme.qmax ||
+    return rint(code) < (double)t->scheme.qmin || rint(code) > (double)t->scheme.qmax ||
            fabs(code - rint(code)) > 1e-3;
-}
-
-/* Stored as int8 or uint8; narrower codes have types of their own. */
-static bool is_byte(const qg_tqc *t)
-{
-    return !t || (!(t->scheme.policy & QG_FLOATING) && t->scheme.bits > 4 &&
-                  t->scheme.bits <= 8);
-}
-
-static bool bytes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_node *n = s->node;
-    (void)c;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        char role = qg_op_in_role(n->op, k);
-        if ((role == 'd' || role == 'w') && !is_byte(qg_lint_input_grid(l, n, k)))
-            return false;
-    }
-    return is_byte(qg_lint_output_grid(l, n));
 }
 
 static bool output_scale(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -707,6 +614,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_WEIGHT_CODES] = weight_codes,
     [QG_PREDICATE_WEIGHT_CONSTANT] = weight_constant,
     [QG_PREDICATE_WEIGHT_SYMMETRIC] = weight_symmetric,
+    [QG_PREDICATE_WEIGHT_CENTERED] = qg_test_weight_centered,
     [QG_PREDICATE_BIAS_ABSENT] = bias_absent,
     [QG_PREDICATE_BIAS_CODES] = bias_codes,
     [QG_PREDICATE_BIAS_VECTOR] = bias_vector,
@@ -715,9 +623,11 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_OUTPUT_FLOAT] = output_float,
     [QG_PREDICATE_SAME_INPUTS] = same_inputs,
     [QG_PREDICATE_SAME_GRID] = same_grid,
-    [QG_PREDICATE_MIXED_TYPES] = mixed_types,
-    [QG_PREDICATE_SIGNED_INPUT] = signed_input,
+    [QG_PREDICATE_MIXED_TYPES] = qg_test_mixed_types,
+    [QG_PREDICATE_SIGNED_INPUT] = qg_test_signed_input,
     [QG_PREDICATE_BECOMES_GEMM] = becomes_gemm,
+    [QG_PREDICATE_INTO_CLAMP] = into_clamp,
+    [QG_PREDICATE_FLATTENED] = qg_test_flattened,
     [QG_PREDICATE_READ_BY] = read_by,
     [QG_PREDICATE_READER_CODES] = reader_codes,
     [QG_PREDICATE_RESIDUAL_FLOAT] = residual_float,
@@ -725,10 +635,13 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_READ_ONCE] = read_once,
     [QG_PREDICATE_CLAMP] = qg_test_clamp,
     [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
-    [QG_PREDICATE_BYTES] = bytes,
+    [QG_PREDICATE_BYTES] = qg_test_bytes,
     [QG_PREDICATE_SCALED_BIAS] = qg_test_scaled_bias,
     [QG_PREDICATE_OUTPUT_SCALE] = output_scale,
     [QG_PREDICATE_INPUT_OFFSET] = input_offset,
+    [QG_PREDICATE_INPUT_ZERO_POINT] = qg_test_input_zero_point,
+    [QG_PREDICATE_DEPTHWISE] = qg_test_depthwise,
+    [QG_PREDICATE_STRIDE_BEYOND_KERNEL] = qg_test_stride_beyond_kernel,
     [QG_PREDICATE_PADS] = qg_test_pads,
     [QG_PREDICATE_PADS_APART] = qg_test_pads_apart,
     [QG_PREDICATE_PADS_WITH_ZERO] = qg_test_pads_with_zero,
@@ -753,9 +666,11 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_PER_CHANNEL] = per_channel,
     [QG_PREDICATE_ONE_SCALE] = one_scale,
     [QG_PREDICATE_ZERO_POINT] = zero_point,
+    [QG_PREDICATE_CENTERED] = qg_test_centered,
     [QG_PREDICATE_BITS_ABOVE] = bits_above,
     [QG_PREDICATE_CODES_BELOW] = codes_below,
     [QG_PREDICATE_CODES_ABOVE] = codes_above,
+    [QG_PREDICATE_NARROW] = qg_test_narrow,
     [QG_PREDICATE_SCALE_NOT] = scale_not,
     [QG_PREDICATE_LOWEST_IS_NOT_ZERO] = lowest_is_not_zero,
     [QG_PREDICATE_FLOATING] = floating,

@@ -173,6 +173,7 @@ def products(path):
 DENSE = {"w": (8, 8), "b": (8,)}
 dense = chain(("Gemm", {}), ("Relu", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
 softmax = chain(("Gemm", {}), ("Softmax", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
+gated = chain(("Gemm", {}), ("Sigmoid", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
 tanh = chain(("Gemm", {}), ("Tanh", {}), ("Gemm", {}), weights=DENSE, shape=(2, 8))
 pooled = chain(("Conv", {}), ("AveragePool", {"kernel_shape": [2, 2]}), ("Conv", {}))
 softplus = chain(("Conv", {}), ("Softplus", {}), ("Conv", {}))
@@ -377,6 +378,8 @@ CASES = {
     "signed-branch": ("ort", (residual, RUNTIME), DEFAULT),
     "signed-input": ("ort", (residual, RUNTIME), DEFAULT),
     "float-bias": ("ort", (conv, TENSORRT), DEFAULT),
+    "narrow-limits": ("ort", (conv, RUNTIME, "op=Conv slot=output range=-127,127"), DEFAULT),
+    "narrow-unsigned-limits": ("ort", (conv, RUNTIME, "op=Conv slot=output range=0,254"), DEFAULT),
     "pair-saturation": ("ort", (alternating, RUNTIME), (small, RUNTIME)),
     "unsigned-weight": ("openvino", (conv, "openvino-int8", "op=Conv slot=weight range=0,255"),
                         (conv, "openvino-int8")),
@@ -397,12 +400,15 @@ MORE = [
     ("signed-input", "ort", (digits, TENSORRT), DEFAULT),
     ("weight-zero-point", "qnn", (conv, TENSORRT, "op=Conv slot=weight axis=0 range=-128,127 "
                                   "policy=per-channel,linear,asymmetric"), (conv, TENSORRT)),
+    ("weight-zero-point", "openvino", (conv, "openvino-int8", "op=Conv slot=weight range=-128,127 "
+                                       "policy=per-tensor,linear,asymmetric"), (conv, "openvino-int8")),
     ("softmax-grid", "ort", (softmax, TENSORRT), (softmax, TFLITE)),
     ("pair-saturation", "openvino", (alternating, "openvino-int8"),
      (alternating, "openvino-avx2-int8")),
     ("factor-out-of-range", "tflite",
      (conv, TFLITE, "op=y slot=output observer=fixed step=1e-17 zero=1"), (conv, TFLITE)),
     ("dense-per-channel", "cmsis-nn", (dense, TFLITE, CHANNELS), (dense, TFLITE)),
+    ("float-bias", "ort", (conv, "snpe-int8"), (conv, "tengine-int8")),
     ("opset-too-new", "ort", (newest_opset, RUNTIME), DEFAULT),
 ]
 
@@ -557,6 +563,9 @@ def check_predicted(suite):
 WHOLE = [(t, n, b) for n in (shortcut, branched, clamped, enlarged) for b in (TENSORRT, RUNTIME)
          for t in ("trt", "openvino", "ncnn", "tflite", "ort", "qnn")]
 
+# symmetric grids for values whose fixed scale was made for a zero point
+WHOLE += [(t, n, TFLITE) for t in ("trt", "ncnn") for n in (gated, softmax, tanh)]
+
 
 def check_whole_patches(suite):
     for row in WHOLE:
@@ -682,6 +691,39 @@ def check_refusals(suite):
         suite.bad.append(f"a float model: {said}")
 
 
+POOLED = chain(("Conv", {}), ("MaxPool", {"kernel_shape": [3, 3], "pads": [1] * 4}), ("Conv", {}))
+
+
+def check_read_files(suite):
+    """A pad with the lowest code, which a .tflite file has for a MaxPool; a file of another
+    format of quantizers."""
+    snapshot, file = suite.snapshot(POOLED, TFLITE), suite.folder / "pool.tflite"
+    run("export", snapshot, "--format", "tflite", "-o", file)
+    if "padding-value" in suite.found(file, "tflite"):
+        suite.bad.append("padding-value of the lowest code")
+    file = suite.folder / "fq.onnx"
+    run("export", suite.snapshot(conv, "openvino-int8"), "--format", "openvino-fq", "-o", file)
+    said = run("lint", file, "--target", "openvino", expect=FAILED).stderr
+    if "is quantized by FakeQuantize, expected QuantizeLinear, or a snapshot" not in said:
+        suite.bad.append(f"a file with FakeQuantize: {said}")
+
+
+def check_written_files(suite):
+    """Findings, patch and what is read are three files."""
+    snapshot, file = suite.snapshot(conv, TENSORRT), suite.folder / "twice.yaml"
+    said = run("lint", snapshot, "--target", "ort", "--sarif", file, "--fix", "-o", file,
+               expect=FAILED).stderr
+    if "findings and patch go to the same file" not in said or file.exists():
+        suite.bad.append(f"one file for SARIF and patch: {said}")
+    qdq = suite.folder / "read.onnx"
+    run("export", snapshot, "--format", "onnx-qdq", "-o", qdq)
+    before = qdq.read_bytes()
+    for words in (("--sarif", qdq), ("--fix", "-o", qdq)):
+        run("lint", qdq, "--target", "ort", *words, expect=FAILED)
+    if qdq.read_bytes() != before:
+        suite.bad.append("the file that was read is replaced")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(folder)
@@ -690,6 +732,8 @@ def main():
         refused = check_predicted(suite)
         check_no_fix(suite)
         check_sarif(suite)
+        check_read_files(suite)
+        check_written_files(suite)
         check_refusals(suite)
         print(*suite.bad, sep="\n")
         print(f"{cases} cases, {len(suite.made)} snapshots, {refused} refused by tflite, "

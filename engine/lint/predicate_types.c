@@ -1,0 +1,199 @@
+/* predicate_types.c -- conditions on the types of codes: signed or unsigned, of 8 bits,
+ * with the real 0 in the middle; and the types that a runtime gives them for its
+ * kernels, from the readers of a value. */
+#include "engine/lint/lint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/ir/edit.h"
+
+/* --- signed and unsigned --- */
+
+static bool same_constant(const qg_value *a, const qg_value *b)
+{
+    return a && b && a->constant && b->constant &&
+           qg_same_dims(a->constant, b->constant) && a->constant->dtype == QG_F32 &&
+           b->constant->dtype == QG_F32 &&
+           memcmp(a->constant->f32, b->constant->f32,
+                  (size_t)qg_tensor_count(a->constant) * sizeof(float)) == 0;
+}
+
+/* Whether b computes what a does: optimizers keep one of them.  Only nodes without
+ * attributes are compared. */
+static bool same_node(const qg_node *a, const qg_node *b)
+{
+    bool same = a->op == b->op && a->n_in == b->n_in && !a->n_attr && !b->n_attr;
+    for (uint32_t k = 0; same && k < a->n_in; k++)
+        same = a->in[k] == b->in[k] || same_constant(a->in[k], b->in[k]);
+    return same;
+}
+
+static bool makes_output(const qg_node *n)
+{
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k] && n->out[k]->is_output)
+            return true;
+    return false;
+}
+
+/* A use that is no other reader: of dims alone, or of a node that an earlier use's node
+ * computes as well. */
+static bool reads_again(const qg_value *v, size_t use)
+{
+    const qg_node *n = v->use.at[use].node;
+    if (qg_node_has(n, QG_OP_DIMS_ONLY))
+        return true;
+    for (size_t i = 0; i < use; i++)
+        if (v->use.at[i].node != n && same_node(v->use.at[i].node, n) &&
+            !makes_output(n) && !makes_output(v->use.at[i].node))
+            return true;
+    return false;
+}
+
+/* Readers of a value that see it on grid t, behind one quantizer. */
+static size_t readers_on(const qg_lint *l, const qg_value *v, const qg_tqc *t)
+{
+    bool all = qg_lint_same_grid(l->grid[v->id], t);
+    size_t n = all && v->is_output;
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_use *u = &v->use.at[i];
+        n += (all || qg_lint_same_grid(t, qg_input_tqc(u->node, u->slot))) &&
+             !reads_again(v, i);
+    }
+    return n;
+}
+
+/* Whether the codes of v on grid t are stored in a signed type: a runtime that prefers
+ * unsigned ones changes both ends of a quantizer with a single reader. */
+static bool is_signed(const qg_lint *l, const qg_value *v, const qg_tqc *t,
+                      double opset)
+{
+    if (t->scheme.qmin >= 0)
+        return false;
+    if (v->constant)
+        return true;
+    return (double)qg_graph_opset(l->graph, "") < opset && readers_on(l, v, t) != 1;
+}
+
+bool qg_test_mixed_types(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *out = qg_lint_output_grid(l, s->node);
+    int type = -1;
+    if (out)
+        type = is_signed(l, qg_lint_stored(l, s->node), out, c->number);
+    for (uint32_t k = 0; k < s->node->n_in; k++) {
+        const qg_tqc *t = qg_lint_input_grid(l, s->node, k);
+        if (!t || qg_op_in_role(s->node->op, k) != 'd')
+            continue;
+        int same = is_signed(l, s->node->in[k], t, c->number);
+        if (type >= 0 && type != same)
+            return true;
+        type = same;
+    }
+    return false;
+}
+
+bool qg_test_signed_input(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *t = qg_lint_input_grid(l, s->node, 0);
+    return t && is_signed(l, s->node->in[0], t, c->number);
+}
+
+/* --- codes of 8 bits --- */
+
+/* Stored as int8 or uint8; narrower codes have types of their own. */
+static bool is_byte(const qg_tqc *t)
+{
+    return !t || (!(t->scheme.policy & QG_FLOATING) && t->scheme.bits > 4 &&
+                  t->scheme.bits <= 8);
+}
+
+bool qg_test_bytes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    (void)c;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        char role = qg_op_in_role(n->op, k);
+        if ((role == 'd' || role == 'w') && !is_byte(qg_lint_input_grid(l, n, k)))
+            return false;
+    }
+    return is_byte(qg_lint_output_grid(l, n));
+}
+
+/* Codes of 2 to 16 bits are stored in 4, 8 or 16: the export clamps in front of a
+ * QuantizeLinear whose type has codes beyond the limits. */
+bool qg_lint_is_narrow(const qg_tqc *t)
+{
+    int bits = t->scheme.bits <= 4 ? 4 : t->scheme.bits <= 8 ? 8 : 16;
+    return !(t->scheme.policy & QG_FLOATING) && t->scheme.bits <= 16 &&
+           (double)t->scheme.qmax - (double)t->scheme.qmin < ldexp(1, bits) - 1;
+}
+
+bool qg_test_narrow(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = qg_tqc_value(s->at);
+    (void)l, (void)c;
+    (void)snprintf(s->detail, sizeof s->detail, "codes %lld to %lld",
+                   (long long)s->at->scheme.qmin, (long long)s->at->scheme.qmax);
+    return v && v->def && qg_lint_is_narrow(s->at);
+}
+
+/* --- zero points --- */
+
+/* Whether the real 0 is the middle code of the type: 0 of int8, 128 of uint8. */
+static bool is_centered(const qg_tqc *t)
+{
+    qg_qparam p = qg_tqc_param(t);
+    double middle = t->scheme.qmin < 0 ? 0 : ldexp(1, t->scheme.bits - 1);
+    for (size_t i = 0; i < p.n; i++)
+        if ((p.offset ? (double)p.offset[i] : 0) != middle)
+            return false;
+    return p.n > 0;
+}
+
+bool qg_test_weight_centered(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    uint32_t slot = qg_lint_weight_slot(s->node);
+    const qg_tqc *t = slot == QG_NONE ? NULL : qg_lint_input_grid(l, s->node, slot);
+    (void)c;
+    return t && is_centered(t);
+}
+
+bool qg_test_centered(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return is_centered(s->at);
+}
+
+/* Whether the reader, one of these operators, wants codes of an unsigned type.  Source:
+ * the supported precisions of OpenVINO's CPU plugin without AMX. */
+static bool wants_unsigned(const qg_lint *l, const qg_node *n, const qg_condition *c)
+{
+    const int over_three_axes = 5;
+    uint32_t slot = qg_lint_weight_slot(n);
+    return qg_op_is_named(n->op, c->word, c->n_word) && slot != QG_NONE &&
+           qg_lint_input_grid(l, n, slot) &&
+           !(qg_lint_groups(n) > 1 && n->in[0]->type.rank == over_three_axes);
+}
+
+bool qg_test_input_zero_point(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *t = qg_lint_input_grid(l, s->node, 0);
+    qg_qparam p = t ? qg_tqc_param(t) : (qg_qparam){ 0 };
+    if (p.n != 1)
+        return false;
+    if ((p.offset ? p.offset[0] : 0) == t->scheme.qmin)
+        return false;
+    if (!is_centered(t))
+        return true;
+    const qg_value *v = s->node->in[0];
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        if (n != s->node && v->use.at[i].slot == 0 && wants_unsigned(l, n, c) &&
+            qg_lint_same_grid(qg_lint_input_grid(l, n, 0), t))
+            return true;
+    }
+    return false;
+}

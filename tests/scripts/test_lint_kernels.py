@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""What `qg lint` predicts of single operators at the border of what a runtime has integer
+kernels for, against the graphs that the runtimes made of our files: as test_lint_runtimes.py
+does with whole models.  Each row is a network of one to three nodes, a backend and words of
+--set; both sets of names must be equal, and those that the row gives."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    import test_lint_runtimes as runtimes
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+import agreement
+
+PICTURE = 1, 4, 6, 6
+VOLUME = 1, 4, 5, 5, 5
+SHIFTED = "op={} slot=weight policy=[per-tensor,linear,asymmetric] range=[-128,127]"
+ENDS = np.array([-1, -0.5, 0.5, 127 / 128]).reshape(1, 4, 1, 1)  # 0 is code 128 of uint8
+UNSIGNED = "op={} slot=weight policy=[per-tensor,linear,asymmetric] range=[0,255]"
+
+
+def node(text, **attributes):
+    """'Conv x w -> y': its name is that of its output."""
+    op, *inputs = text.split()
+    *inputs, _, output = inputs
+    return helper.make_node(op, [i.strip("_") for i in inputs], [output], name=output, **attributes)
+
+
+class Network:
+    """weights: dims by name, or an array; samples: of x, and what is added to them."""
+
+    def __init__(self, nodes, weights, shape=PICTURE, opset=17, outputs=("y",), moved=0.2, positive=False):
+        self.nodes, self.weights, self.shape, self.opset = nodes, weights, shape, opset
+        self.outputs, self.moved, self.positive = outputs, moved, positive
+
+    def save(self, folder):
+        rng = np.random.default_rng(3)
+        constants = [numpy_helper.from_array(
+            (rng.normal(0.1, 0.3, w) if isinstance(w, tuple) else w).astype(np.float32), k)
+            for k, w in self.weights.items()]
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(self.nodes, "net", [value("x", TensorProto.FLOAT, self.shape)],
+                                  [value(o, TensorProto.FLOAT, None) for o in self.outputs], constants)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)],
+                                    ir_version=8), folder / "m.onnx")
+        dims = self.shape[1:] if self.shape[0] == 1 else self.shape
+        samples = rng.normal(0, 0.3, (4, *dims)) + self.moved
+        samples = np.abs(samples) if self.positive else samples
+        np.savez(folder / "x.npz", x=samples.astype(np.float32))
+
+    def quantize(self, folder, backend, sets):
+        self.save(folder)
+        agreement.qg("quantize", folder / "m.onnx", "-b", backend, "-d", folder / "x.npz", "-o",
+                     folder / "s", *(word for s in sets for word in ("--set", s)))
+        return folder / "s"
+
+
+def conv(weight=(4, 4, 3, 3), shape=PICTURE, **attributes):
+    return Network([node("Conv x w -> y", **attributes)], {"w": weight}, shape)
+
+
+def turned(weight=(4, 4, 2, 2), shape=PICTURE, moved=0.2, positive=True, **attributes):
+    return Network([node("ConvTranspose x w -> y", **attributes)], {"w": weight}, shape,
+                   moved=moved, positive=positive)
+
+
+def beside(weight=(4, 4, 1, 1), other="Conv", positive=True, shape=PICTURE, first=None, w=(4, 4, 2, 2),
+           **attributes):
+    """x is read by a transposed convolution, or `first`, and by another node."""
+    return Network([first or node("ConvTranspose x w -> y", strides=[2, 2]),
+                    node(f"{other} x v -> z", **attributes)], {"w": w, "v": weight},
+                   shape, outputs=("y", "z"), positive=positive)
+
+
+def product(op, weight, shape):
+    return Network([node(f"{op} x w -> y")], {"w": weight}, shape)
+
+
+def rows(*nodes, opset=17, shape=(3, 6), **weights):
+    return Network([node(n) if isinstance(n, str) else n for n in nodes],
+                   {"w": (6, 6), **weights}, shape, opset)
+
+
+def biased():
+    return Network([node("Conv x w b -> c"), node("Relu c -> r"), node("Conv r v b -> y")],
+                   {"w": (4, 4, 3, 3), "b": (4,), "v": (4, 4, 1, 1)})
+
+
+def softmax(opset, axis):
+    return Network([node("MatMul x w -> m"), node("Softmax m -> y", axis=axis)], {"w": (6, 6)},
+                   (2, 3, 6), opset)
+
+
+DEPTHWISE = node("Conv x w -> y", group=4)
+ORT, OV, TFLITE = "ort-int8", "openvino-int8", "tflite-int8"
+# network, backend, integer kernels, --set ...
+OPENVINO = [
+    (conv(), OV, "y"),
+    (conv(), OV, "", SHIFTED.format("y")),
+    (conv(), ORT, "", SHIFTED.format("y")),
+    (conv(), OV, "", UNSIGNED.format("y")),
+    (conv((4, 2, 3, 3), group=2), OV, "y"),
+    (conv((4, 2, 3, 3), group=2), OV, "", SHIFTED.format("y")),
+    (conv((4, 1, 3, 3), group=4), ORT, "y"),
+    (conv((4, 1, 3, 3), group=4), ORT, "", SHIFTED.format("y")),
+    (conv(ENDS), OV, "y", UNSIGNED.format("y")),
+    (product("MatMul", (6, 7), (1, 5, 6)), OV, "y"),
+    (product("MatMul", (6, 7), (1, 5, 6)), OV, "", SHIFTED.format("y")),
+    (product("Gemm", (6, 7), (1, 6)), ORT, "", SHIFTED.format("y")),
+    # depthwise over three axes
+    (conv((4, 1, 3, 3, 3), VOLUME, group=4), OV, "y"),
+    (conv((4, 1, 3, 3, 3), VOLUME, group=4), ORT, ""),
+    (conv((8, 1, 3, 3, 3), VOLUME, group=4), ORT, "y"),
+    (conv((4, 2, 3, 3, 3), VOLUME, group=2), ORT, "y"),
+    (beside((4, 4, 1, 1, 1), shape=VOLUME, first=DEPTHWISE, w=(4, 1, 3, 3, 3)), OV, "z"),
+    (beside((4, 4, 1, 1, 1), shape=VOLUME, first=DEPTHWISE, w=(4, 1, 3, 3, 3)), ORT, "y z"),
+    (beside((4, 1, 1, 1, 1), shape=VOLUME, first=DEPTHWISE, w=(4, 1, 3, 3, 3), group=4), OV, "y z"),
+    # transposed convolutions
+    (turned(strides=[2, 2]), ORT, "y"),
+    (turned(strides=[2, 2], positive=False), ORT, ""),
+    (turned(strides=[2, 2], positive=False), OV, "y"),
+    (turned(strides=[2, 2]), ORT, "", SHIFTED.format("y")),
+    (turned(strides=[3, 3]), OV, ""),
+    (turned((4, 4, 3, 2), strides=[2, 3]), ORT, ""),
+    (turned((4, 4, 1), (1, 4, 9), strides=[2]), OV, ""),
+    (turned((4, 4, 3, 3), strides=[2, 2], pads=[1] * 4, output_padding=[1, 1]), OV, "y"),
+    (beside(), OV, "z"),
+    (beside(), ORT, "y z"),
+    (beside(positive=False), ORT, "z"),
+    (beside((4, 2, 1, 1), group=2), OV, "z"),
+    (beside(), OV, "y", "op=z slot=weight state=fp32"),
+    (beside((6, 6), "MatMul"), OV, "y z"),
+    (beside((4, 4, 2, 2), "ConvTranspose"), OV, "y z"),
+]
+
+LIMITS = "op=* slot={} range=[-127,127]"
+LOW, HIGH = {"low": np.array(-0.1)}, {"high": np.array(0.3)}
+ONNXRUNTIME = [
+    # a Clip in front of QuantizeLinear
+    (biased(), ORT, "c y"),
+    (biased(), ORT, "c", "op=y slot=output range=[-127,127]"),
+    (biased(), ORT, "", LIMITS.format("output"), LIMITS.format("input")),
+    (biased(), ORT, "c y", "op=c slot=input range=[-127,127]"),
+    (rows("MatMul x w -> y"), ORT, "y"),
+    (rows("MatMul x w -> y"), ORT, "", LIMITS.format("output")),
+    (rows("Sigmoid x -> y"), ORT, "", LIMITS.format("output")),
+    # biases of 30 bits: written by the export, or internal
+    (biased(), "tengine-int8", "c y"),
+    (biased(), "fpga-int8", "y"),
+    (biased(), "snpe-int8", ""),
+    (biased(), "tengine-int8", "y", "op=c slot=bias visibility=internal"),
+    # a product in float and its clamp
+    (rows("MatMul x w -> y"), OV, "y"),
+    (rows("MatMul x w -> m", "Relu m -> y"), OV, ""),
+    (rows("MatMul x w -> m", "Relu m -> r", "MatMul r w -> y"), OV, "y"),
+    (rows("MatMul x w -> m", "Clip m low high -> y", **LOW, **HIGH), OV, ""),
+    (rows("MatMul x w -> m", "LeakyRelu m -> y"), OV, "m"),
+    (rows("MatMul x w -> m", "Relu m -> r", "Add m r -> y"), OV, ""),
+    (rows("Gemm x w -> m", "Relu m -> y"), OV, ""),
+    (rows("Gemm x w -> m", "Sigmoid m -> y"), OV, "m"),
+    (rows("MatMul x w -> m", "Relu m -> y"), ORT, "m"),
+    *((rows("MatMul x w -> m", "Add m k -> y", k=k), OV, found)
+      for k, found in (((6,), ""), ((1, 6), ""), ((3, 1), ""), ((3, 6), ""), ((1, 1), "m"), ((1,), "m"))),
+    # Softmax over its axis alone, or over all from there on
+    (softmax(11, 2), TFLITE, "m y"),
+    (softmax(11, 1), TFLITE, "m"),
+    (softmax(12, -1), TFLITE, "m y"),
+    (softmax(13, 1), TFLITE, "m y"),
+]
+POOLS = ((2, 2), (2, 2), "c p y"), ((1, 1), (1, 1), "c p y"), ((3, 1), (1, 2), "c y"), ((2, 2), (3, 3), "c y")
+XNNPACK = [(Network([node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=kernel, strides=strides),
+                     node("Conv p w -> y")], {"w": (4, 4, 1, 1)}, (1, 4, 9, 9)), TFLITE, found)
+           for kernel, strides, found in POOLS]
+MENDED = [(biased, "snpe-int8", "c y"), (biased, "mnn-int8", "y")]
+
+
+def in_onnxruntime(folder, snapshot):
+    file = folder / "q.onnx"
+    agreement.qg("export", snapshot, "--format", "onnx-qdq", "--placement", "ort", "-o", file)
+    return ({n for n, _ in runtimes.lint(snapshot, "ort")[0]}, runtimes.in_ort(file, folder)[0])
+
+
+def mend():
+    """A patch of `qg lint --fix` gives the kernels that its rules promise."""
+    bad = 0
+    for network, backend, expected in MENDED:
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            network().quantize(folder, backend, ())
+            subprocess.run([agreement.QG, "lint", folder / "s", "--target", "ort", "--fix", "-o",
+                            folder / "p.yaml"], capture_output=True, check=False)
+            agreement.qg("quantize", folder / "m.onnx", "-b", backend, "-d", folder / "x.npz",
+                         "--policy", folder / "p.yaml", "-o", folder / "t")
+            predicted, observed = in_onnxruntime(folder, folder / "t")
+        if not predicted == observed == set(expected.split()):
+            bad += 1
+            print(f"mended {backend}: predicted {sorted(predicted)}, observed {sorted(observed)}")
+    return bad
+
+
+def in_xnnpack(folder, snapshot):
+    file = folder / "q.tflite"
+    agreement.qg("export", snapshot, "--format", "tflite", "-o", file)
+    predicted, values = runtimes.for_litert(snapshot, "xnnpack")
+    return predicted, runtimes.in_litert(file, values)
+
+
+def in_openvino(folder, snapshot):
+    file = folder / "q.xml"
+    agreement.qg("export", snapshot, "--format", "openvino-ir", "-o", file)
+    kernels, _ = runtimes.lint(snapshot, "openvino")
+    return ({n for n, op in kernels if op in runtimes.PRODUCTS},
+            runtimes.in_openvino(runtimes.compiled(file)))
+
+
+RUNTIMES = [("onnxruntime", ONNXRUNTIME, in_onnxruntime), ("openvino", OPENVINO, in_openvino),
+            ("xnnpack", XNNPACK, in_xnnpack)]
+
+
+def follow(runtime, table, observe):
+    """The number of rows that differ."""
+    bad = 0
+    for k, (network, backend, expected, *sets) in enumerate(table):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            predicted, observed = observe(folder, network.quantize(folder, backend, sets))
+        if not predicted == observed == set(expected.split()):
+            bad += 1
+            print(f"{runtime} {k} {[n.op_type for n in network.nodes]} {backend} {sets}: predicted "
+                  f"{sorted(predicted)}, observed {sorted(observed)}, expected {expected.split()}")
+    return bad
+
+
+def main():
+    bad = mend()
+    for runtime, table, observe in RUNTIMES:
+        bad += follow(runtime, table, observe)
+        print(f"{runtime}: {len(table)} networks")
+    return bad > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
