@@ -14,11 +14,11 @@
  *     4, exponent 2         float4e2m1                          23
  *     blocks                as above, at least                  21
  *
- * For OpenVINO an activation with an offset is unsigned in any case; for ONNX Runtime
- * int8 activations are from opset 21 on: its optimizer moves Q over Reshape and similar
- * operators with an output_dtype of int8, makes the zero point uint8, as it does
- * throughout on x86-64, and then fails on the result (1.31, QDQPropagation and
- * QDQS8ToU8).
+ * For OpenVINO an activation with an offset is unsigned in any case, and others by
+ * the rules of qdq/qdq.c; for ONNX Runtime int8 activations are from opset 21 on: its
+ * optimizer moves Q over Reshape and similar operators with an output_dtype of int8,
+ * makes the zero point uint8, as it does throughout on x86-64, and then fails on the
+ * result (1.31, QDQPropagation and QDQS8ToU8).
  *
  * The opset of the file is the largest that any endpoint needs, or the model's own.
  *
