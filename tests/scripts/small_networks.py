@@ -118,6 +118,8 @@ FORMS = {
     "slopes": Form(C + "q=PRelu c s:6,1,1" + Y),
     "slopes_of_width": Form(C + "q=PRelu c s:8" + Y),
     "softmax_channels": Form(C + "q=Softmax c axis=1" + Y),
+    "softmax_batch": Form(SMALL + "q=Softmax c axis=0 | y=Conv q v:3,4,1,1"),
+    "softmax_one": Form("c=MatMul x w:6,10 | d=Softmax c axis=1 | y=MatMul d v:10,4", x=(2, 1, 6)),
     "softmax_height": Form(C + "q=Softmax c axis=2" + Y),
     "softmax_last": Form("c=MatMul x w:6,10 | d=Softmax c axis=-1 | y=MatMul d v:10,4", x=ROWS),
     "log_softmax": Form("c=MatMul x w:6,10 | y=LogSoftmax c axis=-1", x=ROWS),
