@@ -48,6 +48,11 @@ qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement p
  * type's range where an unsigned type holds signed codes (OpenVINO). */
 int32_t qg_onnx_shift(const qg_tqc *t, qg_dtype code);
 
+/* Whether OpenVINO would compute something else on codes of this weight: a transposed
+ * convolution, and p has a zero point.  Floats that the file quantizes are right.
+ * Source: measured with OpenVINO 2026.4.1, LP_TRANSFORMS_MODE at its default. */
+bool qg_onnx_turns_zero_points(const qg_tqc *t, const qg_qparam *p);
+
 /* Rounding to one grid after the other changes nothing. */
 bool qg_onnx_same_grid(const qg_tqc *a, const qg_tqc *b);
 

@@ -255,6 +255,52 @@ def concats(table, folder):
         table.row((f"concat, {opset}", backend), "again", None, again, *outputs, limit=0.02)
 
 
+TURNED = {  # backends, --set: weights of a scale and a zero point per tensor or channel
+    "snpe-int8": ("snpe-int8",),
+    "ov tensor": ("openvino-int8", "--set", "slot=weight policy=[per-tensor,linear,asymmetric] "
+                  "range=[-128,127]"),
+    "ort channel": ("ort-int8", "--set", "slot=weight policy=[per-channel,linear,asymmetric] "
+                    "range=[0,255]"),
+}
+
+
+def turned(table, folder):
+    """Transposed convolutions whose weights have zero points, alone and between others, with
+    groups: OpenVINO's integer kernels compute what is simulated."""
+    rng, make = np.random.default_rng(5), onnx.helper.make_node
+    constants = [onnx.numpy_helper.from_array(
+        (0.3 * rng.standard_normal(shape) + 0.2).astype("float32"), name)
+        for name, shape in (("w", (4, 3, 2, 2)), ("b", (3,)), ("u", (4, 4, 1, 1)),
+                            ("v", (4, 2, 3, 3)), ("z", (3, 4, 1, 1)))]
+    nets = {"alone": [make("ConvTranspose", ["x", "w", "b"], ["y"], "t", strides=[2, 2])],
+            "between": [make("Conv", ["x", "u"], ["c"], "c"), make("Relu", ["c"], ["r"], "r"),
+                        make("ConvTranspose", ["r", "v"], ["t"], "t", group=2, strides=[2, 2]),
+                        make("Conv", ["t", "z"], ["y"], "y")]}
+    x = np.abs(rng.normal(size=(8, 1, 4, 5, 5))).astype(np.float32)
+    about = onnx.helper.make_tensor_value_info
+    for net, nodes in nets.items():
+        graph = onnx.helper.make_graph(
+            nodes, "turned", [about("x", 1, (1, 4, 5, 5))], [about("y", 1, (1, 3, None, None))],
+            [c for c in constants if any(c.name in n.input for n in nodes)])
+        path = f"{folder}/{net}.onnx"
+        onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[
+            onnx.helper.make_opsetid("", 14)]), path)
+        for backend, (base, *options) in TURNED.items():
+            s = agreement.Snapshot(f"{folder}/{net}-{backend}", path, base, x, *options)
+            outputs = s.outputs("simulate"), s.outputs("float")
+            for fmt, suffix, *more in (("openvino-ir", "xml"), ("openvino-fq", "onnx"),
+                                       ("onnx-qdq", "q.onnx", "--placement", "openvino")):
+                file, _ = s.export(f"ov.{suffix}", "--format", fmt, *more)
+                table.row((f"turned, {net}", backend), f"{fmt} int8", None, agreement.stack(
+                    OpenVino(file, x.shape[1:], integer=True), s), *outputs, limit=0.1)
+                if suffix != "xml":
+                    again = s.folder / f"again-{fmt}"
+                    agreement.qg("import", file, "--format", fmt, "-o", again)
+                    agreement.qg("run", again, "-d", s.data, "-o", s.folder / "y")
+                    table.row((f"turned, {net}", backend), "again", None,
+                              [np.load(s.folder / "y" / "y.npy")], *outputs, limit=0.1)
+
+
 def error_bound(steps, zero, low, high):
     """How far the plugin's level may lie from x / scale + zero, in steps.
 
@@ -381,6 +427,9 @@ def main():
     if not sys.argv[1:] or "concats" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             concats(table, folder)
+    if not sys.argv[1:] or "turned" in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            turned(table, folder)
     if not sys.argv[1:] or "names" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             names(table, folder)

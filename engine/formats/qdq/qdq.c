@@ -357,8 +357,10 @@ static qg_status put_constant(builder *b, const qg_tqc *t, qg_value *v, qg_value
     bool weight = qg_op_in_role(t->node->op, t->slot) == 'w';
     if (b->form == QUANTS)
         return add_chain(b, t, &how, v->name, v, *out);
-    return b->float_weights && weight ? write_floats(b, t, &how, v, *out)
-                                      : write_codes(b, t, &how, v, *out);
+    qg_qparam p = qg_tqc_param(t);
+    bool turned = b->place == QG_PLACE_OPENVINO && qg_onnx_turns_zero_points(t, &p);
+    return (b->float_weights && weight) || turned ? write_floats(b, t, &how, v, *out)
+                                                  : write_codes(b, t, &how, v, *out);
 }
 
 /* --- endpoints --- */
