@@ -109,6 +109,11 @@ REFUSED = [  # format, document, words of the message
      "linear symmetric,8,-128,127,0.1\nc.out0,bn,ACTIVATED,per-tensor linear symmetric,8,-128,"
      "127,0.1\n", "line 3: c.out0 is the value 'bn', 'c' in the model, expected the model that "
      "qg export wrote beside the file"),
+    ("tensorrt-cache", "TRT-8601-EntropyCalibration2\nx: 3cf5\n",
+     "line 2: expected 'name: ' and eight hexadecimal digits, or 0"),
+    ("aimet", {"activation_encodings": {"x": [{"bitwidth": 32, "dtype": "int", "is_symmetric":
+               "False", "scale": 0.1, "offset": -2147483648}]}, "param_encodings": {}},
+     "has zero point 2147483648, expected an integer in [0, 2147483647]"),
 ]
 
 
