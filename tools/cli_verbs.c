@@ -383,7 +383,9 @@ const cli_verb cli_verbs[] = {
       .summary = "make a snapshot from a file of another tool",
       FILES("FILE", 1, 1),
       .use = { NEEDS(FORMAT), TAKES(MODEL), NEEDS(SNAPSHOT) },
-      .about = "A .tflite file can also be opened without an import.",
+      .about = "A .tflite file can also be opened without an import.\n"
+               "Formats without a graph need --model: the model that qg export wrote\n"
+               "beside the file, since quantize may have changed the original.",
       .example = "qg import model.qdq.onnx --format onnx-qdq -o snapshot",
       .run = cli_import },
     { .name = "import-backend",

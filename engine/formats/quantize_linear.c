@@ -90,13 +90,25 @@ static qg_onnx_grid integer(const qg_scheme *s, bool constant)
     return fault("QuantizeLinear has no type of more than 16 bits");
 }
 
+static bool any_offset(const qg_qparam *p)
+{
+    for (size_t c = 0; p->offset && c < p->n; c++)
+        if (p->offset[c])
+            return true;
+    return false;
+}
+
 static bool has_offset(const qg_tqc *t)
 {
     qg_qparam p = qg_tqc_param(t);
-    for (size_t c = 0; p.offset && c < p.n; c++)
-        if (p.offset[c])
-            return true;
-    return false;
+    return any_offset(&p);
+}
+
+bool qg_onnx_turns_zero_points(const qg_tqc *t, const qg_qparam *p)
+{
+    static const char *const name = "ConvTranspose";
+    return qg_op_is_named(t->node->op, &name, 1) && qg_tqc_role(t) == 'w' &&
+           any_offset(p);
 }
 
 /* TensorRT reads int8, float8 and 4-bit weights, all with zero point 0, and a bias in

@@ -14,11 +14,11 @@
  *     4, exponent 2         float4e2m1                          23
  *     blocks                as above, at least                  21
  *
- * For OpenVINO an activation with an offset is unsigned in any case; for ONNX Runtime
- * int8 activations are from opset 21 on: its optimizer moves Q over Reshape and similar
- * operators with an output_dtype of int8, makes the zero point uint8, as it does
- * throughout on x86-64, and then fails on the result (1.31, QDQPropagation and
- * QDQS8ToU8).
+ * For OpenVINO an activation with an offset is unsigned in any case, and others by
+ * the rules of qdq/qdq.c; for ONNX Runtime int8 activations are from opset 21 on: its
+ * optimizer moves Q over Reshape and similar operators with an output_dtype of int8,
+ * makes the zero point uint8, as it does throughout on x86-64, and then fails on the
+ * result (1.31, QDQPropagation and QDQS8ToU8).
  *
  * The opset of the file is the largest that any endpoint needs, or the model's own.
  *
@@ -47,6 +47,11 @@ qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement p
 /* The difference of that type's codes from those of the scheme: 0, or half of the
  * type's range where an unsigned type holds signed codes (OpenVINO). */
 int32_t qg_onnx_shift(const qg_tqc *t, qg_dtype code);
+
+/* Whether OpenVINO would compute something else on codes of this weight: a transposed
+ * convolution, and p has a zero point.  Floats that the file quantizes are right.
+ * Source: measured with OpenVINO 2026.4.1, LP_TRANSFORMS_MODE at its default. */
+bool qg_onnx_turns_zero_points(const qg_tqc *t, const qg_qparam *p);
 
 /* Rounding to one grid after the other changes nothing. */
 bool qg_onnx_same_grid(const qg_tqc *a, const qg_tqc *b);

@@ -49,6 +49,7 @@ FORMS = {
     "resize_pytorch": Form(C + "q=Resize c - ~1,1,2,2 mode=linear "
                            "coordinate_transformation_mode=pytorch_half_pixel" + Y),
     "resize_cubic": Form(C + "q=Resize c - ~1,1,2,2 mode=cubic" + Y),
+    "resize_antialias": Form(C + "q=Resize c - ~1,1,.5,.5 mode=linear antialias=1" + Y, 18),
     "resize_sizes": Form(C + "q=Resize c - - #1,6,5,11 mode=linear" + Y),
     "resize_channels": Form(C + "q=Resize c - ~1,2,2,1 mode=nearest | y=Conv q v:4,12,3,3"),
     "resize_10": Form(C + "q=Resize c ~1,1,2,2 mode=nearest" + Y, 10),
@@ -89,6 +90,14 @@ FORMS = {
     "average_lower": Form(C + "q=AveragePool c kernel_shape=2,3 auto_pad=SAME_LOWER" + Y),
     "average_ceil": Form(C + "q=AveragePool c kernel_shape=3,3 strides=2,2 ceil_mode=1" + Y),
     "max_ceil": Form(C + "q=MaxPool c kernel_shape=3,3 strides=2,2 ceil_mode=1" + Y),
+    "average_ceil_pads": Form(C + "q=AveragePool c kernel_shape=3,2 strides=2,2 ceil_mode=1 "
+                              "pads=1,0,1,1" + Y),
+    "average_ceil_counted": Form(C + "q=AveragePool c kernel_shape=3,3 strides=2,2 ceil_mode=1 p=1 "
+                                 "count_include_pad=1" + Y, 19),
+    "max_ceil_pads": Form(C + "q=MaxPool c kernel_shape=3,2 strides=3,2 ceil_mode=1 "
+                          "pads=1,0,1,1" + Y),
+    "max_ceil_apart": Form("c=Conv x w:6,4,3 pads=1,1 | y=MaxPool c kernel_shape=1, strides=3, "
+                           "ceil_mode=1", x=(1, 4, 11)),
     "max_dilated": Form(C + "q=MaxPool c kernel_shape=2,2 dilations=2,2" + Y),
     "max_indices": Form(C + "q+i=MaxPool c kernel_shape=2,2" + Y),
     "max_lower": Form(C + "q=MaxPool c kernel_shape=2,3 auto_pad=SAME_LOWER" + Y),
@@ -109,6 +118,8 @@ FORMS = {
     "slopes": Form(C + "q=PRelu c s:6,1,1" + Y),
     "slopes_of_width": Form(C + "q=PRelu c s:8" + Y),
     "softmax_channels": Form(C + "q=Softmax c axis=1" + Y),
+    "softmax_batch": Form(SMALL + "q=Softmax c axis=0 | y=Conv q v:3,4,1,1"),
+    "softmax_one": Form("c=MatMul x w:6,10 | d=Softmax c axis=1 | y=MatMul d v:10,4", x=(2, 1, 6)),
     "softmax_height": Form(C + "q=Softmax c axis=2" + Y),
     "softmax_last": Form("c=MatMul x w:6,10 | d=Softmax c axis=-1 | y=MatMul d v:10,4", x=ROWS),
     "log_softmax": Form("c=MatMul x w:6,10 | y=LogSoftmax c axis=-1", x=ROWS),

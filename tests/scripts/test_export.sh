@@ -62,7 +62,8 @@ expect 1 "format 'onnx-qdq': can only be exported|contains the graph" \
 
 # Duplicates are written once: the snapshot can be read again.
 quantize twice trt-int8 --set 'op=Conv slot=weight bits=4' --set 'op=Gemm slot=weight bits=4'
-expect 0 '' "$qg" export "$work/twice" --format onnx-qdq -o "$work/twice.onnx"
+expect 0 '' "$qg" export "$work/twice" --format onnx-qdq --placement ort \
+    -o "$work/twice.onnx"
 
 # TensorRT refuses what it cannot run, by name.
 quantize asym trt-int8 --set 'op=Conv slot=in0 policy=per-tensor,linear,asymmetric range=0,255'

@@ -205,6 +205,102 @@ def placed(table, folder, name, path, x):
                       limit=np.inf if integer else agreement.LIMIT_ENERGY)
 
 
+def joined(path, activation, opset, pool):
+    """Convolution and activation, [a pool,] convolution, a Concat of both, convolution; the
+    last one has a Transpose behind it, which ONNX Runtime moves."""
+    rng, make = np.random.default_rng(7), onnx.helper.make_node
+    constants = [onnx.numpy_helper.from_array(
+        (0.3 * rng.standard_normal(shape)).astype("float32"), name)
+        for name, shape in (("w", (8, 3, 3, 3)), ("u", (8, 8, 1, 1)), ("v", (4, 16, 1, 1)))]
+    nodes = [make("Conv", ["x", "w"], ["c"], "c", pads=[1] * 4), make(activation, ["c"], ["a"], "a"),
+             make("MaxPool", ["a"], ["p"], "p", kernel_shape=[3, 3], pads=[1] * 4),
+             make("Conv", ["p" if pool else "a", "u"], ["d"], "d"),
+             make("Concat", ["d", "a"], ["k"], "k", axis=1), make("Conv", ["k", "v"], ["e"], "e"),
+             make("Transpose", ["e"], ["y"], "y", perm=[0, 2, 3, 1])]
+    about = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph([n for n in nodes if pool or n.name != "p"], "joined",
+                                   [about("x", 1, (1, 3, 8, 8))], [about("y", 1, (1, 8, 8, 4))],
+                                   constants)
+    onnx.save(onnx.helper.make_model(graph, ir_version=10, opset_imports=[
+        onnx.helper.make_opsetid("", opset)]), path)
+
+
+def concats(table, folder):
+    """onnx-qdq for OpenVINO: at a Concat its integer kernels lose codes of signed activations;
+    the file has unsigned ones.  ONNX Runtime loads it, qg reads the same simulation back."""
+    import test_export_ort
+    x = 3 * np.random.default_rng(8).normal(size=(8, 1, 3, 8, 8)).astype(np.float32)
+    trials = [(activation, opset, pool, "openvino-int8") for activation, opset, pool in (
+        ("Relu", 14, False), ("LeakyRelu", 14, False), ("HardSwish", 14, True),
+        ("Sigmoid", 14, True), ("Sigmoid", 21, True))] + [("LeakyRelu", 14, True, "trt-int8"),
+                                                          ("Relu", 21, True, "trt-int8")]
+    for k, (activation, opset, pool, backend) in enumerate(trials):
+        joined(f"{folder}/{k}.onnx", activation, opset, pool)
+        s = agreement.Snapshot(f"{folder}/{k}", f"{folder}/{k}.onnx", backend, x)
+        file, _ = s.export("q.onnx", "--format", "onnx-qdq", "--placement", "openvino")
+        written = onnx.load(file).graph
+        zeros = {n.input[2] for n in written.node if n.op_type == "QuantizeLinear"}
+        types = {i.data_type for i in written.initializer if i.name in zeros}
+        if types != {onnx.TensorProto.UINT8}:
+            table.bad.append(f"concat {k}: types {types}")
+        outputs = s.outputs("simulate"), s.outputs("float")
+        for runtime, name in ((OpenVino(file, x.shape[1:]), "ov qdq"),
+                              (OpenVino(file, x.shape[1:], integer=True), "ov int8"),
+                              (test_export_ort.Ort(file, True), "ort")):
+            table.row((f"concat, {opset}", backend), name, None, agreement.stack(runtime, s),
+                      *outputs, limit=0.02)
+        agreement.qg("import", file, "--format", "onnx-qdq", "-o", s.folder / "again")
+        agreement.qg("run", s.folder / "again", "-d", s.data, "-o", s.folder / "y")
+        again = [np.load(s.folder / "y" / "y.npy")]
+        table.row((f"concat, {opset}", backend), "again", None, again, *outputs, limit=0.02)
+
+
+TURNED = {  # backends, --set: weights of a scale and a zero point per tensor or channel
+    "snpe-int8": ("snpe-int8",),
+    "ov tensor": ("openvino-int8", "--set", "slot=weight policy=[per-tensor,linear,asymmetric] "
+                  "range=[-128,127]"),
+    "ort channel": ("ort-int8", "--set", "slot=weight policy=[per-channel,linear,asymmetric] "
+                    "range=[0,255]"),
+}
+
+
+def turned(table, folder):
+    """Transposed convolutions whose weights have zero points, alone and between others, with
+    groups: OpenVINO's integer kernels compute what is simulated."""
+    rng, make = np.random.default_rng(5), onnx.helper.make_node
+    constants = [onnx.numpy_helper.from_array(
+        (0.3 * rng.standard_normal(shape) + 0.2).astype("float32"), name)
+        for name, shape in (("w", (4, 3, 2, 2)), ("b", (3,)), ("u", (4, 4, 1, 1)),
+                            ("v", (4, 2, 3, 3)), ("z", (3, 4, 1, 1)))]
+    nets = {"alone": [make("ConvTranspose", ["x", "w", "b"], ["y"], "t", strides=[2, 2])],
+            "between": [make("Conv", ["x", "u"], ["c"], "c"), make("Relu", ["c"], ["r"], "r"),
+                        make("ConvTranspose", ["r", "v"], ["t"], "t", group=2, strides=[2, 2]),
+                        make("Conv", ["t", "z"], ["y"], "y")]}
+    x = np.abs(rng.normal(size=(8, 1, 4, 5, 5))).astype(np.float32)
+    about = onnx.helper.make_tensor_value_info
+    for net, nodes in nets.items():
+        graph = onnx.helper.make_graph(
+            nodes, "turned", [about("x", 1, (1, 4, 5, 5))], [about("y", 1, (1, 3, None, None))],
+            [c for c in constants if any(c.name in n.input for n in nodes)])
+        path = f"{folder}/{net}.onnx"
+        onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[
+            onnx.helper.make_opsetid("", 14)]), path)
+        for backend, (base, *options) in TURNED.items():
+            s = agreement.Snapshot(f"{folder}/{net}-{backend}", path, base, x, *options)
+            outputs = s.outputs("simulate"), s.outputs("float")
+            for fmt, suffix, *more in (("openvino-ir", "xml"), ("openvino-fq", "onnx"),
+                                       ("onnx-qdq", "q.onnx", "--placement", "openvino")):
+                file, _ = s.export(f"ov.{suffix}", "--format", fmt, *more)
+                table.row((f"turned, {net}", backend), f"{fmt} int8", None, agreement.stack(
+                    OpenVino(file, x.shape[1:], integer=True), s), *outputs, limit=0.1)
+                if suffix != "xml":
+                    again = s.folder / f"again-{fmt}"
+                    agreement.qg("import", file, "--format", fmt, "-o", again)
+                    agreement.qg("run", again, "-d", s.data, "-o", s.folder / "y")
+                    table.row((f"turned, {net}", backend), "again", None,
+                              [np.load(s.folder / "y" / "y.npy")], *outputs, limit=0.1)
+
+
 def error_bound(steps, zero, low, high):
     """How far the plugin's level may lie from x / scale + zero, in steps.
 
@@ -328,6 +424,12 @@ def main():
     if not sys.argv[1:] or "residuals" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             residuals(table, folder)
+    if not sys.argv[1:] or "concats" in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            concats(table, folder)
+    if not sys.argv[1:] or "turned" in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            turned(table, folder)
     if not sys.argv[1:] or "names" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             names(table, folder)

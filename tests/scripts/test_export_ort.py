@@ -5,6 +5,7 @@ sum in its order, so without optimization all codes are equal, and usually all b
 Keyword spotting keeps its classes and its accuracy.  Models in ../shared are skipped
 when they are absent."""
 import json
+import subprocess
 import sys
 import tempfile
 
@@ -221,6 +222,22 @@ def newer(table, folder):
             table.row((f"opset {opset}", backend), "ort", None,
                       agreement.stack(Ort(file, True), s), s.outputs("simulate"),
                       s.outputs("float"), 1e-6)
+            if backend == "trt-int8":
+                for_tensorrt(table, s, opset)
+
+
+def for_tensorrt(table, s, opset):
+    """TensorRT reads int8 only: a warning says where ONNX Runtime refuses that."""
+    file = s.folder / "trt.onnx"
+    done = subprocess.run([agreement.QG, "export", s.path, "--format", "onnx-qdq", "--placement",
+                           "trt", "-o", file], capture_output=True, text=True, check=True)
+    try:
+        Ort(file, True)
+        refused = False
+    except Exception:  # pylint: disable=broad-exception-caught
+        refused = True
+    if refused != (f"int8 codes in opset {opset}: the optimizer of ONNX Runtime" in done.stderr):
+        table.bad.append(f"opset {opset}, trt: refused {refused}, export says {done.stderr!r}")
 
 
 def softmaxes(table, folder):

@@ -4,12 +4,15 @@ adapter, as tests/peers/overlay_ids.py took them from the package, also for node
 name, with the same name, and with scopes, blanks and other scripts in it."""
 import json
 import math
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 
 from overlays import MODELS, VECTOR, overlays
 
+QG = os.environ.get("QG", "build/qg")
 COLOUR = {"bits": "#f7f7f7", "nsr": "#f46d43"}  # of the last threshold, by kind
 
 
@@ -38,9 +41,26 @@ def differences(model, expected, folder):
             yield f"{model}: {file.name}: a value is not finite"
 
 
+def other_analysis(folder):
+    """An analysis of another network is refused."""
+    files = folder / "s", folder / "other.json", folder / "me.json"
+    subprocess.run([QG, "quantize", "configs/models/digits.onnx", "-b", "trt-int8", "-d",
+                    "configs/data/digits_calib.npy", "-n", "4", "-o", files[0]], check=True,
+                   stdout=subprocess.DEVNULL)
+    files[1].write_text('{"metric": "snr", "errors": [{"name": "none of it", "error": 0.1}]}')
+    run = subprocess.run([QG, "export", files[0], "--format", "model-explorer", "--analysis",
+                          files[1], "-o", files[2]], capture_output=True, text=True)
+    if run.returncode != 1 or files[2].exists() or \
+            "names no node of the snapshot, expected the analysis of this network" not in run.stderr:
+        yield f"another analysis: {run.returncode} {run.stderr}"
+
+
 def main():
     vector, bad = json.loads(pathlib.Path(VECTOR).read_text()), 0
     with tempfile.TemporaryDirectory() as folder:
+        for line in other_analysis(pathlib.Path(folder)):
+            print(line)
+            bad += 1
         for i, model in enumerate(MODELS):
             for line in differences(model, vector[model], pathlib.Path(folder) / str(i)):
                 print(line)

@@ -105,6 +105,15 @@ REFUSED = [  # format, document, words of the message
      "does not end"),
     ("csv", "endpoint,state,policy,bits,qmin,qmax,scale\nc.in0,BAKED,round,8,0,255,1\n",
      "line 2: policy is 'round'"),
+    ("csv", "endpoint,value,state,policy,bits,qmin,qmax,scale\nc.in0,x,ACTIVATED,per-tensor "
+     "linear symmetric,8,-128,127,0.1\nc.out0,bn,ACTIVATED,per-tensor linear symmetric,8,-128,"
+     "127,0.1\n", "line 3: c.out0 is the value 'bn', 'c' in the model, expected the model that "
+     "qg export wrote beside the file"),
+    ("tensorrt-cache", "TRT-8601-EntropyCalibration2\nx: 3cf5\n",
+     "line 2: expected 'name: ' and eight hexadecimal digits, or 0"),
+    ("aimet", {"activation_encodings": {"x": [{"bitwidth": 32, "dtype": "int", "is_symmetric":
+               "False", "scale": 0.1, "offset": -2147483648}]}, "param_encodings": {}},
+     "has zero point 2147483648, expected an integer in [0, 2147483647]"),
 ]
 
 
@@ -247,6 +256,30 @@ def check_csv(folder):
     return None if fine else f"records of {before.keys() ^ after.keys()}"
 
 
+def check_other_csv(folder):
+    """A network whose BatchNormalization quantize has fused: the user's own model has other
+    values at the same endpoints."""
+    model = onnx.load(f"{folder}/m.onnx")
+    four = [numpy_helper.from_array(np.full(4, x, "f4"), n)
+            for n, x in (("s", 2), ("t", 1), ("u", 0), ("q", 3))]
+    model.graph.initializer.extend(four)
+    model.graph.node.insert(3, helper.make_node("BatchNormalization", ["d", "s", "t", "u", "q"],
+                                                ["n"], "n"))
+    model.graph.node[4].input[1] = "n"
+    own = f"{folder}/own.onnx"
+    onnx.save(model, own)
+    subprocess.run([QG, "quantize", own, "-b", "ort-int8", "-d", "random:2", "-o",
+                    f"{folder}/s"], check=True, stdout=subprocess.DEVNULL)
+    exported("csv", ".csv", folder)
+    said = []
+    for path in own, f"{folder}/out.onnx":
+        run = subprocess.run([QG, "import", f"{folder}/out.csv", "--format", "csv", "--model",
+                              path, "-o", f"{folder}/back"], capture_output=True, text=True)
+        said.append(run.stderr)
+    fine = "is the value 'n', 'd' in the model" in said[0] and not said[1]
+    return None if fine else f"{said}"
+
+
 def check_mnn(folder):
     """Entries are called after the value of a node, however long its name."""
     names = ["n" * 600 + end for end in "cd"]
@@ -292,7 +325,8 @@ def main():
             if wrong:
                 print(f"FAILED {seed}: {wrong}")
                 bad += 1
-        for check in check_cache, check_rknn, check_ascend, check_nxp, check_csv, check_mnn:
+        for check in check_cache, check_rknn, check_ascend, check_nxp, check_csv, check_other_csv, \
+                check_mnn:
             wrong = check(folder)
             if wrong:
                 print(f"FAILED {check.__name__}: {wrong}")

@@ -321,11 +321,12 @@ static qg_status set_bits(qg_table_reader *r, entry *n, int64_t bits, bool is_si
 static qg_status set_zero(qg_table_reader *r, entry *n, size_t c, double zero)
 {
     const qg_scheme *s = &n->grid.scheme;
-    if (zero != rint(zero) || zero < (double)s->qmin || zero > (double)s->qmax ||
-        fabs(zero) > INT32_MAX)
+    int64_t low = s->qmin < -INT32_MAX ? -INT32_MAX : s->qmin,
+            high = s->qmax > INT32_MAX ? INT32_MAX : s->qmax;
+    if (zero != rint(zero) || zero < (double)low || zero > (double)high)
         return qg_json_fail(r->ctx, QG_EPARSE, n->at,
-                            "has zero point %g, expected an integer in [%lld, %lld]",
-                            zero, (long long)s->qmin, (long long)s->qmax);
+                            "has zero point %.12g, expected an integer in [%lld, %lld]",
+                            zero, (long long)low, (long long)high);
     n->room.offset[c] = (int32_t)zero;
     return QG_OK;
 }

@@ -17,7 +17,9 @@
  *
  * Import takes the endpoints that round; others follow from them or stay float.  The
  * columns may be in any order, and only endpoint, state, policy, bits, qmin, qmax and
- * scale must be there. */
+ * scale must be there.  A column value must agree with the model: a network that
+ * quantize has changed (BatchNormalization in a convolution) has other values at the
+ * same endpoints. */
 #include <stdio.h>
 #include <string.h>
 
@@ -352,6 +354,12 @@ static qg_status take_record(const sheet *s)
         qg_table_missing(s->r, name);
         return QG_OK;
     }
+    const char *value = cell_of(s, COLUMN_VALUE), *own = qg_endpoint_value(at)->name;
+    if (*value && strcmp(value, own) != 0)
+        return qg_table_fail(s->r, s->from, s->line,
+                             "%.60s is the value '%.60s', '%.60s' in the model, "
+                             "expected the model that qg export wrote beside the file",
+                             name, value, own);
     QG_TRY(read_scheme(s, &scheme));
     QG_TRY(read_params(s, &scheme, &grid));
     return qg_table_found_at(s->r, at, &grid);

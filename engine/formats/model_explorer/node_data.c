@@ -143,6 +143,24 @@ static qg_status put(qg_export *e, enum kind kind, FILE *stream)
     return qg_json_done(w);
 }
 
+/* The errors are objects with names, one at least of a node of the graph. */
+static qg_status check_errors(qg_export *e, const qg_json *errors)
+{
+    bool any = errors->count == 0;
+    for (size_t i = 0; i < errors->count; i++) {
+        const char *name;
+        if (errors->item[i].type != QG_JSON_OBJECT)
+            return qg_json_fail(e->ctx, QG_EPARSE, &errors->item[i],
+                                "is not an object, expected an object");
+        QG_TRY(qg_json_text(e->ctx, &errors->item[i], "name", &name));
+        any |= qg_graph_node(e->quant->graph, name) != NULL;
+    }
+    return any ? QG_OK
+               : qg_json_fail(e->ctx, QG_EPARSE, errors,
+                              "names no node of the snapshot, expected the analysis of "
+                              "this network");
+}
+
 static qg_status build(qg_export *e)
 {
     built *b = QG_NEW(e->arena, built);
@@ -161,11 +179,7 @@ static qg_status build(qg_export *e)
         return qg_json_fail(e->ctx, QG_EPARSE, b->report,
                             "is not a report of `qg analyse --json`");
     QG_TRY(qg_json_member(e->ctx, b->report, "errors", QG_JSON_ARRAY, &b->errors));
-    for (size_t i = 0; i < b->errors->count; i++)
-        if (b->errors->item[i].type != QG_JSON_OBJECT)
-            return qg_json_fail(e->ctx, QG_EPARSE, &b->errors->item[i],
-                                "is not an object, expected an object");
-    return QG_OK;
+    return check_errors(e, b->errors);
 }
 
 /* All files, or none. */

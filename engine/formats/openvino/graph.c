@@ -389,6 +389,8 @@ static qg_status say_constant(builder *b, place *p)
     QG_TRY(can_say(b, p->tqc, v, &say));
     qg_dtype code = say ? code_type(b, p->tqc, x) : QG_F32;
     QG_TRY(drop_zero_points(b, p, &code, &other));
+    if (qg_onnx_turns_zero_points(p->tqc, &p->param))
+        code = QG_F32;
     qg_tensor_init(t, code, x->rank, x->dim);
     QG_TRY(constant_values(b, p, b->bake || !say, x, t));
     bool own = v->use.n == 1 && !v->is_output;

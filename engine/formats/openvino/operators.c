@@ -440,7 +440,7 @@ static qg_status resize(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     const qg_tensor *y = &n->out[0]->type, *scale = NULL;
     uint32_t slot = n->opset > 10 ? 2 : 1;
     const char *mode, *place, *nearest;
-    int64_t axes[QG_MAX_RANK];
+    int64_t axes[QG_MAX_RANK], antialias;
     qg_ir_source in[3];
     if (slot < n->n_in && n->in[slot])
         scale = qg_ir_known(ir, n->in[slot]);
@@ -454,6 +454,9 @@ static qg_status resize(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
                           n->opset > 10 ? "round_prefer_floor" : "floor", &nearest));
     if (strcmp(place, "tf_crop_and_resize") == 0 || qg_attr_has(n, "axes"))
         return qg_ir_refuse(ir, n, "%s or axes, expected neither", place);
+    QG_TRY(qg_attr_int(ir->ctx, n, "antialias", 0, &antialias));
+    if (antialias && strcmp(mode, "nearest") != 0)
+        return qg_ir_refuse(ir, n, "antialias of mode %s, expected 0", mode);
     QG_TRY(qg_ir_inputs(ir, n, 1, in));
     QG_TRY(scales ? qg_ir_value(ir, n->in[slot], &in[1])
                   : qg_ir_vector(ir, n, "sizes", (size_t)y->rank, y->dim, &in[1]));

@@ -17,6 +17,12 @@
  * against its optimizer (runtime.h); trt and openvino share a DQ, as OpenVINO
  * makes a FakeQuantize only then; trt refuses schemes that TensorRT refuses.
  *
+ * Types     int8 activations become uint8 from opset 21 on (quantize_linear.h), but for
+ *           TensorRT, which reads int8 only, and for OpenVINO in any opset where the
+ *           network has a Concat of floats: its integer kernels (2026.4.1) lose codes
+ *           of a signed grid there.  Without a Concat they stay, since its products of
+ *           two activations are integers only with zero point 0.
+ *
  * Floats   Q, DQ and what is between them is float32.  In a model of 16-bit floats
  *          (ir/float_type.h) Casts lead to and from them: a scale keeps its 24 bits,
  *          and any opset will do, while 16-bit scales require opset 19.
@@ -39,7 +45,7 @@
 #include "engine/ir/float_type.h"
 #include "engine/ir/upgrade.h"
 
-/* The opset from which on int8 activations are written unsigned for ONNX Runtime. */
+/* The opset from which on ONNX Runtime refuses files with int8 activations. */
 enum { UNSIGNED_SINCE = 21 };
 
 static const char *const weights[] = { "int", "float", NULL };
@@ -351,8 +357,10 @@ static qg_status put_constant(builder *b, const qg_tqc *t, qg_value *v, qg_value
     bool weight = qg_op_in_role(t->node->op, t->slot) == 'w';
     if (b->form == QUANTS)
         return add_chain(b, t, &how, v->name, v, *out);
-    return b->float_weights && weight ? write_floats(b, t, &how, v, *out)
-                                      : write_codes(b, t, &how, v, *out);
+    qg_qparam p = qg_tqc_param(t);
+    bool turned = b->place == QG_PLACE_OPENVINO && qg_onnx_turns_zero_points(t, &p);
+    return (b->float_weights && weight) || turned ? write_floats(b, t, &how, v, *out)
+                                                  : write_codes(b, t, &how, v, *out);
 }
 
 /* --- endpoints --- */
@@ -508,6 +516,30 @@ static qg_status put_nodes(builder *b)
     return QG_OK;
 }
 
+static bool has_concat(const qg_graph *g)
+{
+    static const char *const name = "Concat";
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        if (qg_op_is_named(n->op, &name, 1) && n->out[0]->type.dtype == QG_F32)
+            return true;
+    }
+    return false;
+}
+
+static bool is_unsigned(const builder *b)
+{
+    switch (b->place) {
+    case QG_PLACE_ORT:
+        return b->opset >= UNSIGNED_SINCE;
+    case QG_PLACE_OPENVINO:
+        return b->opset >= UNSIGNED_SINCE || has_concat(b->quant->graph);
+    case QG_PLACE_TRT:
+        break;
+    }
+    return false;
+}
+
 static qg_status begin(builder *b)
 {
     const qg_graph *from = b->quant->graph;
@@ -529,7 +561,7 @@ static qg_status begin(builder *b)
     int64_t own = qg_graph_opset(from, "");
     int64_t need = b->form == QUANTS ? own : needed_opset(b->quant, b->place);
     b->opset = own > need ? own : need;
-    b->is_unsigned = b->place == QG_PLACE_ORT && b->opset >= UNSIGNED_SINCE;
+    b->is_unsigned = is_unsigned(b);
     return QG_OK;
 }
 
@@ -586,11 +618,37 @@ static qg_status restore_float_type(builder *b)
                           "Runtime has no kernels for it (--float model keeps it)");
 }
 
+/* An operator that only moves the int8 codes in front of it, and whose result has no
+ * pair of its own: ONNX Runtime's optimizer adds one there. */
+static bool moves_int8(const qg_node *n)
+{
+    const qg_node *dq =
+        qg_node_has(n, QG_OP_PASSIVE) && n->n_in && n->in[0] ? n->in[0]->def : NULL;
+    if (!dq || !qg_is_dequantize_linear(dq) || dq->in[0]->type.dtype != QG_I8)
+        return false;
+    const qg_value *y = n->out[0];
+    return y && (!y->use.n || !qg_is_quantize_linear(y->use.at[0].node));
+}
+
+static void warn_of_int8(const builder *b)
+{
+    bool found = false;
+    for (size_t i = 0; i < b->quant->graph->node.n && !found; i++)
+        found = moves_int8(b->g->node.at[i]);
+    if (found && b->place == QG_PLACE_TRT && b->opset >= UNSIGNED_SINCE)
+        qg_warn(b->ctx,
+                "export: int8 codes in opset %lld: the optimizer of ONNX Runtime 1.31 "
+                "refuses them behind MaxPool, Reshape and Transpose, expected TensorRT "
+                "as the reader, or --placement ort",
+                (long long)b->opset);
+}
+
 static qg_status build_graph(builder *b)
 {
     size_t removed;
     QG_TRY(begin(b));
     QG_TRY(put_nodes(b));
+    warn_of_int8(b);
     QG_TRY(lose_forced(b));
     if (b->form == FUSED) {
         QG_TRY(qg_graph_upgrade(b->g, b->opset));

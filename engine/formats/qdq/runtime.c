@@ -155,6 +155,17 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
 
 /* --- Softmax --- */
 
+/* Softmax along an axis of one element gives 1, whose code of steps of 1/256 is
+ * clamped; the kernel makes it 0. */
+static bool is_of_one(const qg_node *n)
+{
+    const qg_tensor *x = &n->in[0]->type;
+    const qg_attr *a = qg_attr_find(n, "axis");
+    int64_t axis = a && a->type == QG_ATTR_INT ? a->ints[0] : n->opset < 13 ? 1 : -1;
+    axis += axis < 0 ? x->rank : 0;
+    return axis >= 0 && axis < x->rank && x->dim[axis] == 1;
+}
+
 bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
                              const qg_value *x)
 {
@@ -168,8 +179,9 @@ bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc 
     qg_qparam p = qg_tqc_param(t);
     assert(p.n == 1 && p.scale[0] > 0);
     float whole = floorf(1 / p.scale[0]);
-    bool differs =
-        whole > 256 || fabs((double)whole * (double)p.scale[0] - 1) > 0x1p-23;
+    bool differs = whole > 256 ||
+                   fabs((double)whole * (double)p.scale[0] - 1) > 0x1p-23 ||
+                   is_of_one(n);
     const qg_tqc *in = qg_input_tqc(n, 0); /* float inside of a fusion? */
     return differs && t->scheme.bits <= 8 && !(in && qg_tqc_root(in) == qg_tqc_root(t));
 }

@@ -11,7 +11,8 @@
  *          written as float values.
  * Softmax  between Q and DQ becomes QLinearSoftmax there, which multiplies by
  *          floor(1 / scale), and gives arbitrary results above about 280.  Where that
- *          is another scale (it is not for 1/256) an Abs before Q, which changes
+ *          is another scale (it is not for 1/256), or the axis has one element, for
+ *          which the kernel gives 0 instead of 1, an Abs before Q, which changes
  *          nothing, leaves Softmax in float (placement ort).
  *          Measured with onnxruntime 1.31: every QLinearConv of Ultraface gives the
  *          rounded exact result, and the outputs agree once bias and Softmax do. */
@@ -30,8 +31,9 @@ QG_NODISCARD qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q,
 
 /* Whether x, in the exported copy of q's graph, is a Softmax, quantized according to t,
  * for which ONNX Runtime's QLinearSoftmax would give codes other than t's: it uses
- * floor(1 / scale), in float32, for 1 / scale.  Source: measured with onnxruntime 1.31;
- * this holds up to 280, and 8 bits need at most 256. */
+ * floor(1 / scale), in float32, for 1 / scale, and gives 0 for an axis of one element.
+ * Source: measured with onnxruntime 1.31; this holds up to 280, and 8 bits need at most
+ * 256. */
 bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
                              const qg_value *x);
 

@@ -154,11 +154,12 @@ static qg_status put_cache(const qg_table *t, FILE *stream)
     return QG_OK;
 }
 
-/* Up to eight hexadecimal digits. */
+/* Eight hexadecimal digits, or 0: TensorRT writes a scale of zero so, and a line that
+ * was cut off has fewer. */
 static bool read_bits(const char *at, size_t n, float *scale)
 {
     uint32_t bits = 0;
-    if (n == 0 || n > 8)
+    if (n != 8 && !(n == 1 && *at == '0'))
         return false;
     for (size_t i = 0; i < n; i++) {
         const char *digits = "0123456789abcdef";
@@ -185,7 +186,7 @@ static qg_status parse_entry(qg_table_reader *r, const qg_json_source *from,
         return qg_nomem(r->ctx);
     if (colon < 3 || !read_bits(text.at + colon, text.n - colon, &scale))
         return qg_table_fail(r, from, line,
-                             "expected 'name: ' and up to eight hexadecimal digits");
+                             "expected 'name: ' and eight hexadecimal digits, or 0");
     memcpy(name, text.at, colon - 2);
     if (scale == 0) {
         qg_table_missing(r, name);
