@@ -681,6 +681,11 @@ def check_refusals(suite):
         done = run("lint", snapshot, "--target", file, expect=FAILED)
         if message not in done.stderr or f"{file}:" not in done.stderr:
             suite.bad.append(f"{text!r}: {done.stderr.strip()}, expected {message!r}")
+    for target, message in (("common", "target common: has no kernels"),
+                            ("tflite-int8", "unknown target 'tflite-int8', did you mean 'tflite'")):
+        said = run("lint", snapshot, "--target", target, "--fix", "-o", file, expect=FAILED).stderr
+        if message not in said:
+            suite.bad.append(f"--target {target}: {said}")
     for words, status in ((("--target", "trtt"), FAILED), ((), USAGE),
                           (("--target", "trt", "-o", file), USAGE)):
         run("lint", snapshot, *words, expect=status)
