@@ -111,6 +111,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(CLAMP, "clamp", NONE, "it only clamps input 0 between constants")                \
     X(CLAMP_IN_GRID, "clamp-in-grid", NONE, "no code of the output is beyond the "     \
       "codes of the clamp's bounds")                                                   \
+    X(CLAMP_APART, "clamp-apart", NONE, "its limits are, in codes of its output, "     \
+      "neither all codes nor those of 0 and more, 0 to 6 or -1 to 1")                  \
     X(BYTES, "bytes", NONE, "data inputs, weight and output 0 are stored in integers " \
       "of 8 bits, where on a grid")                                                    \
     X(SCALED_BIAS, "scaled-bias", NONE, "it has a bias, and alpha or beta is not 1")   \

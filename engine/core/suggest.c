@@ -36,7 +36,7 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
     return row[na % 3][nb];
 }
 
-/* "trt" of "trt-int8": a word that was not finished. */
+/* "trt" of "trt-int8": a word that was not finished, or one that goes on. */
 static bool begins(const char *word, size_t n, const char *candidate)
 {
     return n >= 3 && strncmp(word, candidate, n) == 0 && candidate[n] == '-';
@@ -53,7 +53,7 @@ void qg_suggest_try(qg_suggest *s, const char *candidate)
     size_t longer = n > m ? n : m, limit = 2 * (longer < 6 ? 1 : longer / 3);
     size_t gap = 2 * (longer - (n < m ? n : m)); /* the least distance */
     size_t edits = gap > limit ? gap : distance(s->word, n, candidate, m);
-    if (begins(s->word, n, candidate))
+    if (begins(s->word, n, candidate) || begins(candidate, m, s->word))
         edits = least(edits, limit);
     if (edits <= limit && (!s->best || edits < s->edits)) {
         s->best = candidate;

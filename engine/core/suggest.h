@@ -26,8 +26,8 @@ qg_suggest qg_suggest_for(const char *word);
 /* Near enough is at most a third of the longer word, and at least one edit.  Words of
  * more than 63 bytes are never near.
  * Words of under six letters may differ by one edit.  A word of three letters or more
- * is also near to those that continue after it with '-'.  Cost: the product of the
- * lengths. */
+ * is also near to those that continue after it with '-', and these to it.  Cost: the
+ * product of the lengths. */
 void qg_suggest_try(qg_suggest *s, const char *candidate);
 
 /* ", did you mean 'slot'", or "" when nothing is near.

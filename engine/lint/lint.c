@@ -211,6 +211,12 @@ static qg_status examine(qg_lint *l, const char *target)
     qg_search search;
     QG_TRY(qg_config_search(l->ctx, l->arena, "lint", &search));
     QG_TRY(qg_lint_load(l->ctx, l->arena, target, search, &l->target));
+    if (l->target->kernel.n == 0)
+        return qg_fail(
+            l->ctx, QG_ECONFIG,
+            "lint: target %s: has no kernels, as a parent of targets, expected "
+            "one of `qg list targets` that has",
+            l->target->name);
     QG_TRY(qg_lint_place(l));
     QG_TRY(qg_lint_decide(l));
     return find_all(l);

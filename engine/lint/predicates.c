@@ -380,6 +380,42 @@ static bool clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition 
     return least <= (double)t->scheme.qmin && (double)t->scheme.qmax <= most;
 }
 
+/* Of a bound, on a grid of one scale. */
+static double clamped_code(const qg_tqc *t, float x)
+{
+    qg_qparam p = qg_tqc_param(t);
+    double code =
+        round((double)(x / p.scale[0])) + (p.offset ? (double)p.offset[0] : 0);
+    return fmin(fmax(code, (double)t->scheme.qmin), (double)t->scheme.qmax);
+}
+
+/* The activations that an operator of TensorFlow Lite has as an option.  Of a chain of
+ * clamps nothing is said. */
+static bool clamp_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    static const float known[][2] = {
+        {-INFINITY, INFINITY},
+        { 0,        INFINITY},
+        { 0,        6       },
+        { -1,       1       },
+    };
+    float low, high;
+    const qg_tqc *t = qg_lint_output_grid(l, s->node);
+    const qg_node *from = producer(s->node);
+    (void)c;
+    if (!t || qg_tqc_param(t).n != 1 || !qg_node_clamps(s->node, &low, &high) ||
+        (from && l->node[from->id].fate == QG_FATE_FUSED))
+        return false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (clamped_code(t, low) == clamped_code(t, known[i][0]) &&
+            clamped_code(t, high) == clamped_code(t, known[i][1]))
+            return false;
+    (void)snprintf(s->detail, sizeof s->detail, "codes %g to %g of %lld to %lld",
+                   clamped_code(t, low), clamped_code(t, high),
+                   (long long)t->scheme.qmin, (long long)t->scheme.qmax);
+    return true;
+}
+
 static bool pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_value *v = qg_lint_pad_value(s->node);
@@ -635,6 +671,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_READ_ONCE] = read_once,
     [QG_PREDICATE_CLAMP] = qg_test_clamp,
     [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
+    [QG_PREDICATE_CLAMP_APART] = clamp_apart,
     [QG_PREDICATE_BYTES] = qg_test_bytes,
     [QG_PREDICATE_SCALED_BIAS] = qg_test_scaled_bias,
     [QG_PREDICATE_OUTPUT_SCALE] = output_scale,

@@ -145,6 +145,14 @@ def clamped(path):
          {**CONV, "low": 0.0, "high": 1.5})
 
 
+def banded(low, high):
+    """A clamp between these limits behind a convolution."""
+    def build(path):
+        save(path, [node("Conv", "x w b", "c", pads=[1] * 4), node("Clip", "c low high", "r"),
+                    node("Conv", "r w b", "y")], {**CONV, "low": low, "high": high})
+    return build
+
+
 def enlarged(path):
     """Values of two sizes, concatenated: the Resize has no integer kernel everywhere."""
     save(path, [node("Conv", "x w b", "c", pads=[1] * 4), node("Relu", "c", "r"),
@@ -353,6 +361,7 @@ CASES = {
     "opset-too-new": ("trt", (new_opset, TENSORRT), (conv, TENSORRT)),
     "refused-operator": ("tflite", (softplus, TFLITE), (conv, TENSORRT)),
     "average-padding": ("tflite", (apart, TFLITE), (same, TFLITE)),
+    "clamp-apart": ("tflite", (banded(0.1, 0.7), TFLITE), (banded(0.0, 6.0), TFLITE)),
     "refused": ("tflite", (reflected, TFLITE), (conv, TFLITE)),
     "refused-codes": ("tflite", (conv, TFLITE, WIDE.format("input")), (conv, TFLITE)),
     "dense-per-channel": ("tflite", (dense, TFLITE, CHANNELS), (dense, TFLITE)),
@@ -681,6 +690,11 @@ def check_refusals(suite):
         done = run("lint", snapshot, "--target", file, expect=FAILED)
         if message not in done.stderr or f"{file}:" not in done.stderr:
             suite.bad.append(f"{text!r}: {done.stderr.strip()}, expected {message!r}")
+    for target, message in (("common", "target common: has no kernels"),
+                            ("tflite-int8", "unknown target 'tflite-int8', did you mean 'tflite'")):
+        said = run("lint", snapshot, "--target", target, "--fix", "-o", file, expect=FAILED).stderr
+        if message not in said:
+            suite.bad.append(f"--target {target}: {said}")
     for words, status in ((("--target", "trtt"), FAILED), ((), USAGE),
                           (("--target", "trt", "-o", file), USAGE)):
         run("lint", snapshot, *words, expect=status)

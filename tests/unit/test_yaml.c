@@ -134,6 +134,7 @@ static void suggestions_are_near(void **state)
         { "wyh",      { "why", "op" },                "why"         },
         { "xyzzy",    { "match", "set" },             NULL          },
         { "tflite",   { "tensorrt", "tflite-micro" }, "tflite-micro"},
+        { "trt-cuda", { "tflite", "trt" },            "trt"         },
         { "tf",       { "tensorrt", "tflite-micro" }, NULL          },
         { "",         { "a", "match" },               "a"           },
     };
