@@ -38,8 +38,8 @@ struct qg_lower {
     const qg_stored *out;    /* [node->n_out] how each output is to be stored; codes
                                  * false: the kernel may store floats (tail: float) */
     const char *const *name; /* [node->n_out] of the outputs in the program */
-    bool recorded;           /* the grid of out[0] is that of a record, not of an
-                              * operator of the file */
+    bool snapshot;           /* the grid of out[0] is a snapshot's, which qg export
+                              * writes, not that of a file */
     float low, high;         /* clamp fused behind output 0, that of the node itself
                                  * included, in real values; -INFINITY and INFINITY:
                                  * none.  qg_lower_emit applies it */

@@ -250,7 +250,7 @@ static qg_status try_kernel(qg_lowering *w, const qg_node *n, bool *done)
                    .from = w->from,
                    .node = n,
                    .taken = g.taken,
-                   .recorded = qg_output_tqc(n, 0) != NULL,
+                   .snapshot = !w->options.file && qg_output_tqc(n, 0),
                    .low = g.low,
                    .high = g.high,
                    .attr = n->attr,

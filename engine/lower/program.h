@@ -53,6 +53,8 @@ typedef struct qg_lower_options {
     bool codes;           /* float32 outputs of the graph are given as codes */
     bool float_inputs;    /* integer inputs that the graph dequantizes are given as
                            * float32 and quantized on that grid */
+    bool file; /* the records are those of quantizers in a file, which runs as
+                           * it is; others are a snapshot's, which qg export writes */
 } qg_lower_options;
 
 typedef struct qg_program {

@@ -145,7 +145,7 @@ typedef struct qg_profile_row {
     bool has_output;         /* the operator demands this output grid: */
     float output_scale;
     int32_t output_zero;
-    float snapshot_scale; /* of the output, where a record gives it; 0: any */
+    float snapshot_scale; /* of the output of a snapshot's node; 0: any */
 } qg_profile_row;
 
 /* A whole file with what it extends. */

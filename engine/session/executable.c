@@ -101,13 +101,15 @@ qg_status qg_model_with_records(qg_model *m, const char *what, qg_model **out)
 }
 
 /* The profile lies in the model's arena, since a program may outlive the call. */
-static qg_status make_program(qg_model *m, const qg_mode_request *r, qg_program **out)
+static qg_status make_program(qg_model *m, const qg_mode_request *r, bool file,
+                              qg_program **out)
 {
     const qg_profile *profile;
     QG_TRY(load_profile(m, r->profile, m->graph->arena, &profile));
     return qg_lower_program(
         m->graph, profile,
-        &(qg_lower_options){ r->require_integer, r->codes, r->float_inputs }, out);
+        &(qg_lower_options){ r->require_integer, r->codes, r->float_inputs, file },
+        out);
 }
 
 /* --- all modes --- */
@@ -139,7 +141,7 @@ qg_status qg_executable_make(qg_model *m, const qg_mode_request *r, qg_executabl
     e.graph = m->graph;
     if (e.mode == QG_RUN_INTEGER) {
         QG_TRY(qg_model_with_records(m, "mode integer", &e.model));
-        QG_TRY(make_program(e.model, r, &e.program));
+        QG_TRY(make_program(e.model, r, e.model != m, &e.program));
         e.graph = e.program->graph;
     }
     *out = e;
