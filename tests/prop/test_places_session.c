@@ -418,7 +418,7 @@ static const row rows[] = {
     { "show", show, NULL, 0, 0 },
     { "derive", derive, "trt-int8", 0, 0 },
     { "trace", trace, "@new.npz", "tflite-reference", 0 },
-    { "trace folder", trace, "@new", "tflite-xnnpack", 0 },
+    { "trace folder", trace, "@new.trace", "tflite-xnnpack", 0 },
     { "diverge", diverge, TRACE, 0, 0 },
     { "diverge other", diverge, "@other.npz", 0, 0 },
     { "fit", fit, TRACE, 0, 0 },
