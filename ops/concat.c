@@ -191,17 +191,15 @@ static qg_status split_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 static qg_status equal_part(const qg_call *k, int64_t dim, size_t i, int64_t *out)
 {
     const split_param *p = k->param;
-    const int64_t n = (int64_t)k->n_out, part = dim < 0 ? -1 : (dim + n - 1) / n;
+    const int64_t n = (int64_t)k->n_out, part = dim < 0 ? -1 : dim / n + (dim % n != 0);
     if (dim >= 0 && dim % n != 0 && k->node->op->since < 18)
         return qg_infer_fail(k, QG_EMODEL, "%lld elements do not split into %lld parts",
                              (long long)dim, (long long)n);
     if (k->node->op->since >= 18 && p->num_outputs < 0)
         return qg_infer_fail(k, QG_EMODEL, "expected split or num_outputs");
-    *out = part;
-    if (dim >= 0) /* parts start at i * part and never go beyond the end */
-        *out = (int64_t)i * part + part <= dim ? part : dim - (int64_t)i * part;
-    if (dim >= 0 && *out < 0)
-        *out = 0;
+    /* Parts start at i * part and never go beyond the end. */
+    const int64_t left = dim < 0 ? -1 : dim - (int64_t)i * part;
+    *out = left >= part ? part : left > 0 ? left : dim < 0 ? -1 : 0;
     return QG_OK;
 }
 
