@@ -327,10 +327,11 @@ static bool is_in_model_order(const qg_device *d)
 {
     bool any = false;
     for (size_t i = 0; i < d->m->graph->value.n; i++) {
-        const qg_tensor *type = &d->m->graph->value.at[i]->type;
+        const qg_value *v = d->m->graph->value.at[i];
         const qg_pair *p = &d->pair[i];
-        if (!p->array || type->rank < 3 || qg_pair_is_ambiguous(p->array, type))
-            continue;
+        if (!p->array || !v->def || v->type.rank < 3 ||
+            qg_pair_is_ambiguous(p->array, &v->type))
+            continue; /* an input can be in the model's order alone */
         if (p->moved)
             return false;
         any |= !p->array->n_axis;
