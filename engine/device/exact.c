@@ -524,7 +524,7 @@ static bool fit_constant(const study *y, double *steps)
         high = fmin(high, y->code[i] + 0.5 - q);
     }
     *steps = (low + high) / 2;
-    return isfinite(*steps) && low <= high + SLACK && (low > 0 || high < 0);
+    return isfinite(*steps) && low <= high + SLACK && (low > SLACK || high < -SLACK);
 }
 
 /* Results on the program's grid that are all away from ours by the same amount. */
