@@ -905,7 +905,7 @@ class Small(unittest.TestCase):
                 self.assertEqual(r["hypotheses"][0]["cause"], "rounding")
 
     def test_two_changes_are_named(self):
-        """Another zero point, and rounding down."""
+        """Another zero point, and rounding down, on a given grid: a constant."""
         def change(arrays, grids):
             scale, zero = grids["y"]
             v = sum((arrays[v].astype(np.float64) - grids[v][1]) * grids[v][0] for v in "rz")
