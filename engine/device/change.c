@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/core/hash.h"
+#include "engine/device/kernel.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/lower.h"
 #include "engine/ir/text.h"
@@ -110,7 +111,7 @@ static qg_status with_words(maker *k, size_t at, const char *cause, unsigned ran
                             const qg_recipe_edit *e, const char *verdict)
 {
     QG_TRY(begin(k, cause, rank));
-    qg_status s = qg_recipe_change(k->now.cut.graph, node_at(k, at), e);
+    qg_status s = qg_kernel_edit(k->d, k->now.cut.graph, node_at(k, at), e);
     return end(k, s, verdict);
 }
 
@@ -267,9 +268,9 @@ static qg_status give_limits(maker *k, int32_t low, int32_t high)
     bool wider = row && (low < r.out.low || high > r.out.high);
     out.low = low;
     out.high = high;
-    return wider
-               ? qg_recipe_change(k->now.cut.graph, n, &(qg_recipe_edit){ .out = &out })
-               : append_clamp(k, &out);
+    return wider ? qg_kernel_edit(k->d, k->now.cut.graph, n,
+                                  &(qg_recipe_edit){ .out = &out })
+                 : append_clamp(k, &out);
 }
 
 static qg_status with_limits(maker *k, int32_t low, int32_t high, const char *text)
@@ -315,8 +316,8 @@ static qg_status limit_requantized(maker *k, int32_t low, int32_t high)
         qg_stored out = r.out;
         out.low = low;
         out.high = high;
-        QG_TRY(qg_recipe_change(k->now.cut.graph, node_at(k, i),
-                                &(qg_recipe_edit){ .out = &out }));
+        QG_TRY(qg_kernel_edit(k->d, k->now.cut.graph, node_at(k, i),
+                              &(qg_recipe_edit){ .out = &out }));
     }
     return QG_OK;
 }
@@ -384,8 +385,8 @@ static void move_limits(const qg_stored *own, const qg_node *clamp, qg_code_rang
     out->high = limit_code(most, out->scale[0], out->zero[0], all);
 }
 
-qg_status qg_change_grid(const qg_cut *c, const qg_device_step *s, float scale,
-                         int32_t zero)
+qg_status qg_change_grid(const qg_device *d, const qg_cut *c, const qg_device_step *s,
+                         float scale, int32_t zero)
 {
     qg_node *n = c->graph->output.at[0]->def;
     qg_recipe r;
@@ -399,7 +400,7 @@ qg_status qg_change_grid(const qg_cut *c, const qg_device_step *s, float scale,
     out.scale = &scale;
     out.zero = &zero;
     move_limits(&r.out, s->value->def, all, &out);
-    return qg_recipe_change(c->graph, n, &(qg_recipe_edit){ .out = &out });
+    return qg_kernel_edit(d, c->graph, n, &(qg_recipe_edit){ .out = &out });
 }
 
 /* The step with another output grid; another zero point alone is simpler.  origin: the
@@ -418,7 +419,7 @@ static qg_status with_grid(maker *k, float scale, int32_t zero, const char *orig
                  : scale == own->scale[0]       ? (unsigned)ZERO_POINT
                                                 : (unsigned)GRID));
     k->now.fitted = !*origin;
-    return end(k, qg_change_grid(&k->now.cut, k->s, scale, zero), text);
+    return end(k, qg_change_grid(k->d, &k->now.cut, k->s, scale, zero), text);
 }
 
 /* A grid that the dump gives is better evidence than a fitted one: fitting is for
@@ -477,7 +478,7 @@ static qg_status zero_padding(maker *k, qg_node *n, const qg_recipe *r)
     if (n->n_in < 3)
         QG_TRY(qg_edit_grow_inputs(k->now.cut.graph, n, 3));
     QG_TRY(qg_edit_give_constant(k->now.cut.graph, n, 2, "padded_bias", bias));
-    return qg_recipe_change(k->now.cut.graph, n, &(qg_recipe_edit){ .in = { &x } });
+    return qg_kernel_edit(k->d, k->now.cut.graph, n, &(qg_recipe_edit){ .in = { &x } });
 }
 
 static bool has_pads(const qg_node *n)
@@ -559,9 +560,9 @@ static qg_status one_scale(maker *k, qg_node *n, const qg_recipe *r, const qg_no
                 qg_lower_bias_code(fb->constant->f32[i], r->in[0].scale[0] * scale);
         QG_TRY(qg_edit_give_constant(g, n, 2, "bias", b));
     }
-    return qg_recipe_change(g, n,
-                            &(qg_recipe_edit){
-                                .in = {NULL, &w}
+    return qg_kernel_edit(k->d, g, n,
+                          &(qg_recipe_edit){
+                              .in = {NULL, &w}
     });
 }
 
@@ -619,7 +620,7 @@ static qg_status without_last(maker *k)
     if (!r.out.codes)
         return QG_EUNSUPPORTED;
     QG_TRY(qg_edit_replace_value(g, last->out[0], first->out[0]));
-    QG_TRY(qg_recipe_change(g, first, &(qg_recipe_edit){ .out = &r.out }));
+    QG_TRY(qg_kernel_edit(k->d, g, first, &(qg_recipe_edit){ .out = &r.out }));
     QG_TRY(qg_graph_sweep(g, &removed));
     return qg_infer(g, NULL, 0);
 }

@@ -104,8 +104,9 @@ static qg_status make_cut(survey *s, trial *t)
 {
     const qg_pair *p = t->step->pair;
     QG_TRY(qg_step_cut(s->d, t->step, &t->cut));
-    return p->other ? qg_refusal(qg_change_grid(&t->cut, t->step, p->scale, p->zero))
-                    : QG_OK;
+    return p->other
+               ? qg_refusal(qg_change_grid(s->d, &t->cut, t->step, p->scale, p->zero))
+               : QG_OK;
 }
 
 /* All steps with the grids of one side, inputs and output alike. */

@@ -5,7 +5,7 @@
 #include "engine/config/profile_yaml.h"
 #include "engine/device/assign.h"
 #include "engine/device/correlate.h"
-#include "engine/device/step.h"
+#include "engine/device/kernel.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 
@@ -527,45 +527,6 @@ void qg_others_close(qg_others *o)
 
 /* --- the graph of a step --- */
 
-/* The bias of a product in steps of another input grid: b / f32(s_x s_w[i]), rounded.
- * One that does not come from the model's float bias stays. */
-static qg_status rescale_bias(const qg_device *d, qg_graph *g, qg_node *n, float s_x,
-                              const qg_stored *w)
-{
-    const qg_node *m = qg_graph_node(d->m->graph, n->name);
-    int slot = m ? qg_op_slot_of(m->op, 'b') : -1;
-    const qg_value *own = n->n_in > 2 ? n->in[2] : NULL;
-    const qg_value *v = slot >= 0 && (uint32_t)slot < m->n_in ? m->in[slot] : NULL;
-    if (!own || !own->constant || own->constant->dtype != QG_I32 || !v ||
-        !v->constant || v->constant->dtype != QG_F32 || !w->codes ||
-        !qg_same_dims(v->constant, own->constant))
-        return QG_OK;
-    qg_tensor *b = QG_NEW(g->arena, qg_tensor);
-    if (!b)
-        return qg_nomem(d->ctx);
-    *b = *own->constant;
-    b->data = NULL;
-    QG_TRY(qg_tensor_alloc(d->ctx, g->arena, b));
-    for (int64_t i = 0; i < qg_tensor_count(b); i++)
-        b->i32[i] = qg_lower_bias_code(v->constant->f32[i],
-                                       s_x * w->scale[w->n > 1 ? i % w->n : 0]);
-    return qg_edit_give_constant(g, n, 2, "bias", b);
-}
-
-/* Input k of a kernel, where the trace gives another grid. */
-static qg_status read_other_grid(const qg_device *d, qg_graph *g, qg_node *n,
-                                 uint32_t k, const qg_pair *p)
-{
-    qg_recipe r;
-    qg_recipe_edit e = { 0 };
-    if (!qg_attr_has(n, "row") || qg_recipe_read(d->ctx, n, &r) != QG_OK ||
-        !r.in[k].codes)
-        return QG_OK; /* it moves codes, whatever their grid */
-    e.in[k] = &p->grid;
-    QG_TRY(qg_recipe_change(g, n, &e));
-    return k == 0 ? rescale_bias(d, g, n, p->scale, &r.in[1]) : QG_OK;
-}
-
 /* Inputs 0 and 1 of kernels: a recipe edit has no more, and operators with more
  * inputs keep lists.  Nodes of the cut are in the order of c->node. */
 static qg_status give_grids(const qg_device *d, const qg_cut *c)
@@ -575,7 +536,8 @@ static qg_status give_grids(const qg_device *d, const qg_cut *c)
             const qg_value *v = c->node[i]->in[k];
             const qg_pair *p = v && d->stop[v->id] ? &d->pair[d->model[v->id]] : NULL;
             if (p && p->other)
-                QG_TRY(read_other_grid(d, c->graph, c->graph->node.at[i], k, p));
+                QG_TRY(qg_kernel_read_grid(d, c->graph, c->graph->node.at[i], k,
+                                           &p->grid));
         }
     return QG_OK;
 }

@@ -472,7 +472,7 @@ static qg_status fit_grids(const study *y, qg_exact *out)
     const qg_stored *own = y->s->stored;
     const qg_code_range all = qg_code_range_of(own->dtype, 0);
     qg_points p = { y->real, y->code, y->n_point, y->low, y->high };
-    double scale, zero;
+    double scale, zero, low, high;
     QG_TRY(fit_zero(y, &zero));
     if (zero >= all.lo && zero <= all.hi)
         add_grid(own, (double)own->scale[0], zero, out);
@@ -482,8 +482,8 @@ static qg_status fit_grids(const study *y, qg_exact *out)
     }
     p.low = own->low;
     p.high = own->high;
-    if (qg_line_fit_scale(&p, own->zero[0], &scale))
-        add_grid(own, scale, own->zero[0], out);
+    if (qg_line_scales(&p, own->zero[0], &low, &high))
+        add_grid(own, qg_line_shortest(low, high), own->zero[0], out);
     return QG_OK;
 }
 

@@ -3,7 +3,8 @@
  *     floats    of a value that the program stores as codes: where many are on none of
  *               them, the step that all of them are multiples of
  *     integers  of a value that the program does not store: a line over the real
- *               values, which the step's own inputs give
+ *               values, which the step's own inputs give; of the scales that give every
+ *               element, those that also give what is computed from the value
  *
  * Such a grid is then treated as one that the trace gives: declared.c tests it.  And
  * values that the program does not store, and that are not what their node makes of the
@@ -41,6 +42,7 @@ typedef struct sight {
     size_t n;
     double low, high; /* codes */
     size_t elements;  /* of a sample */
+    bool fused;       /* real values run through values that only the trace holds */
     double error; /* by which an element of a value that is not doubted can be off */
     uint64_t off, of; /* elements of all samples */
 } sight;
@@ -189,7 +191,7 @@ static qg_status see_real(sight *s, const qg_step_see *how, reads_fn *reads, boo
     bool others = false;
     *done = false;
     s->elements = step.elements;
-    QG_TRY(qg_step_real(d, &step, false, &cut));
+    QG_TRY(qg_step_real(d, &step, s->fused, &cut));
     if (!cut.graph)
         return QG_OK;
     qg_status status = reads ? reads(s, &cut, &others) : QG_OK;
@@ -211,6 +213,89 @@ static qg_status find_line(sight *s)
     array_of(s)->few = qg_line_is_open(&p);
     if (qg_line_fit(&p, &scale, &zero) && fits(s, scale, zero))
         give(s, scale, zero);
+    return QG_OK;
+}
+
+/* The real values and codes of s; an array whose grid was found is read as numbers. */
+static qg_status find_points(sight *s, qg_points *p, bool *any)
+{
+    const qg_trace_array *a = array_of(s);
+    s->x = QG_NEWN(s->arena, MOST, double);
+    s->code = QG_NEWN(s->arena, MOST, double);
+    if (!s->x || !s->code)
+        return qg_nomem(s->d->ctx);
+    QG_TRY(see_real(s, &(qg_step_see){ see, s, SAMPLES }, NULL, any));
+    *p = (qg_points){ s->x, s->code, s->n, s->low, s->high };
+    if (!a->found)
+        return QG_OK;
+    for (size_t i = 0; i < s->n; i++)
+        s->code[i] = nearbyint(s->code[i] / a->scale) + a->zero;
+    p->low = nearbyint(s->low / a->scale) + a->zero;
+    p->high = nearbyint(s->high / a->scale) + a->zero;
+    return QG_OK;
+}
+
+/* A value that the program does not store, and whose grid was found in its codes. */
+static bool is_found(const qg_device *d, const qg_value *v)
+{
+    return v->def && d->pair[v->id].array && d->pair[v->id].array->found &&
+           !d->stored[v->id];
+}
+
+/* The one such value that t is computed from; NULL: none, or others as well. */
+static qg_status source_of(const qg_device *d, const qg_device_step *t,
+                           const qg_value **out)
+{
+    qg_cut cut;
+    *out = NULL;
+    QG_TRY(qg_step_real(d, t, true, &cut));
+    const qg_value *v = cut.graph && cut.n_in == 1 ? cut.in[0] : NULL;
+    *out = v && is_found(d, v) ? v : NULL;
+    qg_graph_free(cut.graph);
+    return QG_OK;
+}
+
+/* With the scale b of v, the real values of t are in proportion to it (a Relu; where
+ * they are not, no or any scale suits): t's codes have a scale s' for these, so that
+ * b s / s' is the scale of v with which they are on t's own, s. */
+static qg_status narrow(qg_device *d, qg_arena *a, const qg_device_step *t)
+{
+    const qg_value *v;
+    double low, high, least, most;
+    qg_points p;
+    bool any = false;
+    QG_TRY(source_of(d, t, &v));
+    if (!v || !t->pair->grid.codes)
+        return QG_OK;
+    sight own = { .d = d, .v = v, .arena = a, .low = INFINITY, .high = -INFINITY };
+    sight of = own;
+    const double b = array_of(&own)->scale, s = (double)t->pair->grid.scale[0];
+    of.v = t->value;
+    of.fused = true;
+    QG_TRY(find_points(&own, &p, &any));
+    any = any && qg_line_scales(&p, array_of(&own)->zero, &low, &high);
+    if (any)
+        QG_TRY(find_points(&of, &p, &any));
+    if (!any || !qg_line_scales(&p, t->pair->grid.zero[0], &least, &most))
+        return QG_OK;
+    low = fmax(low, b * s / most);
+    high = fmin(high, b * s / least);
+    if (low < high)
+        give(&own, qg_line_shortest(low, high), array_of(&own)->zero);
+    return QG_OK;
+}
+
+static qg_status narrow_all(qg_device *d)
+{
+    bool any = false;
+    for (size_t i = 0; i < d->m->graph->value.n; i++)
+        any |= is_found(d, d->m->graph->value.at[i]);
+    for (size_t i = 0; any && i < d->n_step; i++) {
+        qg_arena *a = qg_arena_new(d->ctx->alloc);
+        qg_status s = a ? narrow(d, a, &d->step[i]) : qg_nomem(d->ctx);
+        qg_arena_free(a);
+        QG_TRY(s);
+    }
     return QG_OK;
 }
 
@@ -340,6 +425,7 @@ qg_status qg_device_find_grids(qg_device *d)
 {
     for (size_t i = 0; i < d->m->graph->value.n; i++)
         QG_TRY(look(d, d->m->graph->value.at[i]));
+    QG_TRY(narrow_all(d));
     for (size_t i = 0; i < d->m->graph->value.n; i++)
         QG_TRY(doubt(d, d->m->graph->value.at[i]));
     return QG_OK;

@@ -4,10 +4,7 @@
 
 #include "engine/number/round.h"
 
-/* The shortest decimal in [low, high], both > 0: tools write scales in decimals, so
- * it is probably the scale itself.  From 3 significant digits; the middle when 10 do
- * not suffice. */
-static double shortest(double low, double high)
+double qg_line_shortest(double low, double high)
 {
     double middle = (low + high) / 2;
     for (int digits = 2; digits <= 9; digits++) {
@@ -74,12 +71,13 @@ bool qg_line_is_open(const qg_points *p)
     return n < ENOUGH;
 }
 
-bool qg_line_fit_scale(const qg_points *p, double zero, double *scale)
+bool qg_line_scales(const qg_points *p, double zero, double *low, double *high)
 {
-    double low, high;
-    if (!interval(p, zero, &low, &high))
+    double least, most;
+    if (!interval(p, zero, &least, &most))
         return false;
-    *scale = shortest(1 / high, 1 / low);
+    *low = 1 / most;
+    *high = 1 / least;
     return true;
 }
 
@@ -92,8 +90,9 @@ bool qg_line_fit(const qg_points *p, double *scale, double *zero)
     *scale = 1 / slope;
     *zero = qg_round_f64(QG_ROUND_HALF_EVEN, at);
     for (int i = 0; i < 3; i++)
-        if (interval(p, qg_round_f64(QG_ROUND_HALF_EVEN, at) + apart[i], &low, &high)) {
-            *scale = shortest(1 / high, 1 / low);
+        if (qg_line_scales(p, qg_round_f64(QG_ROUND_HALF_EVEN, at) + apart[i], &low,
+                           &high)) {
+            *scale = qg_line_shortest(low, high);
             *zero = qg_round_f64(QG_ROUND_HALF_EVEN, at) + apart[i];
             break;
         }

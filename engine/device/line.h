@@ -26,8 +26,13 @@ bool qg_line_is_open(const qg_points *p);
  * line. */
 bool qg_line_fit(const qg_points *p, double *scale, double *zero);
 
-/* The same with this zero point, where a scale gives every point its code; one point
- * between the ends suffices. */
-bool qg_line_fit_scale(const qg_points *p, double zero, double *scale);
+/* The scales with which, and this zero point, every point has its code; one point
+ * between the ends suffices.  False: there is none. */
+bool qg_line_scales(const qg_points *p, double zero, double *low, double *high);
+
+/* The shortest decimal in [low, high], both > 0: tools write scales in decimals, so it
+ * is probably the scale itself.  From 3 significant digits; the middle when 10 do not
+ * suffice. */
+double qg_line_shortest(double low, double high);
 
 #endif

@@ -21,7 +21,7 @@ QG = os.environ.get("QG", "build/qg")
 MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
 KWS = "tests/data/tflite/kws_int8.tflite"
 # of the others: a Concat that clamps what it requantizes, few elements, one element
-PLANTS = (*range(20), 20065, 20117, 20355, 40192)
+PLANTS = (*range(20), 20065, 20117, 20355, 40192, 62145, 62158, 62187)
 # the grid of t6 between two nodes, of which 16 elements show four codes; the grid of t16,
 # of which all four elements are the last code
 UNDECIDED = {20410: ("fusion", "rounds between Conv_6 and Relu_7: stores t6", 16, "t6"),
@@ -1010,6 +1010,39 @@ class Small(unittest.TestCase):
                               self.work / "mine.onnx")
         self.assertEqual(status, 1)
         self.assertIn("expected a name that ends in .yaml", error)
+
+    def test_tables_are_computed_anew(self):
+        """A LeakyRelu that requantizes otherwise, and one that reads another grid."""
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        model = onnx.load(self.model)
+        model.graph.node[-1].CopyFrom(helper.make_node("LeakyRelu", ["z"], ["y"], "sum"))
+        path, snapshot, device = (self.work / n for n in ("table.onnx", "table", "table2"))
+        onnx.save(model, path)
+        plants.qg("quantize", path, "-b", "tflite-int8", "-d", self.data, "-o", snapshot)
+
+        def diverge(source, *more):
+            dump = self.work / f"{source.name}.npz"
+            plants.trace(source, self.data, dump, *more)
+            return report("diverge", snapshot, "-d", self.data, "--against", dump)
+        profile = self.work / "twice.yaml"
+        profile.write_text(
+            "name: twice\ntitle: planted\nextends: tflite-reference\nkernels:\n"
+            "  - {id: twice, use: leaky-relu, form: two-sides, scheme: fix-double-up,\n"
+            "     factor: double, why: planted, source: this test}\n")
+        r = diverge(snapshot, "--profile", profile)
+        self.assertIn("rounds twice, then half up: fix-double-up: fits",
+                      r["nodes"][0]["verdict"])
+        shutil.copytree(snapshot, device)
+        quant = json.loads((device / "quant.json").read_text())
+        roots = {t["dominator"] for t in quant["tqcs"] if t["value"] == "z"}
+        for t in quant["tqcs"]:
+            if t["dominator"] in roots and t["scale"]:
+                t["scale"] = [float(np.float32(s * 1.1)) for s in t["scale"]]
+        (device / "quant.json").write_text(json.dumps(quant))
+        r = diverge(device)
+        self.assertEqual([n["value"] for n in r["nodes"] if n["differ"]], ["z"])
+        self.assertIn("its output grid is another", r["nodes"][0]["verdict"])
 
     def floats(self, name, change):
         """A dump of floats, after change(arrays)."""

@@ -1,0 +1,25 @@
+/* kernel.h -- a kernel of a cut with another arithmetic or other grids, and what the
+ * program computed of these beforehand: the bias of a product, the table of a function.
+ *
+ *     qg_recipe_edit e = { .out = &other };
+ *     QG_TRY(qg_kernel_edit(d, c.graph, node, &e)); */
+#ifndef QG_ENGINE_DEVICE_KERNEL_H
+#define QG_ENGINE_DEVICE_KERNEL_H
+
+#include "engine/device/step.h"
+
+/* qg_recipe_change; then, where n looks its codes up in a table, the table that the
+ * operator makes for the edited row and grids, and where it makes none for them (an
+ * output grid that the row does not have), the table of the operator in floats between
+ * a dequantization and a quantization.  The bias stays: see qg_kernel_read_grid.
+ * QG_EUNSUPPORTED: n cannot compute so. */
+QG_NODISCARD qg_status qg_kernel_edit(const qg_device *d, qg_graph *g, qg_node *n,
+                                      const qg_recipe_edit *e);
+
+/* Input k (0 or 1) of n is read on this grid; the bias of a product, which is in steps
+ * of input and weight, is rounded again from the model's floats.  Nothing changes at
+ * nodes that move codes, whatever their grid. */
+QG_NODISCARD qg_status qg_kernel_read_grid(const qg_device *d, qg_graph *g, qg_node *n,
+                                           uint32_t k, const qg_stored *grid);
+
+#endif
