@@ -228,8 +228,6 @@ static qg_status vary_products(maker *k, size_t at, const qg_recipe *r)
  * every scheme is exact. */
 static qg_status append_clamp(maker *k, const qg_stored *limited)
 {
-    qg_graph *g = k->now.cut.graph;
-    qg_value *v = g->output.at[0], *out;
     qg_recipe r = {
         .row = {.id = "clamp",
                 .requant = { .scheme = QG_SCHEME_DOUBLE_AWAY,
@@ -238,20 +236,7 @@ static qg_status append_clamp(maker *k, const qg_stored *limited)
         .in = { *limited           },
         .out = *limited
     };
-    qg_lower_node spec = { .op = "IntRescale",
-                           .name = qg_lower_node_name(g, g, "clamp"),
-                           .recipe = &r,
-                           .in = &v,
-                           .n_in = 1,
-                           .output = qg_lower_value_name(g, g, "clamped") };
-    if (!spec.name || !spec.output)
-        return qg_nomem(g->ctx);
-    QG_TRY(qg_lower_add(g, &spec, &out));
-    qg_node *n = out->def;
-    QG_TRY(qg_edit_replace_value(g, v, out));
-    QG_TRY(qg_edit_set_input(g, n, 0, v));
-    QG_TRY(qg_graph_normalize(g));
-    return qg_infer(g, NULL, 0);
+    return qg_kernel_append(k->now.cut.graph, &r);
 }
 
 /* The step with these limits.  Those of the last node can only be widened in its
@@ -362,47 +347,6 @@ static qg_status vary_limits(maker *k, const qg_node *n)
     return vary_stops(k, low, high);
 }
 
-/* The code of a limit, a real value, within those of the type. */
-static int32_t limit_code(double limit, float scale, int32_t zero, qg_code_range all)
-{
-    double q = zero + qg_round_f64(QG_ROUND_HALF_AWAY, limit / (double)scale);
-    return q < all.lo ? all.lo : q > all.hi ? all.hi : (int32_t)q;
-}
-
-/* A limit that is not the type's moves with the grid; one that is can be that of a
- * clamp, as for a Relu whose zero is the lowest code. */
-static void move_limits(const qg_stored *own, const qg_node *clamp, qg_code_range all,
-                        qg_stored *out)
-{
-    double scale = (double)own->scale[0];
-    float low = -INFINITY, high = INFINITY;
-    if (clamp)
-        (void)qg_node_clamps(clamp, &low, &high);
-    double least = own->low > all.lo ? (own->low - own->zero[0]) * scale : (double)low;
-    double most =
-        own->high < all.hi ? (own->high - own->zero[0]) * scale : (double)high;
-    out->low = limit_code(least, out->scale[0], out->zero[0], all);
-    out->high = limit_code(most, out->scale[0], out->zero[0], all);
-}
-
-qg_status qg_change_grid(const qg_device *d, const qg_cut *c, const qg_device_step *s,
-                         float scale, int32_t zero)
-{
-    qg_node *n = c->graph->output.at[0]->def;
-    qg_recipe r;
-    if (!n || !qg_attr_has(n, "row"))
-        return QG_EUNSUPPORTED; /* it moves codes, whatever their grid */
-    QG_TRY(qg_recipe_read(c->graph->ctx, n, &r));
-    qg_code_range all = qg_code_range_of(r.out.dtype, 0);
-    qg_stored out = r.out;
-    if (!out.codes || zero < all.lo || zero > all.hi || !(scale > 0))
-        return QG_EUNSUPPORTED;
-    out.scale = &scale;
-    out.zero = &zero;
-    move_limits(&r.out, s->value->def, all, &out);
-    return qg_kernel_edit(d, c->graph, n, &(qg_recipe_edit){ .out = &out });
-}
-
 /* The step with another output grid; another zero point alone is simpler.  origin: the
  * end of the verdict. */
 static qg_status with_grid(maker *k, float scale, int32_t zero, const char *origin)
@@ -419,7 +363,7 @@ static qg_status with_grid(maker *k, float scale, int32_t zero, const char *orig
                  : scale == own->scale[0]       ? (unsigned)ZERO_POINT
                                                 : (unsigned)GRID));
     k->now.fitted = !*origin;
-    return end(k, qg_change_grid(k->d, &k->now.cut, k->s, scale, zero), text);
+    return end(k, qg_kernel_give_grid(k->d, &k->now.cut, k->s, scale, zero), text);
 }
 
 /* A grid that the dump gives is better evidence than a fitted one: fitting is for
@@ -672,7 +616,7 @@ static qg_status vary_node(maker *k, size_t at)
     }
     if (n->out[0] == own.graph->output.at[0] && s == QG_OK) {
         s = vary_limits(k, n);
-        if (has && r.out.codes && s == QG_OK)
+        if ((!has || r.out.codes) && s == QG_OK)
             s = vary_grid(k);
     }
     qg_graph_free(own.graph);

@@ -29,11 +29,4 @@ QG_NODISCARD qg_status qg_change_all(const qg_device *d, const qg_device_step *s
                                      qg_change_list *out);
 void qg_change_free(qg_change_list *l);
 
-/* The output of the graph of s on another grid; limits that are not those of the type,
- * or those of a clamp, move with it.  QG_EUNSUPPORTED: its node has no grid, or zero is
- * no code of it. */
-QG_NODISCARD qg_status qg_change_grid(const qg_device *d, const qg_cut *c,
-                                      const qg_device_step *s, float scale,
-                                      int32_t zero);
-
 #endif

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "engine/device/change.h"
+#include "engine/device/kernel.h"
 #include "engine/exec/pool.h"
 
 /* Scales nearer than this can be one scale, of which the trace has three digits. */
@@ -99,14 +99,13 @@ static void free_cuts(survey *s)
     }
 }
 
-/* A node without a grid of its own copies its input's codes: nothing to change. */
 static qg_status make_cut(survey *s, trial *t)
 {
     const qg_pair *p = t->step->pair;
     QG_TRY(qg_step_cut(s->d, t->step, &t->cut));
-    return p->other
-               ? qg_refusal(qg_change_grid(s->d, &t->cut, t->step, p->scale, p->zero))
-               : QG_OK;
+    return p->other ? qg_refusal(qg_kernel_give_grid(s->d, &t->cut, t->step, p->scale,
+                                                     p->zero))
+                    : QG_OK;
 }
 
 /* All steps with the grids of one side, inputs and output alike. */

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "engine/ir/edit.h"
+#include "engine/ir/infer.h"
 #include "engine/ir/tensor_memory.h"
 #include "engine/lower/program.h"
+#include "engine/number/round.h"
 #include "engine/quant/endpoint.h"
 
 enum { ENTRIES = 256 }; /* of a table: one per code of 8 bits */
@@ -183,4 +185,103 @@ qg_status qg_kernel_read_grid(const qg_device *d, qg_graph *g, qg_node *n, uint3
     e.in[k] = grid;
     QG_TRY(qg_refusal(qg_kernel_edit(d, g, n, &e))); /* refused: the table stays */
     return k == 0 ? rescale_bias(d, g, n, grid->scale[0], &r.in[1]) : QG_OK;
+}
+
+/* --- nodes behind --- */
+
+qg_status qg_kernel_append(qg_graph *g, const qg_recipe *r)
+{
+    qg_value *v = g->output.at[0], *out;
+    qg_lower_node spec = { .op = "IntRescale",
+                           .name = qg_lower_node_name(g, g, r->row.id),
+                           .recipe = r,
+                           .in = &v,
+                           .n_in = 1,
+                           .output = qg_lower_value_name(g, g, r->row.id) };
+    if (!spec.name || !spec.output)
+        return qg_nomem(g->ctx);
+    QG_TRY(qg_lower_add(g, &spec, &out));
+    qg_node *n = out->def;
+    QG_TRY(qg_edit_replace_value(g, v, out));
+    QG_TRY(qg_edit_set_input(g, n, 0, v));
+    QG_TRY(qg_graph_normalize(g));
+    return qg_infer(g, NULL, 0);
+}
+
+/* --- the grid of the output --- */
+
+/* The code of a limit, a real value, within those of the type. */
+static int32_t limit_code(double limit, float scale, int32_t zero, qg_code_range all)
+{
+    double q = zero + qg_round_f64(QG_ROUND_HALF_AWAY, limit / (double)scale);
+    return q < all.lo ? all.lo : q > all.hi ? all.hi : (int32_t)q;
+}
+
+/* A limit that is not the type's moves with the grid; one that is can be that of a
+ * clamp, as for a Relu whose zero is the lowest code. */
+static void move_limits(const qg_stored *own, const qg_node *clamp, qg_code_range all,
+                        qg_stored *out)
+{
+    double scale = (double)own->scale[0];
+    float low = -INFINITY, high = INFINITY;
+    if (clamp)
+        (void)qg_node_clamps(clamp, &low, &high);
+    double least = own->low > all.lo ? (own->low - own->zero[0]) * scale : (double)low;
+    double most =
+        own->high < all.hi ? (own->high - own->zero[0]) * scale : (double)high;
+    out->low = limit_code(least, out->scale[0], out->zero[0], all);
+    out->high = limit_code(most, out->scale[0], out->zero[0], all);
+}
+
+/* The grid of the codes that n, the last node of c, moves: that on which its input is
+ * read, or the program's own where another kernel of c makes it.  codes false: none. */
+static qg_stored moved_grid(const qg_device *d, const qg_cut *c,
+                            const qg_device_step *s, const qg_node *n)
+{
+    const qg_value *in = n->n_in && n->in[0] ? n->in[0] : NULL;
+    for (size_t i = 0; in && i < c->n_in; i++) {
+        const qg_pair *p = &d->pair[d->model[c->in[i]->id]];
+        if (strcmp(c->in[i]->name, in->name) == 0 && p->array && p->other)
+            return p->grid;
+    }
+    return *s->stored;
+}
+
+static qg_status rescale(const qg_device *d, const qg_cut *c, const qg_stored *from,
+                         const qg_stored *to)
+{
+    float ratio = from->scale[0] / to->scale[0];
+    const qg_profile_row *row =
+        qg_profile_find(d->exe.program->profile, QG_USE_RESCALE,
+                        (qg_profile_types){ from->dtype, QG_NODTYPE, to->dtype },
+                        (qg_profile_ratios){ ratio, ratio });
+    if (!row)
+        return QG_EUNSUPPORTED;
+    qg_recipe r = { .row = *row, .in = { *from }, .out = *to };
+    return qg_kernel_append(c->graph, &r);
+}
+
+qg_status qg_kernel_give_grid(const qg_device *d, const qg_cut *c,
+                              const qg_device_step *s, float scale, int32_t zero)
+{
+    qg_node *n = c->graph->output.at[0]->def;
+    qg_recipe r;
+    qg_stored own = *s->stored;
+    bool row = n && qg_attr_has(n, "row");
+    if (row)
+        QG_TRY(qg_recipe_read(c->graph->ctx, n, &r));
+    if (!n || (row && !r.out.codes) || !own.codes || own.n != 1)
+        return QG_EUNSUPPORTED;
+    own = row ? r.out : moved_grid(d, c, s, n);
+    qg_code_range all = qg_code_range_of(own.dtype, 0);
+    qg_stored out = own;
+    if (zero < all.lo || zero > all.hi || !(scale > 0))
+        return QG_EUNSUPPORTED;
+    out.scale = &scale;
+    out.zero = &zero;
+    move_limits(&own, s->value->def, all, &out);
+    if (row)
+        return qg_kernel_edit(d, c->graph, n, &(qg_recipe_edit){ .out = &out });
+    return own.scale[0] == scale && own.zero[0] == zero ? QG_OK
+                                                        : rescale(d, c, &own, &out);
 }

@@ -22,4 +22,15 @@ QG_NODISCARD qg_status qg_kernel_edit(const qg_device *d, qg_graph *g, qg_node *
 QG_NODISCARD qg_status qg_kernel_read_grid(const qg_device *d, qg_graph *g, qg_node *n,
                                            uint32_t k, const qg_stored *grid);
 
+/* An IntRescale of recipe r behind the output of g. */
+QG_NODISCARD qg_status qg_kernel_append(qg_graph *g, const qg_recipe *r);
+
+/* The output of the graph of s on another grid; limits that are not those of the type,
+ * or those of a clamp, move with it.  A node that moves codes is followed by a rescale
+ * from the grid on which it reads them, unless that is the other one.  QG_EUNSUPPORTED:
+ * neither has a grid, or zero is no code of it. */
+QG_NODISCARD qg_status qg_kernel_give_grid(const qg_device *d, const qg_cut *c,
+                                           const qg_device_step *s, float scale,
+                                           int32_t zero);
+
 #endif

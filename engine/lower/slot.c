@@ -3,7 +3,9 @@
 #include <math.h>
 
 #include "engine/ir/edit.h"
+#include "engine/ir/tensor_memory.h"
 #include "engine/lower/lowering.h"
+#include "engine/number/fixed.h"
 #include "engine/quant/quantizer.h"
 
 static qg_status new_tensor(qg_lowering *w, const qg_tensor *like, qg_dtype type,
@@ -85,14 +87,18 @@ static qg_status product_steps(qg_lowering *w, const qg_stored *x, const qg_stor
     return QG_OK;
 }
 
-/* The step that gives the codes of bias c: that of its own record where it is the
- * product but for its last bits, as other tools round it, else the product. */
-static float step_of(const qg_tqc *t, const qg_stored *product, int64_t c)
+/* The step of bias c by its own record; that of the products where it has none. */
+static float own_step(const qg_tqc *t, const qg_stored *product, int64_t c)
 {
-    float step = product->scale[c % product->n];
     qg_qparam p = qg_lower_rounds(t) ? qg_tqc_param(t) : (qg_qparam){ 0 };
-    float own = p.n > 0 ? p.scale[p.n > 1 ? c % (int64_t)p.n : 0] : step;
-    return fabsf(own - step) < 0x1p-16f * step ? own : step;
+    return p.n > 0 ? p.scale[p.n > 1 ? c % (int64_t)p.n : 0]
+                   : product->scale[c % product->n];
+}
+
+/* Steps that are one but for their last bits, as other tools round the product. */
+static bool is_product(float own, float step)
+{
+    return fabsf(own - step) < 0x1p-16f * step;
 }
 
 int32_t qg_lower_bias_code(float bias, float step)
@@ -101,15 +107,32 @@ int32_t qg_lower_bias_code(float bias, float step)
     return q >= INT32_MAX ? INT32_MAX : q > INT32_MIN ? (int32_t)q : INT32_MIN;
 }
 
+/* Bias c, and as its record rounds it: a record in steps of the products gives the
+ * code within its limits, any other one a value that is rounded again. */
+static int32_t code_of(const qg_tqc *t, const qg_stored *product, int64_t c, float bias,
+                       float rounded)
+{
+    const float step = product->scale[c % product->n], own = own_step(t, product, c);
+    if (!qg_lower_rounds(t))
+        return qg_lower_bias_code(bias, step);
+    if (!is_product(own, step))
+        return qg_lower_bias_code(rounded, step);
+    return (int32_t)qg_clamp_i64(qg_lower_bias_code(bias, own), t->scheme.qmin,
+                                 t->scheme.qmax);
+}
+
 /* in->stored: the steps. */
 static qg_status int_bias(qg_lowering *w, const qg_value *v, const qg_tqc *t,
                           qg_lower_in *in)
 {
     const qg_tensor *b = v->constant;
-    qg_tensor *codes;
+    qg_tensor *codes, *rounded;
     QG_TRY(new_tensor(w, b, QG_I32, &codes));
+    QG_TRY(qg_tensor_clone(w->ctx, w->arena, b, &rounded));
+    if (qg_lower_rounds(t))
+        QG_TRY(qg_tqc_round(w->ctx, t, b, rounded));
     for (int64_t i = 0; i < qg_tensor_count(b); i++)
-        codes->i32[i] = qg_lower_bias_code(b->f32[i], step_of(t, &in->stored, i));
+        codes->i32[i] = code_of(t, &in->stored, i, b->f32[i], rounded->f32[i]);
     return qg_lower_add_constant(w, v, codes, &in->value);
 }
 

@@ -130,13 +130,14 @@ def kernel_of(program):
     return "", None
 
 
-def check(folder, case, backend, profile, expected):
+def check(folder, case, backend, profile, expected, *settings):
     op, constants, attributes = case[:3]
     onnx.save(network(op, constants, attributes), folder / "m.onnx")
     np.save(folder / "x.npy", floats(4, 3, H, W))
     snapshot = folder / "s"
     shutil.rmtree(snapshot, ignore_errors=True)
-    qg("quantize", folder / "m.onnx", "-b", backend, "-d", folder / "x.npy", "-o", snapshot)
+    qg("quantize", folder / "m.onnx", "-b", backend, "-d", folder / "x.npy", "-o", snapshot,
+       *settings)
     report = json.loads(qg("dump", snapshot, "--profile", profile, "--json"))
     kernel, scale = kernel_of(report["program"])
     integer = report["island"] == 0 and report["refused"] == 0
@@ -177,6 +178,14 @@ def main():
         except RuntimeError as wrong:
             print(f"grouped FAILED: {wrong}")
             bad += 1
+        for settings in ("range=[-100,100]", "bits=16 range=[-50,70]"):
+            try:  # the bias ends where its record does
+                print("limited bias", check(folder, CASES[0], "tflite-int8",
+                                            "tflite-reference", "IntConv", "--set",
+                                            f"slot=bias {settings}"))
+            except RuntimeError as wrong:
+                print(f"limited bias FAILED: {wrong}")
+                bad += 1
     return bad > 0
 
 
