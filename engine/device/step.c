@@ -232,6 +232,41 @@ static bool is_input(const qg_graph *g, const qg_value *v, uint32_t *out)
     return false;
 }
 
+/* The grid on which reader n rounds slot k; out->codes false: it does not. */
+static qg_stored slot_grid(const qg_node *n, uint32_t k)
+{
+    const qg_tqc *t = qg_input_tqc(n, k);
+    qg_qparam p = t && qg_tqc_rounds(t) ? qg_tqc_param(t) : (qg_qparam){ 0 };
+    static const int32_t none = 0;
+    bool linear = p.n == 1 && t->scheme.policy & QG_LINEAR;
+    return (qg_stored){ .codes = linear,
+                        .n = 1,
+                        .scale = p.scale,
+                        .zero = p.offset ? p.offset : &none,
+                        .low = linear ? t->scheme.qmin : 0,
+                        .high = linear ? t->scheme.qmax : 0 };
+}
+
+/* The grid of v for a cut of the model: that of its storage; of floats, that on which
+ * all nodes of the cut that read them round them.  codes false: none. */
+static qg_stored read_grid(const trial *t, const qg_value *v)
+{
+    qg_stored g = t->d->exe.program->stored[v->id];
+    bool first = true;
+    for (size_t i = 0; !t->d->exe.program->stored[v->id].codes && i < t->c->n_node; i++)
+        for (uint32_t k = 0; k < t->c->node[i]->n_in; k++) {
+            if (t->c->node[i]->in[k] != v)
+                continue;
+            qg_stored own = slot_grid(t->c->node[i], k);
+            if (first)
+                g = own;
+            g.codes = g.codes && own.codes && own.scale[0] == g.scale[0] &&
+                      own.zero[0] == g.zero[0];
+            first = false;
+        }
+    return g;
+}
+
 /* An input of the network; for real values it lies on the grid of its codes, because
  * the device has quantized it. */
 static qg_status take_fed(trial *t, size_t i, const qg_tensor *fed)
@@ -241,16 +276,16 @@ static qg_status take_fed(trial *t, size_t i, const qg_tensor *fed)
     t->view[i] = fed;
     if (!t->real)
         return QG_OK;
-    const qg_stored *g = &t->d->exe.program->stored[t->c->in[i]->id];
+    const qg_stored g = read_grid(t, t->c->in[i]);
     double *x = QG_NEWN(t->sample, n, double);
     t->in[i].data = NULL;
     if (!x)
         return qg_nomem(t->ctx);
     QG_TRY(qg_tensor_alloc(t->ctx, t->sample, &t->in[i]));
     widen(fed, x);
-    if (g->codes && fed->dtype == QG_F32) {
-        to_codes(g, g->low, g->high, x, n, &off);
-        to_real(g, x, n);
+    if (g.codes && fed->dtype == QG_F32) {
+        to_codes(&g, g.low, g.high, x, n, &off);
+        to_real(&g, x, n);
     }
     t->view[i] = &t->in[i];
     return narrow(t->ctx, &(origin){ NULL, t->c->in[i]->name }, x, &t->in[i]);

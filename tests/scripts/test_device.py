@@ -22,7 +22,7 @@ MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
 KWS = "tests/data/tflite/kws_int8.tflite"
 # of the others: a Concat that clamps what it requantizes, few elements, one element
 PLANTS = (*range(20), 20065, 20117, 20355, 40192, 62145, 62158, 62187,
-          63139)
+          63139, 63398)
 # the grid of t6 between two nodes, of which 16 elements show four codes; the grid of t16,
 # of which all four elements are the last code
 UNDECIDED = {20410: ("fusion", "rounds between Conv_6 and Relu_7: stores t6", 16, "t6"),
