@@ -45,6 +45,7 @@ typedef struct sight {
     bool fused;       /* real values run through values that only the trace holds */
     double error; /* by which an element of a value that is not doubted can be off */
     uint64_t off, of; /* elements of all samples */
+    bool unrounded;   /* floats on no grid */
 } sight;
 
 /* The array of the value in the trace, to be given the grid. */
@@ -136,10 +137,12 @@ static qg_status find_step(sight *s)
         return QG_OK;
     double step = qg_seen_step(s->arena, s->x, s->n, &levels);
     double ratio = step / (double)own->scale[0];
-    if (!(step > 0) || levels < LEVELS || fabs(ratio - 1) < SAME || is_part(s, step))
+    if (step > 0 && (levels < LEVELS || fabs(ratio - 1) < SAME || is_part(s, step)))
         return QG_OK;
-    double low = nearbyint(s->x[0] / step), high = nearbyint(s->x[levels - 1] / step);
-    if (high - low <= own->high - own->low)
+    double low = step > 0 ? nearbyint(s->x[0] / step) : -INFINITY;
+    double high = step > 0 ? nearbyint(s->x[levels - 1] / step) : INFINITY;
+    s->unrounded = high - low > own->high - own->low;
+    if (!s->unrounded)
         give(s, step, zero_for(own, low, high));
     return QG_OK;
 }
@@ -322,11 +325,12 @@ static qg_status find_error(sight *s)
 }
 
 /* Whether an array of floats that the cut reads is not on the program's grid, so that
- * its elements are read as others. */
+ * its elements are read as others; those of a dump of what quantizers read are read as
+ * these round them. */
 static qg_status reads_others(const sight *s, const qg_cut *c, bool *out)
 {
     *out = false;
-    for (size_t i = 0; i < c->n_in && !*out; i++) {
+    for (size_t i = 0; !s->d->unrounded && i < c->n_in && !*out; i++) {
         const qg_value *v = c->in[i];
         const qg_pair *p = &s->d->pair[v->id];
         const qg_stored *own = &s->d->exe.program->stored[v->id];
@@ -401,7 +405,12 @@ void qg_device_hide_doubted(qg_device *d)
 
 /* --- all --- */
 
-static qg_status look(qg_device *d, const qg_value *v)
+/* Float arrays of values that the program stores as codes. */
+typedef struct census {
+    size_t of, unrounded;
+} census;
+
+static qg_status look(qg_device *d, const qg_value *v, census *c)
 {
     const qg_pair *p = &d->pair[v->id];
     const qg_stored *own = &d->exe.program->stored[v->id];
@@ -418,13 +427,17 @@ static qg_status look(qg_device *d, const qg_value *v)
                        : floats ? find_step(&s)
                                 : find_line(&s);
     qg_arena_free(s.arena);
+    c->of += floats;
+    c->unrounded += s.unrounded;
     return status;
 }
 
 qg_status qg_device_find_grids(qg_device *d)
 {
+    census c = { 0 };
     for (size_t i = 0; i < d->m->graph->value.n; i++)
-        QG_TRY(look(d, d->m->graph->value.at[i]));
+        QG_TRY(look(d, d->m->graph->value.at[i], &c));
+    d->unrounded = 2 * c.unrounded > c.of;
     QG_TRY(narrow_all(d));
     for (size_t i = 0; i < d->m->graph->value.n; i++)
         QG_TRY(doubt(d, d->m->graph->value.at[i]));
