@@ -33,6 +33,12 @@ def node(text, **attributes):
     return helper.make_node(op, [i.strip("_") for i in inputs], [output], name=output, **attributes)
 
 
+def constant(rng, w):
+    if isinstance(w, tuple):
+        w = rng.normal(0.1, 0.3, w)
+    return w if w.dtype == np.int64 else w.astype(np.float32)
+
+
 class Network:
     """weights: dims by name, or an array; samples: of x, and what is added to them."""
 
@@ -43,7 +49,7 @@ class Network:
     def save(self, folder):
         rng = np.random.default_rng(3)
         constants = [numpy_helper.from_array(
-            (rng.normal(0.1, 0.3, w) if isinstance(w, tuple) else w).astype(np.float32), k)
+            constant(rng, w), k)
             for k, w in self.weights.items()]
         value = helper.make_tensor_value_info
         graph = helper.make_graph(self.nodes, "net", [value("x", TensorProto.FLOAT, self.shape)],
@@ -96,6 +102,26 @@ def biased():
 def softmax(opset, axis):
     return Network([node("MatMul x w -> m"), node("Softmax m -> y", axis=axis)], {"w": (6, 6)},
                    (2, 3, 6), opset)
+
+
+def branches(*nodes, opset=12, outputs=("y",), shape=PICTURE, **weights):
+    return Network(nodes, {"w": (4, 4, 1, 1), "v": (4, 4, 1, 1), **weights}, shape, opset, outputs)
+
+
+def joined(opset):
+    """The codes of v are carried to g, and rounded again for y."""
+    return rows("Transpose x -> v", "Sigmoid v -> g", node("Concat g v -> y", axis=-1), opset=opset,
+                shape=(4, 6))
+
+
+def padded(by=(0, 0, 1, 1, 0, 0, 1, 1), *more, first="Abs x -> a", mode="constant", outputs=("y",),
+           opset=12, w=(4, 4, 2, 2), **attributes):
+    return Network([node(first), node("Pad a p -> q", mode=mode), node("Conv q w -> y", **attributes),
+                    *more], {"w": w, "p": np.array(by)}, PICTURE, opset, outputs)
+
+
+def pooled(*more, **options):
+    return branches(node("MaxPool x -> p", kernel_shape=[2, 2]), node("Conv p v -> y"), *more, **options)
 
 
 DEPTHWISE = node("Conv x w -> y", group=4)
@@ -173,6 +199,45 @@ ONNXRUNTIME = [
     (softmax(11, 1), TFLITE, "m"),
     (softmax(12, -1), TFLITE, "m y"),
     (softmax(13, 1), TFLITE, "m y"),
+    # signed codes that several nodes read: behind a move, through a clamp that is removed
+    (joined(12), TFLITE, "y"),
+    (joined(21), TFLITE, "y"),
+    (joined(12), TFLITE, "y", UNSIGNED.format("*").replace("weight", "output"),
+     UNSIGNED.format("*").replace("weight", "input")),
+    (branches(node("Relu x -> a"), node("Conv a v -> z"), node("Relu a -> r"), node("LeakyRelu r -> y"),
+              outputs=("z", "y")), TFLITE, ""),
+    (branches(node("Relu x -> a"), node("Conv a v -> z"), node("Relu a -> r"), node("LeakyRelu r -> y"),
+              outputs=("z", "y"), opset=21), TFLITE, "y z"),
+    (branches(node("Relu x -> a"), node("Relu a -> r"), node("LeakyRelu r -> y"), outputs=("a", "y")),
+     TFLITE, ""),
+    (branches(node("Relu x -> a"), node("Relu a -> r"), node("LeakyRelu r -> y")), TFLITE, "y"),
+    # a Pad that becomes pads of the convolution
+    (padded(), TFLITE, "y"),
+    (padded(opset=21, pads=[1, 0, 0, 1]), ORT, "y"),
+    (padded(first="Sigmoid x -> a"), TFLITE, "a y"),
+    (padded((0, 0, 1, 1, 0, 0, 1, 1), node("Sigmoid a -> z"), outputs=("y", "z")), TFLITE, ""),
+    (padded((0, 0, 1, 1, 0, 0, 1, 1), node("Sigmoid q -> z"), outputs=("y", "z")), TFLITE, ""),
+    (padded((0, 1, 0, 0, 0, 0, 0, 0), w=(4, 5, 2, 2)), TFLITE, ""),
+    (padded((0, 0, -1, 0, 0, 0, 0, 0)), TFLITE, ""),
+    (padded(auto_pad="VALID"), TFLITE, ""),
+    (padded(mode="edge"), TFLITE, ""),
+    (padded(outputs=("y", "q")), TFLITE, ""),
+    (padded(), OV, "y"),
+]
+# kernels and moves
+MOVED = [
+    (joined(21), TFLITE, "y"),
+    (pooled(), OV, "p y"),
+    (pooled(node("ReduceMean x -> z"), outputs=("y", "z")), OV, "p y"),
+    (branches(node("Abs x -> a"), node("MaxPool a -> p", kernel_shape=[2, 2]), node("Conv p v -> y"),
+              node("ReduceMean a -> z"), outputs=("y", "z")), OV, "y"),
+    # on another grid than its input, or read by a node in float, too
+    (branches(node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=[2, 2]), node("Conv p v -> y")),
+     "tengine-int8", "c y"),
+    (branches(node("Conv x w -> c"), node("Transpose c -> p", perm=[0, 2, 1, 3]), node("Conv p v -> y"),
+              node("Sigmoid p -> z"), outputs=("y", "z"), v=(4, 6, 1, 1)), "tengine-int8", "c y"),
+    (branches(node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=[2, 2]), node("Conv p v -> y")),
+     ORT, "c p y"),
 ]
 POOLS = ((2, 2), (2, 2), "c p y"), ((1, 1), (1, 1), "c p y"), ((3, 1), (1, 2), "c y"), ((2, 2), (3, 3), "c y")
 XNNPACK = [(Network([node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=kernel, strides=strides),
@@ -185,6 +250,13 @@ def in_onnxruntime(folder, snapshot):
     file = folder / "q.onnx"
     agreement.qg("export", snapshot, "--format", "onnx-qdq", "--placement", "ort", "-o", file)
     return ({n for n, _ in runtimes.lint(snapshot, "ort")[0]}, runtimes.in_ort(file, folder)[0])
+
+
+def moved_in_onnxruntime(folder, snapshot):
+    in_onnxruntime(folder, snapshot)
+    predicted = runtimes.lint(snapshot, "ort")
+    observed = runtimes.in_ort(folder / "q.onnx", folder)
+    return {n for kind in predicted for n, _ in kind}, set().union(*observed)
 
 
 def mend():
@@ -220,7 +292,8 @@ def in_openvino(folder, snapshot):
             runtimes.in_openvino(runtimes.compiled(file)))
 
 
-RUNTIMES = [("onnxruntime", ONNXRUNTIME, in_onnxruntime), ("openvino", OPENVINO, in_openvino),
+RUNTIMES = [("onnxruntime", ONNXRUNTIME, in_onnxruntime),
+            ("moves of onnxruntime", MOVED, moved_in_onnxruntime), ("openvino", OPENVINO, in_openvino),
             ("xnnpack", XNNPACK, in_xnnpack)]
 
 
