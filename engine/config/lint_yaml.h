@@ -119,8 +119,9 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(BYTES, "bytes", NONE, "data inputs, weight and output 0 are stored in integers " \
       "of 8 bits, where on a grid")                                                    \
     X(SCALED_BIAS, "scaled-bias", NONE, "it has a bias, and alpha or beta is not 1")   \
-    X(OUTPUT_SCALE, "output-scale", NUMBER, "output 0 is stored on a grid of this "    \
-      "scale")                                                                         \
+    X(EXACT_SOFTMAX, "exact-softmax", NUMBER, "output 0 is on a grid of a scale 1/n, " \
+      "n whole, that is this one or larger, and rows have several elements")           \
+    X(ROW_OF_ONE, "row-of-one", NONE, "the axis of a softmax has one element")         \
     X(INPUT_OFFSET, "input-offset", NONE, "the real 0 is not the lowest code of "      \
       "input 0")                                                                       \
     X(INPUT_ZERO_POINT, "input-zero-point", WORDS, "the real 0 is neither the lowest " \

@@ -146,9 +146,10 @@ qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
 bool qg_lint_is_narrow(const qg_tqc *t);
 
 /* Those of predicate_ranges.c. */
-qg_predicate_test qg_test_ratio_above, qg_test_ratio_below, qg_test_bias_above,
-    qg_test_sum_above, qg_test_sum_calibrated, qg_test_pairs, qg_test_pairs_calibrated,
-    qg_test_input_below, qg_test_input_above, qg_test_pairs_within;
+qg_predicate_test qg_test_exact_softmax, qg_test_row_of_one, qg_test_ratio_above,
+    qg_test_ratio_below, qg_test_bias_above, qg_test_sum_above, qg_test_sum_calibrated,
+    qg_test_pairs, qg_test_pairs_calibrated, qg_test_input_below, qg_test_input_above,
+    qg_test_pairs_within;
 
 /* --- fates.c --- */
 

@@ -441,13 +441,6 @@ static bool pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *
            fabs(code - rint(code)) > 1e-3;
 }
 
-static bool output_scale(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_tqc *t = qg_lint_output_grid(l, s->node);
-    qg_qparam p = t ? qg_tqc_param(t) : (qg_qparam){ 0 };
-    return p.n == 1 && (double)p.scale[0] == c->number;
-}
-
 static bool input_offset(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_tqc *t = qg_lint_input_grid(l, s->node, 0);
@@ -682,7 +675,8 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_CLAMP_APART] = clamp_apart,
     [QG_PREDICATE_BYTES] = qg_test_bytes,
     [QG_PREDICATE_SCALED_BIAS] = qg_test_scaled_bias,
-    [QG_PREDICATE_OUTPUT_SCALE] = output_scale,
+    [QG_PREDICATE_EXACT_SOFTMAX] = qg_test_exact_softmax,
+    [QG_PREDICATE_ROW_OF_ONE] = qg_test_row_of_one,
     [QG_PREDICATE_INPUT_OFFSET] = input_offset,
     [QG_PREDICATE_INPUT_ZERO_POINT] = qg_test_input_zero_point,
     [QG_PREDICATE_DEPTHWISE] = qg_test_depthwise,

@@ -104,6 +104,14 @@ def softmax(opset, axis):
                    (2, 3, 6), opset)
 
 
+def stepped(step, *behind, **options):
+    """A Softmax whose output, or what is behind it, is on that grid, and the word for it."""
+    net = rows("MatMul x w -> m", node("Softmax m -> s" if behind else "Softmax m -> y", axis=options.pop("axis", -1)),
+               *behind, **{"shape": (2, 3, 6), **options})
+    return net, ORT, ("op=y slot=output policy=[per-tensor,linear,asymmetric] range=[-128,127] "
+                      f"observer=fixed step={step!r} zero=1")
+
+
 def branches(*nodes, opset=12, outputs=("y",), shape=PICTURE, **weights):
     return Network(nodes, {"w": (4, 4, 1, 1), "v": (4, 4, 1, 1), **weights}, shape, opset, outputs)
 
@@ -224,6 +232,26 @@ ONNXRUNTIME = [
     (padded(outputs=("y", "q")), TFLITE, ""),
     (padded(), OV, "y"),
 ]
+# Softmax, and what integer mode computes for it: QLinearSoftmax, or float
+SOFTMAX = [(net, backend, found, word) for found, (net, backend, word) in (
+    ("m y", stepped(1 / 256)),
+    ("m y", stepped(1 / 128)),
+    ("m y", stepped(1 / 100)),
+    ("m", stepped(1 / 255)),
+    ("m", stepped(1 / 300)),
+    ("m", stepped(2.)),
+    ("m y", stepped(1 / 128, axis=1)),
+    ("m", stepped(1 / 128, axis=1, opset=12)),
+    ("m y", stepped(1 / 128, axis=2, opset=12)),
+    # rows of one element
+    ("m", stepped(1 / 128, w=(6, 1))),
+    ("m", stepped(1 / 256, axis=1, shape=(2, 1, 6))),
+    # a clamp that is removed
+    ("m s", stepped(1 / 128, "Relu s -> y")),
+    ("m", stepped(1 / 255, "Relu s -> y")),
+    ("m", stepped(1 / 255, "Clip s low high -> y", low=np.array(0.), high=np.array(2.))),
+    ("m", stepped(1 / 255, "Clip s low high -> y", low=np.array(-2.), high=np.array(-1.))),
+)]
 # kernels and moves
 MOVED = [
     (joined(21), TFLITE, "y"),
@@ -257,6 +285,19 @@ def moved_in_onnxruntime(folder, snapshot):
     predicted = runtimes.lint(snapshot, "ort")
     observed = runtimes.in_ort(folder / "q.onnx", folder)
     return {n for kind in predicted for n, _ in kind}, set().union(*observed)
+
+
+def computed_in_onnxruntime(folder, snapshot):
+    """As above; a snapshot's integer mode is the file in ONNX Runtime, bit for bit."""
+    kernels = in_onnxruntime(folder, snapshot)
+    agreement.qg("run", snapshot, "-d", folder / "x.npz", "--mode", "integer", "--profile",
+                 "onnxruntime-x86-vnni", "-o", folder / "i")
+    session = runtimes.ort.InferenceSession(str(folder / "q.onnx"), providers=["CPUExecutionProvider"])
+    shape = session.get_inputs()[0].shape
+    runs = [session.run(None, {"x": x.reshape(shape)})[0] for x in np.load(folder / "x.npz")["x"]]
+    ours = np.load(folder / "i" / "y.npy")
+    differ = np.count_nonzero(np.stack(runs).reshape(ours.shape) != ours)
+    return kernels[0], kernels[1] | ({f"{differ} of {ours.size} differ"} if differ else set())
 
 
 def mend():
@@ -293,7 +334,8 @@ def in_openvino(folder, snapshot):
 
 
 RUNTIMES = [("onnxruntime", ONNXRUNTIME, in_onnxruntime),
-            ("moves of onnxruntime", MOVED, moved_in_onnxruntime), ("openvino", OPENVINO, in_openvino),
+            ("moves of onnxruntime", MOVED, moved_in_onnxruntime),
+            ("softmax of onnxruntime", SOFTMAX, computed_in_onnxruntime), ("openvino", OPENVINO, in_openvino),
             ("xnnpack", XNNPACK, in_xnnpack)]
 
 
