@@ -141,7 +141,8 @@ qg_predicate_test qg_test_clamp, qg_test_scaled_bias, qg_test_pads, qg_test_pads
 
 /* Those of predicate_types.c. */
 qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
-    qg_test_weight_centered, qg_test_centered, qg_test_input_zero_point, qg_test_narrow;
+    qg_test_odd_levels, qg_test_weight_centered, qg_test_centered,
+    qg_test_input_zero_point, qg_test_narrow;
 /* Whether the type of its codes in a file of ONNX has codes beyond its limits. */
 bool qg_lint_is_narrow(const qg_tqc *t);
 

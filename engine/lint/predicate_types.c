@@ -159,6 +159,35 @@ bool qg_test_narrow(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return v && v->def && qg_lint_is_narrow(s->at);
 }
 
+/* What low precision transformations of OpenVINO know as levels of FakeQuantize: source
+ * in configs/lint/openvino.yaml. */
+static bool is_odd(const qg_tqc *t)
+{
+    static const double known[] = { 15, 16, 255, 256, 65535, 65536 };
+    double levels = (double)t->scheme.qmax - (double)t->scheme.qmin + 1;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (levels == known[i])
+            return false;
+    return !(t->scheme.policy & QG_FLOATING);
+}
+
+bool qg_test_odd_levels(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    (void)c;
+    if (s->at) {
+        (void)snprintf(s->detail, sizeof s->detail, "codes %lld to %lld",
+                       (long long)s->at->scheme.qmin, (long long)s->at->scheme.qmax);
+        return is_odd(s->at);
+    }
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const qg_tqc *t = qg_lint_is_data(n, k) ? qg_lint_input_grid(l, n, k) : NULL;
+        if (t && !n->in[k]->constant && is_odd(t))
+            return true;
+    }
+    return false;
+}
+
 /* --- zero points --- */
 
 /* Whether the real 0 is the middle code of the type: 0 of int8, 128 of uint8. */

@@ -675,6 +675,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_CLAMP_APART] = clamp_apart,
     [QG_PREDICATE_BYTES] = qg_test_bytes,
     [QG_PREDICATE_SCALED_BIAS] = qg_test_scaled_bias,
+    [QG_PREDICATE_ODD_LEVELS] = qg_test_odd_levels,
     [QG_PREDICATE_EXACT_SOFTMAX] = qg_test_exact_softmax,
     [QG_PREDICATE_ROW_OF_ONE] = qg_test_row_of_one,
     [QG_PREDICATE_INPUT_OFFSET] = input_offset,
