@@ -395,6 +395,8 @@ CASES = {
     "counted-padding": ("openvino", (counted, TFLITE), (apart, TFLITE)),
     "average-beyond-the-end": ("openvino", (ceiled, TFLITE), (pooled, TFLITE)),
     "activations-only": ("openvino", (products, "openvino-int8"), (conv, "openvino-int8")),
+    "odd-levels": ("openvino", (conv, "openvino-int8", "op=Conv slot=input range=-64,63"),
+                   (conv, "openvino-int8", "op=Conv slot=weight range=-63,63")),
     "more-than-eight-bits": ("openvino", (conv, "openvino-int8", WIDE.format("input")),
                              (conv, "openvino-int8")),
 }

@@ -1,10 +1,10 @@
 #include "engine/formats/qdq/runtime.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "engine/ir/edit.h"
+#include "engine/number/integer_exp.h"
 
 /* ONNX Runtime takes the bias of Conv, ConvTranspose and Gemm after DequantizeLinear,
  * and the constant of a sum that it can turn into one, for int32 in steps of input x
@@ -155,22 +155,34 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
 
 /* --- Softmax --- */
 
-/* Softmax along an axis of one element gives 1, whose code of steps of 1/256 is
- * clamped; the kernel makes it 0. */
-static bool is_of_one(const qg_node *n)
+/* 8 bits need no smaller one; the row softmax of the profiles has it, too. */
+#define LEAST_SCALE 0x1p-8F
+
+/* The elements along the axis. */
+static int64_t length(const qg_node *n)
 {
     const qg_tensor *x = &n->in[0]->type;
     const qg_attr *a = qg_attr_find(n, "axis");
     int64_t axis = a && a->type == QG_ATTR_INT ? a->ints[0] : n->opset < 13 ? 1 : -1;
     axis += axis < 0 ? x->rank : 0;
-    return axis >= 0 && axis < x->rank && x->dim[axis] == 1;
+    return axis >= 0 && axis < x->rank ? x->dim[axis] : 0;
+}
+
+/* The node that makes x, or what clamps to it: the optimizer removes a clamp that no
+ * code of the quantizer exceeds.  One to negative values only stays. */
+static const qg_node *behind_clamps(const qg_value *x)
+{
+    float low, high;
+    while (x && x->def && qg_node_clamps(x->def, &low, &high) && high >= 0)
+        x = x->def->in[0];
+    return x ? x->def : NULL;
 }
 
 bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
                              const qg_value *x)
 {
     const uint16_t other = QG_PER_CHANNEL | QG_BLOCK | QG_FLOATING;
-    const qg_node *n = x->def;
+    const qg_node *n = behind_clamps(x);
     if (!n || n->op != qg_op_find(ctx->registry, NULL, "Softmax", n->opset) ||
         t->scheme.policy & other)
         return false;
@@ -178,10 +190,7 @@ bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc 
     n = q->graph->node.at[n->id];
     qg_qparam p = qg_tqc_param(t);
     assert(p.n == 1 && p.scale[0] > 0);
-    float whole = floorf(1 / p.scale[0]);
-    bool differs = whole > 256 ||
-                   fabs((double)whole * (double)p.scale[0] - 1) > 0x1p-23 ||
-                   is_of_one(n);
+    bool differs = !qg_int_softmax_table_is_exact(p.scale[0], LEAST_SCALE, length(n));
     const qg_tqc *in = qg_input_tqc(n, 0); /* float inside of a fusion? */
     return differs && t->scheme.bits <= 8 && !(in && qg_tqc_root(in) == qg_tqc_root(t));
 }

@@ -30,10 +30,8 @@ QG_NODISCARD qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q,
                                             int64_t opset);
 
 /* Whether x, in the exported copy of q's graph, is a Softmax, quantized according to t,
- * for which ONNX Runtime's QLinearSoftmax would give codes other than t's: it uses
- * floor(1 / scale), in float32, for 1 / scale, and gives 0 for an axis of one element.
- * Source: measured with onnxruntime 1.31; this holds up to 280, and 8 bits need at most
- * 256. */
+ * for which ONNX Runtime's QLinearSoftmax would give codes other than t's:
+ * qg_int_softmax_table_is_exact. */
 bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
                              const qg_value *x);
 
