@@ -293,8 +293,9 @@ static qg_status judge_fused(study *y, qg_exact *out)
         v->def ? v->def->name : v->name, y->s->value->def->name, v->name);
     if (!text)
         return qg_nomem(y->d->ctx);
-    if (done)
-        QG_TRY(add_roundings(y, "fusion", text, FUSED, false, out));
+    if (done) /* on another grid, it is the second change */
+        QG_TRY(add_roundings(y, "fusion", text, FUSED + (y->s->pair->other ? TWICE : 0),
+                             false, out));
     return y->d->pair[v->id].array->few ? add_undecided(y, "fusion", text, v, out)
                                         : QG_OK;
 }

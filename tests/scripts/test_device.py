@@ -1083,6 +1083,14 @@ class Small(unittest.TestCase):
                          r"^the dump has the snapshot's grid, but its results are 0\.\d+ of ours, as "
                          r"on scale 0\.\d+: fits")
 
+        scale = self.scales()["y"]
+
+        def floats(arrays):  # every element shows the snapshot's grid
+            v = arrays["r"].astype(np.float64) + arrays["z"]
+            arrays["y"] = (np.rint(v * 0.9 / scale) * scale).astype(np.float32)
+        self.assertRegex(self.verdict(self.floats("floats of nine tenths", floats), "sum"),
+                         r"^the dump has the snapshot's grid, but its results are 0\.\d+ of ours")
+
     def test_another_zero_point_of_a_relu_is_no_fusion(self):
         info, _ = plants.read(self.own)
         scale = next(a["grid"]["scale"] for a in info["arrays"] if a["value"] == "r")
@@ -1096,6 +1104,52 @@ class Small(unittest.TestCase):
         plants.trace(device, self.data, dump)
         self.assertEqual(self.verdict(self.diverge(dump), "relu").split(" (")[0],
                          "its zero point is -127 instead of -128")
+
+    def test_a_trace_replaces_the_trace_of_its_folder(self):
+        folder, single = self.work / "again", self.work / "a file of no trace"
+        plants.trace(self.snapshot, self.data, folder)
+        (folder / "note.txt").write_text("note")
+        plants.trace(self.snapshot, self.data, folder, "--profile", "tflite-xnnpack",
+                     "--select", "z")
+        info, _ = plants.read(folder)
+        self.assertEqual([a["value"] for a in info["arrays"]], ["z"])
+        self.assertEqual(sorted(p.name for p in folder.iterdir()),
+                         ["note.txt", "trace.json", "z.npy"])
+        single.mkdir()
+        np.save(single / "z.npy", np.zeros(3))
+        status, _, error = qg("trace", self.snapshot, "-d", self.data, "-o", single)
+        self.assertEqual(status, 1)
+        self.assertIn("holds 'z.npy', a file of no trace, expected another folder", error)
+        self.assertEqual([p.name for p in single.iterdir()], ["z.npy"])
+
+    def test_files_that_are_extended_stay(self):
+        backend, profile, dump = (self.work / n for n in ("own.yaml", "ownp.yaml", "own.npz"))
+        backend.write_text("name: own\ntitle: own\nextends: tflite-int8\n")
+        profile.write_text("name: other-name\ntitle: own\nextends: tflite-reference\nwhy: own\n"
+                           "source: this test\n")
+        for command, option, path, model in (
+                ("infer-backend", "--from", backend, self.model),
+                ("fit", "--profile", profile, self.snapshot)):
+            before = path.read_text()
+            status, _, error = qg(command, model, "-d", self.data, "--against", dump, option,
+                                  path, "-o", path)
+            self.assertNotEqual(status, 0)
+            self.assertIn(f"it is the file after {option}, expected another", error)
+            self.assertEqual(path.read_text(), before)
+        r = report("fit", self.snapshot, "-d", self.data, "--against", dump, "--profile", profile,
+                   "-o", self.work / "composed.yaml")
+        self.assertEqual(r["composed_explains"], f"{r['values']} of {r['values']} values")
+
+    def test_equal_on_every_run(self):
+        """Programs that two threads make at once compute what they do alone."""
+        snapshot, dump = self.work / "openvino", self.work / "openvino.npz"
+        plants.qg("quantize", self.model, "-b", "openvino-int8", "-d", self.data, "-o", snapshot)
+        profile = ("--profile", "onnxruntime-x86-vnni")
+        plants.trace(snapshot, self.data, dump, *profile)
+        for _ in range(40):
+            r = report("diverge", snapshot, "-d", self.data, "--against", dump, *profile,
+                       "--jobs", "2")
+            self.assertEqual((r["first"], r["differing"]), (None, 0))
 
     def shifted(self, name, digits, code_type, half=0):
         """A device whose sum has another zero point; the dump has its scales in some digits and

@@ -25,12 +25,12 @@ static bool is_quantized(const qg_node *n)
     return w && w->def && qg_node_has(w->def, QG_OP_QUANTIZER);
 }
 
-/* One whose bias ONNX Runtime rounds.  Operators of other domains may go on computing
- * behind their bias, as FusedConv and Attention do. */
-static bool has_rounded_bias(const qg_node *n)
+/* One whose constants ONNX Runtime rounds.  Operators of other domains may go on
+ * computing behind their bias, as FusedConv and Attention do. */
+static bool is_rounded(const qg_node *n)
 {
     static const char *const names[] = { "Conv", "ConvTranspose", "Gemm" };
-    return !n->op->domain && qg_op_is_named(n->op, names, 3) && is_quantized(n);
+    return !n->op->domain && qg_op_is_named(n->op, names, 3);
 }
 
 static bool is_vector(const qg_value *v)
@@ -118,12 +118,50 @@ static qg_status keep_biases(qg_graph *g, int64_t opset, size_t *count)
         int slot = qg_op_slot_of(n->op, 'b');
         if (qg_node_has(n, QG_OP_JOIN) && n->n_in == 2 && n->n_out == 1) {
             QG_TRY(widen_sum(g, n, count));
-        } else if (has_rounded_bias(n) && is_vector(in_slot(n, slot)) &&
+        } else if (is_rounded(n) && is_quantized(n) && is_vector(in_slot(n, slot)) &&
                    n->out[0]->type.rank >= 2) {
             QG_TRY(keep_bias(g, n, (uint32_t)slot, opset));
             ++*count;
         }
     }
+    return QG_OK;
+}
+
+/* A product of float weights with an activation behind DequantizeLinear. */
+static bool is_kept_float(const qg_node *n)
+{
+    const qg_value *w = is_rounded(n) ? in_slot(n, qg_op_slot_of(n->op, 'w')) : NULL;
+    const qg_node *from = w && n->in[0] ? n->in[0]->def : NULL;
+    return w && w->constant && w->constant->dtype == QG_F32 && from &&
+           qg_node_has(from, QG_OP_QUANTIZER);
+}
+
+/* Max of one operand before the activation of n: the same values. */
+static qg_status hide_activation(qg_graph *g, qg_node *n, int64_t opset)
+{
+    qg_value *x = n->in[0], *out;
+    const char *name = qg_arena_printf(g->arena, "%s_kept", x->name);
+    if (!name)
+        return qg_nomem(g->ctx);
+    QG_TRY(qg_graph_add_prefixed(g, name, &out));
+    out->type = x->type;
+    qg_node_spec spec = { .op = qg_op_find(g->ctx->registry, NULL, "Max", opset),
+                          .opset = opset,
+                          .in = &x,
+                          .n_in = 1,
+                          .out = &out,
+                          .n_out = 1 };
+    qg_node *max;
+    assert(spec.op);
+    QG_TRY(qg_graph_add_node(g, &spec, &max));
+    return qg_edit_set_input(g, n, 0, out);
+}
+
+static qg_status keep_weights(qg_graph *g, int64_t opset)
+{
+    for (size_t i = 0, old = g->node.n; i < old; i++)
+        if (is_kept_float(g->node.at[i]))
+            QG_TRY(hide_activation(g, g->node.at[i], opset));
     return QG_OK;
 }
 
@@ -139,6 +177,7 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
 {
     size_t biases;
     QG_TRY(keep_biases(g, opset, &biases));
+    QG_TRY(keep_weights(g, opset));
     if (biases)
         qg_log_to(
             g->ctx, QG_LOG_INFO,

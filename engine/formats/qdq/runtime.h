@@ -9,6 +9,9 @@
  *          ort-int8, gets the integer kernels.
  *          Its kernels take every int32 bias for one of that scale, so another scale is
  *          written as float values.
+ * Weights  in float behind an activation of codes become int8 there, by the same
+ *          optimization, where a layer is kept in float: a Max of one operand, which
+ *          changes nothing, lies before the activation (placement ort).
  * Softmax  between Q and DQ becomes QLinearSoftmax there, which multiplies by
  *          floor(1 / scale), and gives arbitrary results above about 280.  Where that
  *          is another scale (it is not for 1/256), or the axis has one element, for
