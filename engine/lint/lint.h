@@ -74,6 +74,7 @@ typedef struct qg_lint {
     const qg_quant *quant;
     const qg_lint_target *target;
     const qg_tqc **grid; /* [values] the record whose grid a value is on; NULL: float */
+    int64_t opset; /* of a file with Q and DQ: the model's, or what its types need */
     uint8_t *nonnegative;   /* [values] quant/nonnegative.h */
     qg_lint_node *node;     /* [nodes] */
     size_t count[QG_NFATE]; /* nodes that compute on tensors of floats, by fate */

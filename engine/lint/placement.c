@@ -22,6 +22,7 @@
 
 #include <string.h>
 
+#include "engine/formats/qdq/qdq.h"
 #include "engine/quant/nonnegative.h"
 
 bool qg_lint_rounds(const qg_tqc *t)
@@ -186,6 +187,7 @@ qg_status qg_lint_place(qg_lint *l)
     for (size_t i = 0; i < g->node.n; i++)
         l->node[i] = (qg_lint_node){ QG_FATE_NONE, NULL, "" };
     QG_TRY(qg_nonnegative_values(g, l->arena, &l->nonnegative));
+    l->opset = qg_qdq_file_opset(l->quant);
     grids_forward(l);
     grids_backward(l);
     return QG_OK;

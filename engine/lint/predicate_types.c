@@ -89,7 +89,7 @@ static bool is_signed(const qg_lint *l, const qg_value *v, const qg_tqc *t,
         return false;
     if (v->constant)
         return true;
-    if ((double)qg_graph_opset(l->graph, "") >= opset)
+    if ((double)l->opset >= opset)
         return false;
     while (v->def && qg_lint_same_grid(l->grid[v->id], t) && is_idle_clamp(l, v->def))
         v = v->def->in[0];

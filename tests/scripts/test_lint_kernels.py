@@ -227,6 +227,11 @@ ONNXRUNTIME = [
     (branches(node("Relu x -> a"), node("Relu a -> r"), node("LeakyRelu r -> y"), outputs=("a", "y")),
      TFLITE, ""),
     (branches(node("Relu x -> a"), node("Relu a -> r"), node("LeakyRelu r -> y")), TFLITE, "y"),
+    # types that raise the opset of the file to 21, where codes are uint8
+    *((branches(node("Conv x w -> c"), node("Sigmoid c -> s"), node("Mul c s -> m"), node("Conv m v -> y"),
+                opset=17), ORT, found, *sets) for found, sets in (
+        ("y", ()), ("c m s", ("op=y slot=weight bits=4 range=[-8,7]",)),
+        ("c m s", ("op=y slot=output bits=16 range=[-32768,32767]",)))),
     # a Pad that becomes pads of the convolution
     (padded(), TFLITE, "y"),
     (padded(opset=21, pads=[1, 0, 0, 1]), ORT, "y"),

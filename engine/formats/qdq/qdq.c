@@ -503,6 +503,12 @@ static int64_t needed_opset(const qg_quant *q, enum qg_placement place)
     return need;
 }
 
+int64_t qg_qdq_file_opset(const qg_quant *q)
+{
+    int64_t own = qg_graph_opset(q->graph, ""), need = needed_opset(q, QG_PLACE_ORT);
+    return own > need ? own : need;
+}
+
 /* Asked for by name, but Q and DQ there would round where the backend does not. */
 static qg_status lose_forced(builder *b)
 {
