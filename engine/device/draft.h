@@ -64,9 +64,9 @@ const char *qg_draft_quoted(qg_arena *a, const char *text);
  * which YAML gives a meaning become '-'.  In a; NULL: no memory. */
 const char *qg_draft_name(qg_arena *a, const char *path);
 /* The file to write, and what it may extend: `from` behind the option, a name or a
- * file.  QG_ECONFIG: yaml does not end in .yaml, is `from` itself, or would not find it:
- * a file that extends another one finds it by its name in its own folder.  yaml NULL is
- * fine.  `doing` begins the message. */
+ * file.  QG_ECONFIG: yaml does not end in .yaml, is `from` itself, or would not find
+ * it: a file that extends another one finds it by its name in its own folder.  yaml
+ * NULL is fine.  `doing` begins the message. */
 QG_NODISCARD qg_status qg_draft_check_path(qg_ctx *ctx, const char *doing,
                                            const char *option, const char *from,
                                            const char *yaml);

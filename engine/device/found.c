@@ -113,8 +113,8 @@ static double zero_for(const qg_stored *own, double low, double high)
     return fmax(zero, own->low - low);
 }
 
-/* Elements that are on no code of the program, as a share of those that tell: 0 and both
- * ends, where clamps hold many elements, are multiples of many steps. */
+/* Elements that are on no code of the program, as a share of those that tell: 0 and
+ * both ends, where clamps hold many elements, are multiples of many steps. */
 static double share_off(const sight *s, const qg_stored *own, size_t *off)
 {
     size_t n = 0;

@@ -164,8 +164,8 @@ static const qg_json *earlier(tracing *t, qg_ctx *ctx)
     return root;
 }
 
-/* Files of the new trace and of the one that it replaces: others stay, and a file of the
- * same name that is of no trace is not replaced. */
+/* Files of the new trace and of the one that it replaces: others stay, and a file of
+ * the same name that is of no trace is not replaced. */
 static qg_status own_files(tracing *t, qg_ctx *ctx, names *own)
 {
     const char **name;

@@ -248,7 +248,8 @@ static qg_status add_dequantize(builder *b, const qg_tqc *t, const grid_values *
     return add_node(b, "DequantizeLinear", &spec);
 }
 
-/* x -> [Clip, Abs or Max] -> Q -> DQ -> out; stem begins the names of values between. */
+/* x -> [Clip, Abs or Max] -> Q -> DQ -> out; stem begins the names of values
+ * between. */
 static qg_status add_chain(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
                            const char *stem, qg_value *x, qg_value *out)
 {
