@@ -153,6 +153,32 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
     return QG_OK;
 }
 
+/* --- domains --- */
+
+static bool uses_domain(const qg_graph *g, const char *domain)
+{
+    for (size_t k = 0; k < g->node.n; k++) {
+        const char *own = g->node.at[k]->op->domain;
+        if (own && strcmp(own, domain) == 0)
+            return true;
+    }
+    return false;
+}
+
+void qg_onnx_drop_opsets(qg_graph *g)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < g->opset.n; i++) {
+        const char *domain = g->opset.at[i].domain;
+        bool used = !*domain || uses_domain(g, domain);
+        for (const qg_graph *body = g->bodies; body && !used; body = body->next_body)
+            used = uses_domain(body, domain);
+        if (used)
+            g->opset.at[kept++] = g->opset.at[i];
+    }
+    g->opset.n = kept;
+}
+
 /* --- Softmax --- */
 
 /* Softmax along an axis of one element gives 1, whose code of steps of 1/256 is
