@@ -132,8 +132,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "pads other than one element on either side of 3 or 4")                          \
     X(PADS_ONE_AXIS, "pads-one-axis", NONE, "it pads values that are codes, or made "  \
       "of codes without a product, along one axis, with a constant other than 0")      \
-    X(MAPPED_MAXIMUM, "mapped-maximum", NONE, "a maximum or minimum that is rounded "  \
-      "behind functions of it alone")                                                  \
+    X(MAPPED_MAXIMUM, "mapped-maximum", NONE, "a maximum or minimum of floats that "   \
+      "is rounded behind functions of it alone, or behind a Concat")                   \
     X(JOINS_CONSTANT, "joins-constant", NONE, "input 0 is a Concat with a constant "   \
       "operand, perhaps moved")                                                        \
     X(PADS, "pads", NONE, "it pads its input")                                         \

@@ -18,6 +18,48 @@ static bool is_one_of(const qg_node *n, const char *const *names, size_t count)
     return n && !n->op->domain && qg_op_is_named(n->op, names, count);
 }
 
+/* --- codes --- */
+
+static bool rounds(const qg_tqc *t) { return t && qg_tqc_rounds(t); }
+
+/* With one constant operand. */
+static bool is_by_constant(const qg_node *n)
+{
+    return n->n_in == 2 && qg_node_has(n, QG_OP_ELEMENTWISE) &&
+           (n->in[0] && n->in[1] && (n->in[0]->constant || n->in[1]->constant));
+}
+
+/* Whether the transformations move codes through n: surely, or perhaps. */
+static bool carries(const qg_node *n, bool surely)
+{
+    float low, high;
+    if (qg_node_has(n, QG_OP_PASSIVE) || qg_node_clamps(n, &low, &high))
+        return true;
+    if (surely || qg_node_has(n, QG_OP_COMPUTE | QG_OP_NORMALIZE | QG_OP_ACTIVATION))
+        return false;
+    return !qg_node_has(n, QG_OP_ELEMENTWISE) || is_by_constant(n);
+}
+
+/* Whether n reads codes; of several operands before it they come with the first. */
+static bool reads_codes(const qg_node *n, bool surely)
+{
+    while (n) {
+        const qg_value *first = NULL;
+        for (uint32_t k = 0; k < n->n_in; k++) {
+            const qg_value *v = n->in[k];
+            if (!v || v->constant || v->type.dtype != QG_F32)
+                continue;
+            if (rounds(qg_input_tqc(n, k)) || rounds(qg_producer_tqc(v)))
+                return true;
+            first = first ? first : v;
+        }
+        n = first ? first->def : NULL;
+        if (n && !carries(n, surely))
+            return false;
+    }
+    return false;
+}
+
 /* --- maxima --- */
 
 static bool is_maximum(const qg_node *n)
@@ -91,19 +133,23 @@ bool qg_plugin_behind_maximum(const qg_value *v, const qg_tqc *t)
     return false;
 }
 
-/* Of one value that is no constant. */
+/* Of one value that is no constant, or a Concat, before whose operands the
+ * transformations put the quantizer behind it. */
 static bool is_function(const qg_node *n)
 {
+    static const char *const name = "Concat";
     size_t data = 0;
     for (uint32_t k = 0; k < n->n_in; k++)
         data += n->in[k] && !n->in[k]->constant;
+    if (is_one_of(n, &name, 1))
+        return true;
     return data == 1 && n->n_out == 1 && n->out[0] && !is_maximum(n) &&
            qg_node_has(n, QG_OP_ELEMENTWISE | QG_OP_ACTIVATION);
 }
 
 bool qg_plugin_mapped_maximum(const qg_node *n)
 {
-    const qg_value *v = is_maximum(n) ? n->out[0] : NULL;
+    const qg_value *v = is_maximum(n) && !reads_codes(n, true) ? n->out[0] : NULL;
     bool mapped = false;
     for (int k = 0; v && k < CHAIN && !grid_read(v, 0); k++) {
         if (v->use.n != 1 || v->is_output || !is_function(v->use.at[0].node))
@@ -156,29 +202,6 @@ bool qg_plugin_turns_wrong(const qg_node *n)
     return false;
 }
 
-/* --- codes --- */
-
-static bool rounds(const qg_tqc *t) { return t && qg_tqc_rounds(t); }
-
-/* The transformations move codes through everything but products; of several operands
- * they come with the first. */
-static bool reads_codes(const qg_node *n)
-{
-    while (n && !qg_node_has(n, QG_OP_COMPUTE)) {
-        const qg_value *first = NULL;
-        for (uint32_t k = 0; k < n->n_in; k++) {
-            const qg_value *v = n->in[k];
-            if (!v || v->constant || v->type.dtype != QG_F32)
-                continue;
-            if (rounds(qg_input_tqc(n, k)) || rounds(qg_producer_tqc(v)))
-                return true;
-            first = first ? first : v;
-        }
-        n = first ? first->def : NULL;
-    }
-    return false;
-}
-
 /* --- pads --- */
 
 /* Elements of the constant or attribute that gives the pads. */
@@ -213,7 +236,7 @@ bool qg_plugin_pads_wrong(const qg_node *n)
     const int64_t *pad = pads_of(n, &count);
     for (size_t k = 0; pad && k < count / 2; k++)
         padded += pad[k] != 0 || pad[k + count / 2] != 0;
-    return padded == 1 && pad_value(n) != 0 && reads_codes(n);
+    return padded == 1 && pad_value(n) != 0 && reads_codes(n, false);
 }
 
 /* --- clips --- */
@@ -350,7 +373,7 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
     const qg_graph *from = e->quant->graph;
     for (size_t i = 0; i < from->node.n; i++) {
         const qg_node *n = from->node.at[i];
-        if (is_one_of(n, &name, 1) && n->opset >= broadcasts && reads_codes(n))
+        if (is_one_of(n, &name, 1) && n->opset >= broadcasts && reads_codes(n, false))
             QG_TRY(split_clip(e, g, n, g->node.at[i]));
         if (qg_plugin_pads_wrong(n))
             QG_TRY(lose(e, n,
@@ -358,7 +381,7 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
                         "its scale"));
         if (qg_plugin_mapped_maximum(n))
             QG_TRY(lose(e, n,
-                        "OpenVINO's plugin computes this maximum and the functions "
+                        "OpenVINO's plugin computes this maximum of floats and what is "
                         "behind it in a wrong kernel"));
     }
     return QG_OK;

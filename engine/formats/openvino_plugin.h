@@ -26,8 +26,8 @@ const qg_tqc *qg_plugin_before_maximum(const qg_node *n);
 /* Whether v, which t rounds, is on its grid already by the former. */
 bool qg_plugin_behind_maximum(const qg_value *v, const qg_tqc *t);
 
-/* Whether output 0 of such a node is rounded behind functions of one value, which the
- * plugin computes in the same wrong kernel. */
+/* Whether output 0 of such a node, of floats, is rounded behind functions of one value
+ * or a Concat, which the plugin computes in the same wrong kernel. */
 bool qg_plugin_mapped_maximum(const qg_node *n);
 
 /* A transposed convolution that is right only with weights in float. */

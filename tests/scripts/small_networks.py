@@ -179,6 +179,10 @@ FORMS = {
     "max_flattened": Form("g=GlobalMaxPool x | f=Flatten g | y=Gemm f w:4,6"),
     "max_of_max": Form("g=ReduceMax x axes=-1, | h=ReduceMax g axes=-2, | y=Conv h w:6,4,1,1", 17),
     "max_tanh": Form("g=ReduceMax x axes=-1, | t=Tanh g | y=Conv t w:6,4,1,1", 17),
+    "max_joined": Form("a=ReduceMax x axes=1, | b=ReduceMean x axes=1, | k=Concat a b axis=1 "
+                       "| y=Conv k w:1,2,3,3 p=1", 17),
+    "max_of_codes_sigmoid": Form("c=Conv x v:6,4,1,1 | r=Relu c | a=GlobalMaxPool r | z=Sigmoid a "
+                                 "| y=Conv z w:6,6,1,1"),
     "pool_clip": Form("c=Conv x w:3,4,3,3 p=1 | s=MaxPool c kernel_shape=2,2 | r=Clip s ~0 ~1.5 "
                       "| y=Conv r u:3,3,1,1"),
     "pool_clip_high": Form("c=Conv x w:3,4,3,3 p=1 | s=MaxPool c kernel_shape=2,2 | y=Clip s - ~.4"),
