@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "engine/number/integer_exp.h"
 #include "ops/util_axis.h"
 #include "ops/util_backward.h"
 #include "ops/util_cast.h"
@@ -171,6 +172,15 @@ static qg_status lower_softmax(qg_lower *l)
     const qg_profile_row *row = qg_lower_row(l, QG_USE_SOFTMAX);
     if (!row)
         return QG_OK;
+    int64_t n = l->node->in[0]->type.dim[p->axis < 0 ? p->axis + rank : p->axis];
+    if (row->snapshot_scale > 0 && l->snapshot && l->out[0].codes &&
+        !qg_int_softmax_table_is_exact(l->out[0].scale[0], row->snapshot_scale, n))
+        return qg_lower_refuse(l,
+                               "row %s is for output scales 1/n, n whole and up to %g, "
+                               "and rows of several elements, and it is %g, of %lld: "
+                               "qg export keeps the operator in float",
+                               row->id, 1 / (double)row->snapshot_scale,
+                               (double)l->out[0].scale[0], (long long)n);
     if (!last && (l->node->op->since < 13 || row->form != QG_FORM_FLOAT_TABLE))
         return qg_lower_refuse(l, "axis %lld, expected the last one",
                                (long long)p->axis);

@@ -30,12 +30,15 @@ static qg_status stay_float(qg_pass_env *env, qg_tqc *t, const char *why)
 }
 
 /* Where the weight is per channel, the last axis of the bias is its channel axis, also
- * when it has only one axis and regardless of the rule. */
+ * when it has only one axis and regardless of the rule.  One scale of a weight with
+ * one output channel per group (a depthwise ConvTranspose) is that of all. */
 static qg_status fit_scheme(qg_pass_env *env, qg_tqc *t, const qg_tqc *weight)
 {
     qg_scheme s = t->scheme;
-    int rank = qg_tqc_value(t)->type.rank;
-    bool counts = rank > 0 && (weight->scheme.policy & QG_PER_TENSOR) == 0;
+    const qg_tensor *type = &qg_tqc_value(t)->type;
+    int rank = type->rank;
+    bool counts = rank > 0 && (weight->scheme.policy & QG_PER_TENSOR) == 0 &&
+                  type->dim[rank - 1] == (int64_t)qg_tqc_param(weight).n;
     uint16_t granularity = QG_PER_TENSOR | QG_PER_CHANNEL | QG_BLOCK;
     s.policy = (uint16_t)((s.policy & ~granularity) |
                           (counts ? QG_PER_CHANNEL : QG_PER_TENSOR));

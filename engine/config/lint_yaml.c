@@ -42,6 +42,8 @@ static const char *const fates[] = {
 #undef X
 };
 
+static const char *const carries[] = { "no", "yes", "to-readers", NULL };
+
 static const char *const levels[] = { "error", "warning", "note", NULL };
 
 const char *qg_predicate_name(qg_predicate p) { return predicates[p].word; }
@@ -49,6 +51,8 @@ const char *qg_predicate_name(qg_predicate p) { return predicates[p].word; }
 const char *qg_predicate_meaning(qg_predicate p) { return predicates[p].meaning; }
 
 const char *qg_fate_name(qg_fate f) { return fates[f]; }
+
+const char *qg_carry_name(qg_carry c) { return carries[c]; }
 
 const char *qg_level_name(enum qg_level l) { return levels[l]; }
 
@@ -205,7 +209,7 @@ static qg_status read_kernel(const reader *r, const qg_yaml *y, qg_lint_kernel *
     static const char *const as[] = { "integer", "moves", "fused", "other", NULL };
     char what[QG_WHAT_TEXT];
     const qg_yaml *item;
-    int kind = QG_FATE_INTEGER;
+    int kind = QG_FATE_INTEGER, carry = QG_CARRY_NO;
     qg_lint_kernel k = { 0 };
     QG_TRY(qg_read_origin(&r->base, y, "kernel", &k.origin, what));
     QG_TRY(qg_yaml_keys(r->ctx, y, what, keys));
@@ -214,12 +218,13 @@ static qg_status read_kernel(const reader *r, const qg_yaml *y, qg_lint_kernel *
     if ((item = qg_yaml_get(y, "as")))
         QG_TRY(qg_yaml_choice(r->ctx, item, what, as, &kind));
     if ((item = qg_yaml_get(y, "carries")))
-        QG_TRY(qg_yaml_bool(r->ctx, item, what, &k.carries));
-    if (k.carries && kind == QG_FATE_FUSED)
+        QG_TRY(qg_yaml_choice(r->ctx, item, what, carries, &carry));
+    if (carry == QG_CARRY_YES && kind == QG_FATE_FUSED)
         return qg_yaml_fail(r->ctx, item, what,
                             "carries: yes, expected another fate than fused");
     QG_TRY(read_when(r, y, what, false, &k.when));
     k.as = (qg_fate)kind;
+    k.carries = (qg_carry)carry;
     *out = k;
     return QG_OK;
 }

@@ -16,7 +16,9 @@
  *         as: integer                # integer, moves, fused, other; default: integer
  *         when: [input-codes, weight-codes, {not: pads}]
  *         carries: no                # yes where no quantizer is needed on the other
- *                                    # side; not of fused nodes; default: no
+ *                                    # side; to-readers: not in front of a reader
+ *                                    # that quantizes; yes is not for fused nodes;
+ *                                    # default: no
  *         why: QLinearConv takes codes only
  *         source: https://...
  *     rules:
@@ -66,6 +68,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
+    X(NETWORK_INPUT, "network-input", NONE, "input 0 is an input of the network")      \
     X(INPUT_CODES, "input-codes", NONE, "every data input is on a grid")               \
     X(SOME_CODES, "some-codes", NONE, "a data input is on a grid")                     \
     X(WEIGHT_CODES, "weight-codes", NONE, "the weight is on a grid")                   \
@@ -116,8 +119,11 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(BYTES, "bytes", NONE, "data inputs, weight and output 0 are stored in integers " \
       "of 8 bits, where on a grid")                                                    \
     X(SCALED_BIAS, "scaled-bias", NONE, "it has a bias, and alpha or beta is not 1")   \
-    X(OUTPUT_SCALE, "output-scale", NUMBER, "output 0 is stored on a grid of this "    \
-      "scale")                                                                         \
+    X(ODD_LEVELS, "odd-levels", NONE, "the endpoint, or a data input that is no "      \
+      "constant, has a number of codes other than 15, 16, 255, 256, 65535 and 65536") \
+    X(EXACT_SOFTMAX, "exact-softmax", NUMBER, "output 0 is on a grid of a scale 1/n, " \
+      "n whole, that is this one or larger, and rows have several elements")           \
+    X(ROW_OF_ONE, "row-of-one", NONE, "the axis of a softmax has one element")         \
     X(INPUT_OFFSET, "input-offset", NONE, "the real 0 is not the lowest code of "      \
       "input 0")                                                                       \
     X(INPUT_ZERO_POINT, "input-zero-point", WORDS, "the real 0 is neither the lowest " \
@@ -140,6 +146,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(PADS_APART, "pads-apart", NONE, "it pads its input, not as SAME_UPPER would, "   \
       "or counts the padding")                                                         \
     X(PADS_WITH_ZERO, "pads-with-zero", NONE, "what it pads with is the constant 0")   \
+    X(PADS_INTO, "pads-into", WORDS, "it pads axes behind batch and channels, and its "\
+      "only reader is one of these operators, which pads by numbers or not at all")    \
     X(PAD_OFF_GRID, "pad-off-grid", NONE, "a constant that it pads with is no value "  \
       "of the grid of its output")                                                     \
     X(RANK, "rank", NUMBER, "input 0 has this rank")                                   \
@@ -234,13 +242,18 @@ typedef enum qg_fate {
 } qg_fate;
 const char *qg_fate_name(qg_fate f); /* "integer" */
 
+/* Whether the grid of input 0 becomes that of output 0, and the reverse, without a
+ * quantizer between them.  TO_READERS: it becomes that of an output that no reader
+ * quantizes by itself; a fused node may do so, not the reverse. */
+typedef enum qg_carry { QG_CARRY_NO, QG_CARRY_YES, QG_CARRY_TO_READERS } qg_carry;
+const char *qg_carry_name(qg_carry c); /* "to-readers" */
+
 /* A row of `kernels`. */
 typedef struct qg_lint_kernel {
     qg_origin origin;
     qg_node_match node;
-    qg_fate as;   /* INTEGER, MOVES, FUSED or OTHER */
-    bool carries; /* the grid of input 0 becomes that of output 0, and the reverse,
-                   * without a quantizer between them */
+    qg_fate as; /* INTEGER, MOVES, FUSED or OTHER */
+    qg_carry carries;
     qg_conditions when;
 } qg_lint_kernel;
 

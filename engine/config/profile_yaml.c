@@ -169,7 +169,7 @@ static qg_status read_output(const reader *r, const qg_yaml *map, const char *wh
     return QG_OK;
 }
 
-/* The output scale of a snapshot. */
+/* The least output scale of a snapshot's Softmax. */
 static qg_status read_scale(const reader *r, const qg_yaml *map, const char *what,
                             qg_profile_row *row)
 {
@@ -178,6 +178,8 @@ static qg_status read_scale(const reader *r, const qg_yaml *map, const char *wha
     if (!y)
         return QG_OK;
     QG_TRY(qg_yaml_number(r->ctx, y, what, 0x1p-100, 0x1p100, &scale));
+    if (row->uses != QG_USE_BIT(SOFTMAX))
+        return qg_yaml_fail(r->ctx, y, what, "scale, expected it of softmax alone");
     row->snapshot_scale = (float)scale;
     return QG_OK;
 }

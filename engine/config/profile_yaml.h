@@ -32,8 +32,9 @@
  *         source: manual of the device, chapter 3
  *
  *     further keys of a row: rounding, left {8: 20, 16: 15}, clamp, symmetric,
- *     accumulator, output [scale, zero point], scale (of the output, where it is that
- *     of a record); of quantize: nan (number/round.h; default: lowest) */
+ *     accumulator, output [scale, zero point], scale (of softmax: the least one of an
+ *     output of a snapshot, 1/n with a whole n); of quantize: nan (number/round.h;
+ *     default: lowest) */
 #ifndef QG_ENGINE_CONFIG_PROFILE_YAML_H
 #define QG_ENGINE_CONFIG_PROFILE_YAML_H
 

@@ -367,12 +367,15 @@ static qg_status with_grid(maker *k, float scale, int32_t zero, const char *orig
 }
 
 /* A grid that the dump gives is better evidence than a fitted one: fitting is for
- * dumps without grids. */
+ * dumps without grids.  Its scale can be the program's in fewer digits. */
 static qg_status vary_grid(maker *k)
 {
     const qg_pair *p = k->s->pair;
+    const float own = k->s->stored->scale[0];
     if (p->other)
         QG_TRY(with_grid(k, p->scale, p->zero, qg_pair_origin(p)));
+    if (p->other && p->scale != own && fabsf(p->scale - own) < QG_FEW_DIGITS * own)
+        QG_TRY(with_grid(k, own, p->zero, qg_pair_origin(p)));
     for (size_t i = 0; !p->other && i < k->exact->n_grid; i++)
         QG_TRY(with_grid(k, k->exact->grid[i].scale, k->exact->grid[i].zero, ""));
     return QG_OK;

@@ -182,15 +182,27 @@ static void count_parts(composer *c, const qg_fit_profile *p)
     }
 }
 
+/* The base by its name; a file that was given, by that in the folder of the new one
+ * (qg_draft_check_path). */
+static const char *parent_of(const composer *c)
+{
+    const qg_profile *p = c->base->profile;
+    const char *given = c->f->given;
+    if (!given || strcmp(p->file, given) != 0)
+        return p->name;
+    return *given == '/' ? given : qg_path_base(given);
+}
+
 static qg_status write(const composer *c, const qg_fit_profile *p, const char *path)
 {
     qg_profile_draft d = { .name = qg_draft_name(c->arena, path),
-                           .parent = c->base->profile->name,
+                           .parent = qg_draft_quoted(c->arena, parent_of(c)),
                            .part = c->part.at,
                            .n = c->part.n,
                            .steps = c->f->d->n_step,
                            .explained = qg_fit_explained(c->f, p) };
-    return d.name ? qg_profile_write(c->f->d->ctx, &d, path) : qg_nomem(c->f->d->ctx);
+    return d.name && d.parent ? qg_profile_write(c->f->d->ctx, &d, path)
+                              : qg_nomem(c->f->d->ctx);
 }
 
 /* The file as the strict reader reads it, on the dump; then with the numbers of that

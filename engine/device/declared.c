@@ -5,9 +5,6 @@
 #include "engine/device/kernel.h"
 #include "engine/exec/pool.h"
 
-/* Scales nearer than this can be one scale, of which the trace has three digits. */
-#define FEW_DIGITS 5e-3
-
 /* Whose grids are used. */
 enum { TRACE, PROGRAM, N_WHOSE };
 
@@ -18,7 +15,7 @@ typedef struct trial {
     size_t n_in;
     qg_cut cut;
     uint64_t differ[N_WHOSE]; /* elements */
-    bool failed;
+    bool failed[N_WHOSE];
 } trial;
 
 typedef struct survey {
@@ -56,11 +53,23 @@ static qg_status list_inputs(const qg_device *d, trial *t)
     return t->in ? QG_OK : qg_nomem(d->ctx);
 }
 
-static qg_status list_values(survey *s)
+/* The same grid in fewer digits. */
+static bool is_near(const qg_device *d, const qg_value *v)
+{
+    const qg_pair *p = &d->pair[v->id];
+    const qg_trace_array *a = p->array;
+    const qg_stored *own = own_grid(d, v);
+    double scale = (double)own->scale[0];
+    return a->zero + (int64_t)p->shift == own->zero[0] &&
+           fabs(a->scale - scale) <= (double)QG_FEW_DIGITS * scale;
+}
+
+static qg_status list_values(survey *s, bool near)
 {
     const qg_graph *g = s->d->m->graph;
     for (size_t i = 0; i < g->value.n; i++)
-        if (s->d->pair[i].array && s->d->pair[i].other)
+        if (s->d->pair[i].array && s->d->pair[i].other &&
+            is_near(s->d, g->value.at[i]) == near)
             QG_TRY(qg_vec_push(s->d->ctx, s->d->arena, &s->value, g->value.at[i]));
     return QG_OK;
 }
@@ -87,7 +96,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
     (void)state;
     qg_status status = qg_step_try(s->d, ctx, t->step, &t->cut, NULL, &tally);
     t->differ[s->whose] = tally.differ;
-    t->failed |= status != QG_OK;
+    t->failed[s->whose] = status != QG_OK;
     return qg_refusal(status);
 }
 
@@ -135,51 +144,63 @@ static bool refuted_by_default(const survey *s, const trial *own)
 
 /* The step that writes v decides when it is explained with one grid alone; else that
  * and the steps that read v. */
-static void decide(survey *s, const qg_value *v)
+static bool is_refuted(const survey *s, const qg_value *v)
 {
     uint64_t sum[N_WHOSE] = { 0 };
     const trial *own = NULL;
     for (size_t i = 0; i < s->trial.n; i++) {
         const trial *t = &s->trial.at[i];
-        if (t->failed)
+        if (t->failed[TRACE] || t->failed[PROGRAM])
             continue;
         own = t->step->value == v ? t : own;
         for (int w = 0; w < N_WHOSE && (t->step->value == v || reads(t, v)); w++)
             sum[w] += t->differ[w];
     }
-    bool refuted = sum[PROGRAM] == sum[TRACE] ? refuted_by_default(s, own)
-                                              : sum[PROGRAM] < sum[TRACE];
     if (own && !own->differ[PROGRAM] != !own->differ[TRACE])
-        refuted = !own->differ[PROGRAM];
-    qg_device_refute(s->d, v, refuted);
+        return !own->differ[PROGRAM];
+    return sum[PROGRAM] == sum[TRACE] ? refuted_by_default(s, own)
+                                      : sum[PROGRAM] < sum[TRACE];
 }
 
-qg_status qg_declared_settle(qg_device *d)
+/* A scale in fewer digits, unless the step that writes v is explained far better with
+ * it: elements near half a step decide little, and a fault elsewhere nothing. */
+static bool is_short(const survey *s, const qg_value *v)
 {
-    survey s = { .d = d };
-    QG_TRY(list_values(&s));
-    if (!s.value.n)
-        return QG_OK;
-    QG_TRY(list_trials(&s));
+    for (size_t i = 0; i < s->trial.n; i++) {
+        const trial *t = &s->trial.at[i];
+        if (t->step->value == v && !t->failed[TRACE] && !t->failed[PROGRAM])
+            return 2 * t->differ[TRACE] >= t->differ[PROGRAM];
+    }
+    return true;
+}
+
+static qg_status settle(survey *s, bool near)
+{
+    QG_TRY(list_trials(s));
     for (int whose = 0; whose < N_WHOSE; whose++)
-        QG_TRY(try_all(&s, whose));
-    for (size_t i = 0; i < s.value.n; i++)
-        decide(&s, s.value.at[i]);
+        QG_TRY(try_all(s, whose));
+    for (size_t i = 0; i < s->value.n; i++) {
+        const qg_value *v = s->value.at[i];
+        qg_device_refute(s->d, v, near ? is_short(s, v) : is_refuted(s, v));
+    }
     return QG_OK;
 }
 
-/* --- the report --- */
-
-/* The same grid in fewer digits. */
-static bool is_near(const qg_device *d, const qg_value *v)
+/* Scales in fewer digits last, and as the program's until then: beside a grid that is
+ * another, their own steps say nothing. */
+qg_status qg_declared_settle(qg_device *d)
 {
-    const qg_pair *p = &d->pair[v->id];
-    const qg_trace_array *a = p->array;
-    const qg_stored *own = own_grid(d, v);
-    double scale = (double)own->scale[0];
-    return a->zero + (int64_t)p->shift == own->zero[0] &&
-           fabs(a->scale - scale) <= FEW_DIGITS * scale;
+    survey near = { .d = d }, far = { .d = d };
+    QG_TRY(list_values(&near, true));
+    QG_TRY(list_values(&far, false));
+    for (size_t i = 0; i < near.value.n; i++)
+        qg_device_refute(d, near.value.at[i], true);
+    if (far.value.n)
+        QG_TRY(settle(&far, false));
+    return near.value.n ? settle(&near, true) : QG_OK;
 }
+
+/* --- the report --- */
 
 static bool is_in_doubt(const qg_pair *p)
 {

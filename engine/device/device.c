@@ -103,16 +103,20 @@ void qg_device_close(qg_device *d)
 
 /* --- grids --- */
 
-/* From unsigned codes to signed ones of as many bits, or the reverse. */
+/* From unsigned codes to signed ones, or the reverse.  Integers of a wider type can
+ * hold either: those whose zero point is nearer to the program's when shifted. */
 static int32_t type_shift(const qg_trace_array *a, const qg_stored *own)
 {
     enum qg_dtype_kind from = qg_dtype_kind_of(a->type.dtype),
                        to = qg_dtype_kind_of(own->dtype);
-    unsigned bits = qg_dtype_bits(own->dtype);
-    if (!qg_trace_holds_codes(a) || from == to || bits > 16 ||
-        qg_dtype_bits(a->type.dtype) != bits)
+    unsigned bits = qg_dtype_bits(own->dtype), theirs = qg_dtype_bits(a->type.dtype);
+    if (!qg_trace_holds_codes(a) || bits > 16 || theirs < bits)
         return 0;
-    return from == QG_KIND_UINT ? -(1 << (bits - 1)) : 1 << (bits - 1);
+    int32_t half = 1 << (bits - 1), shift = to == QG_KIND_UINT ? half : -half;
+    if (theirs == bits)
+        return from == to ? 0 : shift;
+    double apart = (double)own->zero[0] - a->zero;
+    return fabs(apart - shift) < fabs(apart) ? shift : 0;
 }
 
 /* The grid that the trace gives, or the program's:
@@ -138,14 +142,11 @@ static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
         return;
     double scale = (double)own->scale[0];
     bool same = !p->refuted && fabs(a->scale - scale) <= SAME_SCALE * scale;
-    int32_t shift = type_shift(a, own);
-    p->shift = shift;
-    if (same && !shift && qg_trace_holds_codes(a) && a->type.dtype != own->dtype)
-        p->shift = own->zero[0] - a->zero; /* of a wider type */
-    if (p->refuted || (same && p->shift == own->zero[0] - a->zero))
+    p->shift = type_shift(a, own);
+    int64_t zero = a->zero + (int64_t)p->shift;
+    if (p->refuted || (same && zero == own->zero[0]))
         return;
     qg_code_range all = qg_code_range_of(own->dtype, 0);
-    int64_t zero = a->zero + (int64_t)shift;
     p->refuted = zero < all.lo || zero > all.hi;
     if (p->refuted)
         return;

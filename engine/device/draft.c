@@ -1,6 +1,7 @@
 #include "engine/device/draft.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "engine/core/file.h"
 
@@ -53,14 +54,43 @@ const char *qg_draft_name(qg_arena *a, const char *path)
     return name;
 }
 
-qg_status qg_draft_check_ending(qg_ctx *ctx, const char *doing, const char *path)
+static qg_status check_ending(qg_ctx *ctx, const char *doing, const char *path)
 {
-    const char *end = path ? strrchr(qg_path_base(path), '.') : NULL;
-    return !path || (end && strcmp(end, ".yaml") == 0)
+    const char *end = strrchr(qg_path_base(path), '.');
+    return end && strcmp(end, ".yaml") == 0
                ? QG_OK
                : qg_fail(ctx, QG_ECONFIG,
                          "%s: write %.300s: expected a name that ends in .yaml", doing,
                          path);
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat one, two;
+    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino;
+}
+
+qg_status qg_draft_check_path(qg_ctx *ctx, const char *doing, const char *option,
+                              const char *from, const char *yaml)
+{
+    if (!yaml)
+        return QG_OK;
+    QG_TRY(check_ending(ctx, doing, yaml));
+    size_t n = from ? (size_t)(qg_path_base(from) - from) : 0;
+    size_t own = (size_t)(qg_path_base(yaml) - yaml);
+    if (!from || (n == 0 && !strstr(from, ".yaml")))
+        return QG_OK; /* a name */
+    if (is_same_file(from, yaml))
+        return qg_fail(ctx, QG_ECONFIG,
+                       "%s: write %.200s: it is the file after %s, expected another",
+                       doing, yaml, option);
+    if (*from == '/' || (n == own && memcmp(from, yaml, n) == 0))
+        return QG_OK;
+    return qg_fail(ctx, QG_ECONFIG,
+                   "%s: write %.200s: it would extend %.200s, expected a name in the "
+                   "same folder, or an absolute path after %s",
+                   doing, yaml, from, option);
 }
 
 qg_status qg_draft_check_name(qg_ctx *ctx, const char *doing, const char *path,

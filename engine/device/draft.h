@@ -63,10 +63,13 @@ const char *qg_draft_quoted(qg_arena *a, const char *text);
 /* The name of a configuration file: its path without folder and suffix; characters to
  * which YAML gives a meaning become '-'.  In a; NULL: no memory. */
 const char *qg_draft_name(qg_arena *a, const char *path);
-/* QG_ECONFIG: the file to write has no name that ends in .yaml, as of a slip.  NULL is
- * fine. */
-QG_NODISCARD qg_status qg_draft_check_ending(qg_ctx *ctx, const char *doing,
-                                             const char *path);
+/* The file to write, and what it may extend: `from` behind the option, a name or a
+ * file.  QG_ECONFIG: yaml does not end in .yaml, is `from` itself, or would not find it:
+ * a file that extends another one finds it by its name in its own folder.  yaml NULL is
+ * fine.  `doing` begins the message. */
+QG_NODISCARD qg_status qg_draft_check_path(qg_ctx *ctx, const char *doing,
+                                           const char *option, const char *from,
+                                           const char *yaml);
 
 /* QG_ECONFIG when the file would have the name of the one that it extends: beside it,
  * the name is its own.  `doing` begins the message. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/device/line.h"
+#include "engine/device/rounding.h"
 #include "engine/number/round.h"
 
 /* Elements whose difference is remembered, and points of the search for a grid. */
@@ -17,35 +18,6 @@ enum { FUSED = 5 };
 #define SAME        1e-5
 #define SAME_FITTED 5e-5
 
-/* Of a code: an exact value that is nearer to one is that code. */
-#define ON_CODE 1e-9
-
-/* Roundings that are tried on the exact value: to the nearest code, which differ at
- * ties only, and in one direction. */
-typedef enum rule { HALF_EVEN, HALF_AWAY, HALF_UP, DOWN, UP, TO_ZERO, TO_CODE_0 } rule;
-static const char *const names[] = { "half-even",    "half-away-from-zero",
-                                     "half-up",      "down",
-                                     "up",           "toward zero",
-                                     "toward code 0" };
-/* The verdict, where nothing else is changed; */
-static const char *const alone[] = {
-    "rounds the exact value once",
-    "rounds the exact value once",
-    "rounds the exact value once",
-    "rounds the exact value down",
-    "rounds the exact value up",
-    "rounds the exact value towards zero",
-    "rounds the code towards 0: the exact value with its zero point",
-};
-/* and its end, where something else is.  NULL: to the nearest code. */
-static const char *const with_more[] = { NULL,
-                                         NULL,
-                                         NULL,
-                                         "rounds down",
-                                         "rounds up",
-                                         "rounds towards zero",
-                                         "rounds the code towards 0" };
-enum { N_ROUNDING = sizeof names / sizeof *names, N_NEAREST = DOWN };
 /* Ranks of roundings on the scale of change.c: one in a direction is one change, which
  * no kernel of a profile has; with another change it is behind every single one; to the
  * nearest code is the last resort, since a kernel that does so is named before. */
@@ -66,7 +38,7 @@ typedef struct study {
     uint8_t *differs; /* bits of the first elements */
     uint64_t n_bits;
     uint64_t seen; /* elements so far, of one run */
-    uint64_t fits[N_ROUNDING];
+    uint64_t fits[QG_N_ROUNDING_TRIED];
     double *real, *code; /* [n_point] */
     size_t n_point, stride;
     double low, high;         /* codes of the device, */
@@ -103,36 +75,6 @@ static qg_status see_ours(void *ud, qg_ctx *ctx, size_t sample, const double *ou
     return QG_OK;
 }
 
-static double within(const qg_stored *own, double code)
-{
-    return code < own->low ? own->low : code > own->high ? own->high : code;
-}
-
-/* The roundings of q = v + zero, limited to the program's codes.  Those to the nearest
- * differ only at exact ties.  q contains the zero point, so half to even and half away
- * refer to the code, not to the value v before it: with an odd zero point half to
- * even of v is another rule, which is not tried. */
-static void round_all(const qg_stored *own, double q, int32_t zero,
-                      double out[N_ROUNDING])
-{
-    double low = floor(q), part = q - low;
-    if (part > 1 - ON_CODE)
-        low++, part = 0;
-    double up = within(own, low + (part > ON_CODE));
-    double half_up = part < 0.5 ? low : low + 1;
-    low = within(own, low);
-    half_up = within(own, half_up);
-    out[HALF_EVEN] = out[HALF_AWAY] = out[HALF_UP] = half_up;
-    if (part == 0.5) {
-        out[HALF_EVEN] = within(own, qg_round_f64(QG_ROUND_HALF_EVEN, q));
-        out[HALF_AWAY] = within(own, qg_round_f64(QG_ROUND_HALF_AWAY, q));
-    }
-    out[DOWN] = low;
-    out[UP] = up;
-    out[TO_ZERO] = q < zero ? up : low;
-    out[TO_CODE_0] = q < 0 ? up : low;
-}
-
 /* Element i over all samples; false for those behind the last bit. */
 static bool differed(const study *y, uint64_t i)
 {
@@ -144,10 +86,11 @@ static bool differed(const study *y, uint64_t i)
 static void see_element(study *y, double real, double code)
 {
     const qg_stored *g = y->s->stored;
-    double v = real / (double)g->scale[0], q = v + g->zero[0], rounded[N_ROUNDING];
+    double v = real / (double)g->scale[0], q = v + g->zero[0],
+           rounded[QG_N_ROUNDING_TRIED];
     bool tie = fabs(fabs(v - trunc(v)) - 0.5) < TIE;
-    round_all(g, q, g->zero[0], rounded);
-    for (int m = 0; m < N_ROUNDING; m++)
+    qg_round_each(g, q, g->zero[0], rounded);
+    for (int m = 0; m < QG_N_ROUNDING_TRIED; m++)
         y->fits[m] += rounded[m] == code;
     y->f->ties += tie;
     y->f->differ_at_ties += tie && differed(y, y->seen) && fabs(q - code) < 1;
@@ -179,9 +122,10 @@ static qg_status see_other(void *ud, qg_ctx *ctx, size_t sample, const double *r
     study *y = ud;
     (void)ctx, (void)sample;
     for (size_t i = 0; i < y->s->elements; i++) {
-        double rounded[N_ROUNDING];
-        round_all(y->limits, real[i] / y->scale + y->zero + y->more, y->zero, rounded);
-        for (int m = 0; m < N_ROUNDING; m++)
+        double rounded[QG_N_ROUNDING_TRIED];
+        qg_round_each(y->limits, real[i] / y->scale + y->zero + y->more, y->zero,
+                      rounded);
+        for (int m = 0; m < QG_N_ROUNDING_TRIED; m++)
             y->fits[m] += rounded[m] == theirs[i];
     }
     return QG_OK;
@@ -249,13 +193,14 @@ static const qg_value *extra(const study *y, const qg_cut *c)
 /* Nothing is changed but the rounding. */
 static void add_roundings_alone(const study *y, qg_exact *out)
 {
-    for (unsigned m = 0; m < N_ROUNDING; m++)
-        suspect(out, &(qg_suspect){ .cause = "rounding",
-                                    .verdict = alone[m],
-                                    .detail = names[m],
-                                    .rank = (m < N_NEAREST ? NEAREST : DIRECTED) + m,
-                                    .fits = y->fits[m],
-                                    .of = y->f->tally.of });
+    for (unsigned m = 0; m < QG_N_ROUNDING_TRIED; m++)
+        suspect(out, &(qg_suspect){
+                         .cause = "rounding",
+                         .verdict = qg_rounding_tried[m].alone,
+                         .detail = qg_rounding_tried[m].name,
+                         .rank = (m < QG_N_NEAREST_TRIED ? NEAREST : DIRECTED) + m,
+                         .fits = y->fits[m],
+                         .of = y->f->tally.of });
 }
 
 /* Another change, and each rounding; to the nearest code is none of its own.  In order
@@ -264,19 +209,22 @@ static void add_roundings_alone(const study *y, qg_exact *out)
 static qg_status add_roundings(const study *y, const char *cause, const char *what,
                                unsigned rank, bool fitted, qg_exact *out)
 {
-    for (unsigned m = 0; m < (fitted && y->open ? N_NEAREST : N_ROUNDING); m++) {
-        const char *text = m < N_NEAREST ? what
-                                         : qg_arena_printf(y->d->arena, "%s, and %s",
-                                                           what, with_more[m]);
+    for (unsigned m = 0;
+         m < (fitted && y->open ? QG_N_NEAREST_TRIED : QG_N_ROUNDING_TRIED); m++) {
+        const char *text = m < QG_N_NEAREST_TRIED
+                               ? what
+                               : qg_arena_printf(y->d->arena, "%s, and %s", what,
+                                                 qg_rounding_tried[m].with_more);
         if (!text)
             return qg_nomem(y->d->ctx);
-        suspect(out, &(qg_suspect){ .cause = cause,
-                                    .verdict = text,
-                                    .detail = names[m],
-                                    .rank = rank + m + (m < N_NEAREST ? 0 : TWICE),
-                                    .fitted = fitted,
-                                    .fits = y->fits[m],
-                                    .of = y->f->tally.of });
+        suspect(out,
+                &(qg_suspect){ .cause = cause,
+                               .verdict = text,
+                               .detail = qg_rounding_tried[m].name,
+                               .rank = rank + m + (m < QG_N_NEAREST_TRIED ? 0 : TWICE),
+                               .fitted = fitted,
+                               .fits = y->fits[m],
+                               .of = y->f->tally.of });
     }
     return QG_OK;
 }
@@ -345,13 +293,50 @@ static qg_status judge_fused(study *y, qg_exact *out)
         v->def ? v->def->name : v->name, y->s->value->def->name, v->name);
     if (!text)
         return qg_nomem(y->d->ctx);
-    if (done)
-        QG_TRY(add_roundings(y, "fusion", text, FUSED, false, out));
+    if (done) /* on another grid, it is the second change */
+        QG_TRY(add_roundings(y, "fusion", text, FUSED + (y->s->pair->other ? TWICE : 0),
+                             false, out));
     return y->d->pair[v->id].array->few ? add_undecided(y, "fusion", text, v, out)
                                         : QG_OK;
 }
 
 /* --- a clamp that is not there --- */
+
+/* The limits of a clamp in codes of the pair's grid, and whether elements of the device
+ * are beyond them. */
+typedef struct limits {
+    double low, high;
+    bool below, above;
+} limits;
+
+static limits limits_of(const study *y, float low, float high)
+{
+    const qg_stored *g = &y->s->pair->grid, *own = y->s->stored;
+    const double scale = (double)g->scale[0], zero = g->zero[0];
+    limits l = { 0 };
+    l.low = fmax((double)low / scale + zero, own->low);
+    l.high = fmin((double)high / scale + zero, own->high);
+    l.below = y->low < l.low - 0.5;
+    l.above = y->high > l.high + 0.5;
+    return l;
+}
+
+/* Codes of a device that clamps on one side or not at all.  A quantizer ends where its
+ * codes do; floats that are on none of them have no end. */
+static qg_stored open_limits(const study *y, const limits *l)
+{
+    qg_stored all = *y->s->stored;
+    bool codes = y->low >= all.low && y->high <= all.high;
+    if (l->below && !codes)
+        all.low = INT32_MIN;
+    else if (!l->below)
+        all.low = (int32_t)nearbyint(l->low);
+    if (l->above && !codes)
+        all.high = INT32_MAX;
+    else if (!l->above)
+        all.high = (int32_t)nearbyint(l->high);
+    return all;
+}
 
 /* Elements beyond the clamp of their node: its input in real numbers, rounded. */
 static qg_status judge_unclamped(study *y, qg_exact *out)
@@ -359,17 +344,26 @@ static qg_status judge_unclamped(study *y, qg_exact *out)
     const qg_pair *p = y->s->pair;
     const qg_node *clamp = y->s->value->def;
     qg_device_step s = *y->s;
-    qg_stored all = *y->s->stored;
+    float low = -INFINITY, high = INFINITY;
     bool done;
-    if (!clamp || !clamp->in[0]->def || (y->low >= all.low && y->high <= all.high))
-        return QG_OK; /* pair.h: only behind a clamp they can lie beyond */
-    const char *text =
-        qg_arena_printf(y->d->arena, "does not clamp: leaves out %s", clamp->name);
+    if (!clamp || !clamp->in[0]->def || !qg_node_clamps(clamp, &low, &high))
+        return QG_OK;
+    const limits l = limits_of(y, low, high);
+    if (!l.below && !l.above)
+        return QG_OK;
+    const bool one = l.below != l.above && isfinite(low) && isfinite(high);
+    const char *text = qg_arena_printf(y->d->arena, "does not clamp%s: leaves out %s%s",
+                                       !one      ? ""
+                                       : l.below ? " below"
+                                                 : " above",
+                                       !one      ? ""
+                                       : l.below ? "the lower limit of "
+                                                 : "the upper limit of ",
+                                       clamp->name);
     if (!text)
         return qg_nomem(y->d->ctx);
+    qg_stored all = open_limits(y, &l);
     s.value = clamp->in[0];
-    all.low = INT32_MIN;
-    all.high = INT32_MAX;
     y->limits = &all;
     y->scale = (double)p->grid.scale[0];
     y->zero = p->grid.zero[0];

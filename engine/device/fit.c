@@ -292,7 +292,7 @@ qg_status qg_model_fit(qg_model *m, const qg_diverge_options *given, const char 
     qg_diverge_options o;
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_diverge_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
-    QG_TRY(qg_draft_check_ending(m->ctx, "fit", yaml));
+    QG_TRY(qg_draft_check_path(m->ctx, "fit", "--profile", o.profile, yaml));
     qg_device d = { 0 };
     qg_trace *t = NULL;
     qg_status s = qg_device_open(&d, m, &o.work, o.profile);

@@ -45,6 +45,7 @@ typedef struct sight {
     bool fused;       /* real values run through values that only the trace holds */
     double error; /* by which an element of a value that is not doubted can be off */
     uint64_t off, of; /* elements of all samples */
+    bool unrounded;   /* floats on no grid */
 } sight;
 
 /* The array of the value in the trace, to be given the grid. */
@@ -112,15 +113,23 @@ static double zero_for(const qg_stored *own, double low, double high)
     return fmax(zero, own->low - low);
 }
 
-/* Elements that are on no code of the program. */
-static size_t count_off(const sight *s, const qg_stored *own)
+/* Elements that are on no code of the program, as a share of those that tell: 0 and both
+ * ends, where clamps hold many elements, are multiples of many steps. */
+static double share_off(const sight *s, const qg_stored *own, size_t *off)
 {
-    size_t off = 0;
+    size_t n = 0;
+    double low = INFINITY, high = -INFINITY;
+    *off = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        low = fmin(low, s->x[i]);
+        high = fmax(high, s->x[i]);
+    }
     for (size_t i = 0; i < s->n; i++) {
         double q = s->x[i] / (double)own->scale[0];
-        off += !(fabs(q - nearbyint(q)) <= OFF);
+        n += s->x[i] != 0 && s->x[i] > low && s->x[i] < high;
+        *off += !(fabs(q - nearbyint(q)) <= OFF);
     }
-    return off;
+    return *off ? (double)*off / (double)(n > *off ? n : *off) : 0;
 }
 
 static qg_status find_step(sight *s)
@@ -131,15 +140,21 @@ static qg_status find_step(sight *s)
     for (size_t i = 0; i < s->n; i++)
         if (isinf(s->x[i]))
             return QG_OK;
-    size_t off = count_off(s, own);
-    if ((double)off < MANY * (double)s->n)
+    size_t off;
+    double share = share_off(s, own, &off);
+    if (off && share < MANY)
         return QG_OK;
     double step = qg_seen_step(s->arena, s->x, s->n, &levels);
     double ratio = step / (double)own->scale[0];
-    if (!(step > 0) || levels < LEVELS || fabs(ratio - 1) < SAME || is_part(s, step))
+    if (step > 0 && levels >= LEVELS && !off && fabs(ratio - 1) < SAME)
+        give(s, (double)own->scale[0], own->zero[0]); /* they show the program's */
+    if (!off ||
+        (step > 0 && (levels < LEVELS || fabs(ratio - 1) < SAME || is_part(s, step))))
         return QG_OK;
-    double low = nearbyint(s->x[0] / step), high = nearbyint(s->x[levels - 1] / step);
-    if (high - low <= own->high - own->low)
+    double low = step > 0 ? nearbyint(s->x[0] / step) : -INFINITY;
+    double high = step > 0 ? nearbyint(s->x[levels - 1] / step) : INFINITY;
+    s->unrounded = high - low > own->high - own->low;
+    if (!s->unrounded)
         give(s, step, zero_for(own, low, high));
     return QG_OK;
 }
@@ -322,11 +337,13 @@ static qg_status find_error(sight *s)
 }
 
 /* Whether an array of floats that the cut reads is not on the program's grid, so that
- * its elements are read as others. */
+ * its elements are read as others; those of a dump of what quantizers read are read as
+ * these round them. */
 static qg_status reads_others(const sight *s, const qg_cut *c, bool *out)
 {
+    size_t off;
     *out = false;
-    for (size_t i = 0; i < c->n_in && !*out; i++) {
+    for (size_t i = 0; !s->d->unrounded && i < c->n_in && !*out; i++) {
         const qg_value *v = c->in[i];
         const qg_pair *p = &s->d->pair[v->id];
         const qg_stored *own = &s->d->exe.program->stored[v->id];
@@ -337,7 +354,8 @@ static qg_status reads_others(const sight *s, const qg_cut *c, bool *out)
         if (!in.x)
             return qg_nomem(s->d->ctx);
         QG_TRY(read(&in));
-        *out = count_off(&in, own) > 0;
+        (void)share_off(&in, own, &off);
+        *out = off > 0;
     }
     return QG_OK;
 }
@@ -401,7 +419,12 @@ void qg_device_hide_doubted(qg_device *d)
 
 /* --- all --- */
 
-static qg_status look(qg_device *d, const qg_value *v)
+/* Float arrays of values that the program stores as codes. */
+typedef struct census {
+    size_t of, unrounded;
+} census;
+
+static qg_status look(qg_device *d, const qg_value *v, census *c)
 {
     const qg_pair *p = &d->pair[v->id];
     const qg_stored *own = &d->exe.program->stored[v->id];
@@ -418,13 +441,17 @@ static qg_status look(qg_device *d, const qg_value *v)
                        : floats ? find_step(&s)
                                 : find_line(&s);
     qg_arena_free(s.arena);
+    c->of += floats;
+    c->unrounded += s.unrounded;
     return status;
 }
 
 qg_status qg_device_find_grids(qg_device *d)
 {
+    census c = { 0 };
     for (size_t i = 0; i < d->m->graph->value.n; i++)
-        QG_TRY(look(d, d->m->graph->value.at[i]));
+        QG_TRY(look(d, d->m->graph->value.at[i], &c));
+    d->unrounded = 2 * c.unrounded > c.of;
     QG_TRY(narrow_all(d));
     for (size_t i = 0; i < d->m->graph->value.n; i++)
         QG_TRY(doubt(d, d->m->graph->value.at[i]));

@@ -229,21 +229,6 @@ static qg_status fill(inference *f, const char *yaml, qg_report *r)
     return yaml ? write(f, yaml, r) : QG_OK;
 }
 
-/* A file that extends another one finds it by its name in its own folder. */
-static qg_status check_folders(qg_ctx *ctx, const char *from, const char *yaml)
-{
-    size_t n = from ? (size_t)(qg_path_base(from) - from) : 0;
-    size_t own = yaml ? (size_t)(qg_path_base(yaml) - yaml) : 0;
-    bool file = from && (n > 0 || strstr(from, ".yaml"));
-    if (!file || !yaml || *from == '/' || (n == own && memcmp(from, yaml, n) == 0))
-        return QG_OK;
-    return qg_fail(
-        ctx, QG_ECONFIG,
-        "infer-backend: write %.200s: it would extend %.200s, expected a name "
-        "in the same folder, or an absolute path after --from",
-        yaml, from);
-}
-
 /* An unknown backend is refused before the samples are read. */
 static qg_status find_base(const inference *f)
 {
@@ -290,8 +275,7 @@ qg_status qg_model_infer_backend(qg_model *m, const qg_infer_options *given,
     qg_infer_options o;
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_infer_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
-    QG_TRY(qg_draft_check_ending(m->ctx, "infer-backend", yaml));
-    QG_TRY(check_folders(m->ctx, o.from, yaml));
+    QG_TRY(qg_draft_check_path(m->ctx, "infer-backend", "--from", o.from, yaml));
     QG_TRY(qg_model_expect_float(m, "infer-backend"));
     QG_TRY(qg_model_expect_path(m->ctx, "infer-backend", dump));
     QG_TRY(qg_model_begin_float32(m));

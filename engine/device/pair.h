@@ -17,6 +17,9 @@
  * permutation gives it, else the model's where that fits, else channels-last. */
 typedef enum qg_pair_order { QG_ORDER_FOUND, QG_ORDER_CHANNELS_LAST } qg_pair_order;
 
+/* Scales nearer than this can be one scale, of which a trace has three digits. */
+#define QG_FEW_DIGITS 5e-3F
+
 /* A pair must stay where it is: grid can point to zero and scale of the same pair. */
 typedef struct qg_pair {
     const qg_trace_array *array;   /* NULL: the value is not in the trace */

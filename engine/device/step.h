@@ -50,6 +50,8 @@ typedef struct qg_device {
     uint32_t *model; /* [values of the program] id in the model's graph, or QG_NONE */
     qg_device_step *step; /* [n_step] in order of the program */
     size_t n_step, samples;
+    bool unrounded; /* most float arrays of values that the program stores as codes are
+                     * on no grid: the dump has what the quantizers read */
     QG_VEC(const qg_trace_array *) unpaired; /* no value has them */
 } qg_device;
 

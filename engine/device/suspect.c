@@ -144,11 +144,11 @@ static qg_status collect(court *c)
 }
 
 /* Floats on no code of the program's grid, from too few of which a step is found: codes
- * near them tell nothing. */
+ * near them tell nothing.  In a dump of what quantizers read, they are usual. */
 static qg_status judge_off(court *c)
 {
     const qg_tally *t = &c->f->tally;
-    if (!t->off || c->f->step->pair->other)
+    if (!t->off || c->f->step->pair->other || c->d->unrounded)
         return QG_OK;
     const char *text = qg_arena_printf(
         c->d->arena,

@@ -66,6 +66,14 @@ qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
     return QG_OK;
 }
 
+qg_status qg_export_lose_open(qg_export *e)
+{
+    return qg_graph_is_open(e->quant->graph)
+               ? qg_export_lose(e, QG_SAYS_OPEN, NULL,
+                                "dims are fixed in the file: an open batch is 1 there")
+               : QG_OK;
+}
+
 qg_status qg_export_word(qg_export *e, const char *name, const char *ends)
 {
     const char *at = strpbrk(name, ends);
@@ -154,11 +162,12 @@ uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual)
     return used | (qg_tqc_root(t) != t ? QG_SAYS_SHARING : 0u);
 }
 
-/* INTERNAL endpoints are not part of other tools' files: nothing is lost. */
+/* INTERNAL endpoints are not part of other tools' files: nothing is lost.  A format
+ * that says nothing is a view, and has one row for the whole model. */
 static qg_status lose_unsaid(qg_export *e, const qg_tqc *t)
 {
     uint32_t lost = qg_tqc_aspects(t, e->format->rounding) & ~e->format->says;
-    if (t->visibility == QG_EXPORT_INTERNAL)
+    if (t->visibility == QG_EXPORT_INTERNAL || !e->format->says)
         return QG_OK;
     if (lost & QG_SAYS_ROUNDING)
         QG_TRY(qg_export_lose(e, QG_SAYS_ROUNDING, t,

@@ -57,7 +57,8 @@
     X(SILENT,      "overlapped",  "the dominator that quantizes in its place") \
     X(STATE,       "state",       "a disabled or uncalibrated quantizer")      \
     X(ENDPOINT,    "endpoint",    "the quantization of this endpoint")         \
-    X(FLOAT_TYPE,  "float-type",  "the 16-bit float type of the model")
+    X(FLOAT_TYPE,  "float-type",  "the 16-bit float type of the model")        \
+    X(OPEN,        "open-dims",   "an extent that the model leaves open")
 /* clang-format on */
 
 enum {
@@ -174,6 +175,9 @@ QG_NODISCARD qg_status qg_export_word(qg_export *e, const char *name, const char
 QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
                                       const qg_tqc *t, const char *fmt, ...)
     QG_PRINTF(4, 5);
+
+/* For build of a format with fixed dims: a row where the model leaves one open. */
+QG_NODISCARD qg_status qg_export_lose_open(qg_export *e);
 
 /* For write: remembers a path for the report (copied). */
 QG_NODISCARD qg_status qg_export_wrote(qg_export *e, const char *path);

@@ -2,13 +2,35 @@
 
 #include "engine/ir/endpoint.h"
 
+static const qg_tqc *acting(const qg_tqc *t)
+{
+    return t && qg_table_acts(t) ? t : NULL;
+}
+
+/* Of a value that operators only moved, the record that rounds it before them: v is on
+ * the grid of `of`. */
+static const qg_tqc *before_moves(const qg_value *v, const qg_tqc *of)
+{
+    while (v && v->def && qg_node_has(v->def, QG_OP_PASSIVE) && v->def->n_in) {
+        const qg_tqc *in = acting(qg_input_tqc(v->def, 0));
+        v = v->def->in[0];
+        const qg_tqc *t = in ? in : v ? acting(qg_producer_tqc(v)) : NULL;
+        if (t)
+            return t == of ? t : NULL;
+    }
+    return NULL;
+}
+
 const qg_tqc *qg_weighted_rounds(const qg_node *n, uint32_t slot)
 {
-    const qg_tqc *t = qg_input_tqc(n, slot);
-    if (t && qg_table_acts(t))
-        return t;
-    t = n->in[slot] ? qg_producer_tqc(n->in[slot]) : NULL;
-    return t && qg_table_acts(t) ? t : NULL;
+    const qg_tqc *own = qg_input_tqc(n, slot);
+    const qg_value *v = n->in[slot];
+    if (acting(own))
+        return own;
+    if (v && acting(qg_producer_tqc(v)))
+        return qg_producer_tqc(v);
+    bool overlapped = own && own->state == QG_TQC_OVERLAPPED;
+    return overlapped ? before_moves(v, qg_tqc_root(own)) : NULL;
 }
 
 float qg_weighted_scale(const qg_weighted *l, size_t c)
@@ -47,8 +69,9 @@ qg_status qg_weighted_build(qg_export *e)
             continue;
         QG_TRY(qg_vec_push(e->ctx, e->arena, &all->layer, l));
         all->covered[l.weight->id] = true;
-        all->covered[l.data->id] =
-            !l.data->is_output || qg_tqc_value(l.data)->use.n == 1;
+        const qg_value *v = qg_tqc_value(l.data);
+        bool here = v == l.node->in[0] && (!l.data->is_output || v->use.n == 1);
+        all->covered[l.data->id] |= here;
     }
     return QG_OK;
 }

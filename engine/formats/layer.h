@@ -4,7 +4,8 @@
  *     relu1 -> y -> Conv conv2 (y, w, b)
  *
  *     node      conv2
- *     data      the record of conv2.in0, or, where that does not round, of relu1.out0
+ *     data      the record of conv2.in0, or, where that does not round, of relu1.out0,
+ *               also where operators that only move values are between the two
  *     weight    the baked record of conv2.in1
  *     outputs   extent of w along its output channels; axis 0 for a Conv
  *
@@ -41,7 +42,8 @@ typedef struct qg_weighted_list {
 QG_NODISCARD qg_status qg_weighted_build(qg_export *e);
 
 /* The record that rounds input `slot` of n; NULL: nothing does.  The input's own comes
- * first: it may be on a finer or coarser grid than the producer's. */
+ * first: it may be on a finer or coarser grid than the producer's.  Behind MaxPool and
+ * other moves it is that of the value before them, if the input is in its group. */
 const qg_tqc *qg_weighted_rounds(const qg_node *n, uint32_t slot);
 
 /* The scale of output channel c < l->outputs, whatever the granularity of the weight:

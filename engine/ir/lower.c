@@ -131,13 +131,6 @@ static bool fits_row(qg_lower *l, const qg_profile_row *row)
         (void)qg_lower_refuse(l, "row %s demands output %g + %d, and it is %s", row->id,
                               (double)row->output_scale, (int)row->output_zero,
                               qg_stored_text(out, text));
-    else if (row->snapshot_scale > 0 && l->snapshot && out->codes &&
-             out->scale[0] != row->snapshot_scale)
-        (void)qg_lower_refuse(l,
-                              "row %s is for output scale %g, and it is %s: qg export "
-                              "keeps the operator in float",
-                              row->id, (double)row->snapshot_scale,
-                              qg_stored_text(out, text));
     else if (row->tail == QG_TAIL_CODES && !out->codes)
         (void)qg_lower_refuse(l, "row %s stores codes, and the output is not quantized",
                               row->id);

@@ -74,6 +74,7 @@ typedef struct qg_lint {
     const qg_quant *quant;
     const qg_lint_target *target;
     const qg_tqc **grid; /* [values] the record whose grid a value is on; NULL: float */
+    int64_t opset; /* of a file with Q and DQ: the model's, or what its types need */
     uint8_t *nonnegative;   /* [values] quant/nonnegative.h */
     qg_lint_node *node;     /* [nodes] */
     size_t count[QG_NFATE]; /* nodes that compute on tensors of floats, by fate */
@@ -136,12 +137,13 @@ int64_t qg_lint_groups(const qg_node *n);
 const qg_value *qg_lint_pad_value(const qg_node *n);
 
 qg_predicate_test qg_test_clamp, qg_test_scaled_bias, qg_test_pads, qg_test_pads_apart,
-    qg_test_pads_with_zero, qg_test_steps, qg_test_equal_parts, qg_test_depthwise,
-    qg_test_stride_beyond_kernel, qg_test_flattened;
+    qg_test_pads_with_zero, qg_test_pads_into, qg_test_steps, qg_test_equal_parts,
+    qg_test_depthwise, qg_test_stride_beyond_kernel, qg_test_flattened;
 
 /* Those of predicate_types.c. */
 qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
-    qg_test_weight_centered, qg_test_centered, qg_test_input_zero_point, qg_test_narrow;
+    qg_test_odd_levels, qg_test_weight_centered, qg_test_centered,
+    qg_test_input_zero_point, qg_test_narrow;
 /* Whether the type of its codes in a file of ONNX has codes beyond its limits. */
 bool qg_lint_is_narrow(const qg_tqc *t);
 
@@ -150,9 +152,10 @@ qg_predicate_test qg_test_turns_apart, qg_test_pads_one_axis, qg_test_mapped_max
     qg_test_joins_constant;
 
 /* Those of predicate_ranges.c. */
-qg_predicate_test qg_test_ratio_above, qg_test_ratio_below, qg_test_bias_above,
-    qg_test_sum_above, qg_test_sum_calibrated, qg_test_pairs, qg_test_pairs_calibrated,
-    qg_test_input_below, qg_test_input_above, qg_test_pairs_within;
+qg_predicate_test qg_test_exact_softmax, qg_test_row_of_one, qg_test_ratio_above,
+    qg_test_ratio_below, qg_test_bias_above, qg_test_sum_above, qg_test_sum_calibrated,
+    qg_test_pairs, qg_test_pairs_calibrated, qg_test_input_below, qg_test_input_above,
+    qg_test_pairs_within;
 
 /* --- fates.c --- */
 

@@ -2,7 +2,7 @@
  *
  *     forward    a value is on the grid of its producer's record where that rounds, and
  *                on the grid of input 0 behind a node through which the target carries
- *                grids (`carries: yes`)
+ *                grids (`carries: yes`; `to-readers`: not into a quantizer)
  *     backward   a value without a grid takes that on which all of its readers round,
  *                directly or behind a node that carries grids: a quantizer in front of
  *                every reader is one quantizer behind the producer
@@ -22,6 +22,7 @@
 
 #include <string.h>
 
+#include "engine/formats/qdq/qdq.h"
 #include "engine/quant/nonnegative.h"
 
 bool qg_lint_rounds(const qg_tqc *t)
@@ -78,28 +79,41 @@ const qg_tqc *qg_lint_output_grid(const qg_lint *l, const qg_node *n)
 
 /* --- grids --- */
 
-/* The one condition of rows that carry grids which is on the node alone; those on grids
+/* The conditions of rows that carry grids which are on the node alone; those on grids
  * are not known yet. */
 static bool fits_alone(const qg_lint *l, const qg_lint_kernel *k, const qg_node *n)
 {
     qg_lint_site s = { .node = n };
     for (size_t i = 0; i < k->when.n; i++) {
         const qg_condition *c = &k->when.at[i];
-        if (c->predicate == QG_PREDICATE_PADS_WITH_ZERO &&
-            qg_test_pads_with_zero(l, &s, c) == c->is_not)
+        qg_predicate_test *test =
+            c->predicate == QG_PREDICATE_PADS_WITH_ZERO ? qg_test_pads_with_zero
+            : c->predicate == QG_PREDICATE_PADS_INTO    ? qg_test_pads_into
+                                                        : NULL;
+        if (test && test(l, &s, c) == c->is_not)
             return false;
     }
     return true;
 }
 
-/* Whether the target carries the grid of an input through the node. */
-static bool carries(const qg_lint *l, const qg_node *n)
+/* Whether, and how, the target carries the grid of an input through the node, or `back`
+ * that of the output. */
+static qg_carry carries(const qg_lint *l, const qg_node *n, bool back)
 {
     for (size_t i = 0; i < l->target->kernel.n; i++) {
         const qg_lint_kernel *k = &l->target->kernel.at[i];
-        if (k->carries && qg_node_matches(&k->node, n) && fits_alone(l, k, n))
-            return true;
+        if (k->carries && !(back && k->as == QG_FATE_FUSED) &&
+            qg_node_matches(&k->node, n) && fits_alone(l, k, n))
+            return k->carries;
     }
+    return QG_CARRY_NO;
+}
+
+static bool is_quantized_again(const qg_value *v)
+{
+    for (size_t i = 0; i < v->use.n; i++)
+        if (qg_lint_rounds(qg_input_tqc(v->use.at[i].node, v->use.at[i].slot)))
+            return true;
     return false;
 }
 
@@ -109,12 +123,14 @@ static void grids_forward(qg_lint *l)
     for (size_t i = 0; i < l->graph->node.n; i++) {
         const qg_node *n = l->graph->node.at[i];
         const qg_tqc *in = qg_lint_input_grid(l, n, 0);
-        bool moves = in && carries(l, n);
+        qg_carry how = in ? carries(l, n, false) : QG_CARRY_NO;
         for (uint32_t k = 0; k < n->n_out; k++) {
             const qg_tqc *t = qg_output_tqc(n, k);
             const qg_value *v = n->out[k];
             if (!v || v->type.dtype != QG_F32)
                 continue;
+            bool moves = how == QG_CARRY_YES ||
+                         (how == QG_CARRY_TO_READERS && !is_quantized_again(v));
             l->grid[v->id] = qg_lint_rounds(t) ? t : moves ? in : NULL;
         }
     }
@@ -132,7 +148,7 @@ static const qg_tqc *grid_read(const qg_lint *l, const qg_value *v)
             continue;
         if (!qg_lint_rounds(t))
             t = v->use.n == 1 && v->use.at[i].slot == 0 && n->n_out == 1 && n->out[0] &&
-                        carries(l, n)
+                        carries(l, n, true)
                     ? l->grid[n->out[0]->id]
                     : NULL;
         if (!t || (all && !qg_lint_same_grid(all, t)))
@@ -171,6 +187,7 @@ qg_status qg_lint_place(qg_lint *l)
     for (size_t i = 0; i < g->node.n; i++)
         l->node[i] = (qg_lint_node){ QG_FATE_NONE, NULL, "" };
     QG_TRY(qg_nonnegative_values(g, l->arena, &l->nonnegative));
+    l->opset = qg_qdq_file_opset(l->quant);
     grids_forward(l);
     grids_backward(l);
     return QG_OK;

@@ -149,6 +149,48 @@ bool qg_test_pads_with_zero(const qg_lint *l, qg_lint_site *s, const qg_conditio
     return value == 0;
 }
 
+/* The pads of a Pad: input 1 or, before opset 11, an attribute.  NULL: computed. */
+static const int64_t *pads_of(const qg_node *n, size_t *count)
+{
+    const qg_tensor *by = n->n_in > 1 && n->in[1] ? n->in[1]->constant : NULL;
+    const qg_attr *a = qg_attr_find(n, "pads");
+    if (n->n_in > 1) {
+        *count = by && by->dtype == QG_I64 ? (size_t)qg_tensor_count(by) : 0;
+        return *count ? by->i64 : NULL;
+    }
+    *count = a && a->type == QG_ATTR_INTS ? a->count : 0;
+    return *count ? a->ints : NULL;
+}
+
+/* Whether these are pads that a window operator has: at the ends of the axes behind
+ * batch and channels. */
+static bool are_of_window(const qg_node *n)
+{
+    const size_t first = 2;
+    size_t count;
+    const int64_t *pad = pads_of(n, &count);
+    if (!pad || (n->n_in > 3 && n->in[3]) || count != 2 * (size_t)n->in[0]->type.rank)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (pad[i] < 0 || (pad[i] && i % (count / 2) < first))
+            return false;
+    return true;
+}
+
+bool qg_test_pads_into(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    (void)l;
+    if (!v || v->use.n != 1 || v->is_output || v->use.at[0].slot != 0)
+        return false;
+    const qg_node *n = v->use.at[0].node;
+    const qg_attr *automatic = qg_attr_find(n, "auto_pad");
+    if (automatic && automatic->type == QG_ATTR_STRING &&
+        strcmp(automatic->strings[0], "NOTSET") != 0)
+        return false;
+    return qg_op_is_named(n->op, c->word, c->n_word) && are_of_window(s->node);
+}
+
 bool qg_test_steps(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_node *n = s->node;

@@ -24,6 +24,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "engine/number/integer_exp.h"
+
 /* A product with a constant weight, as the target's kernel sees it. */
 typedef struct product {
     const qg_tqc *x, *w, *b, *y; /* b, y: NULL when there is none */
@@ -316,4 +318,37 @@ bool qg_test_pairs_calibrated(const qg_lint *l, qg_lint_site *s, const qg_condit
 bool qg_test_pairs_within(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     return pairs(l, s, c->number, true, true);
+}
+
+/* --- softmax --- */
+
+/* The elements along the axis, which before opset 13 is axis 1 unless it is given. */
+static int64_t row_length(const qg_node *n)
+{
+    const int64_t last_axis_since = 13;
+    const qg_attr *a = qg_attr_find(n, "axis");
+    int64_t axis = n->opset < last_axis_since ? 1 : -1;
+    if (!n->n_in || !n->in[0])
+        return 0;
+    if (a && a->type == QG_ATTR_INT)
+        axis = a->ints[0];
+    axis += axis < 0 ? n->in[0]->type.rank : 0;
+    return axis >= 0 && axis < n->in[0]->type.rank ? n->in[0]->type.dim[axis] : 0;
+}
+
+bool qg_test_exact_softmax(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *t = qg_lint_output_grid(l, s->node);
+    qg_qparam p = t ? qg_tqc_param(t) : (qg_qparam){ 0 };
+    if (p.n != 1)
+        return false;
+    (void)snprintf(s->detail, sizeof s->detail, "scale %.9g", (double)p.scale[0]);
+    return qg_int_softmax_table_is_exact(p.scale[0], (float)c->number,
+                                         row_length(s->node));
+}
+
+bool qg_test_row_of_one(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return row_length(s->node) == 1;
 }

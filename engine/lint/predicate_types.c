@@ -52,15 +52,30 @@ static bool reads_again(const qg_value *v, size_t use)
     return false;
 }
 
-/* Readers of a value that see it on grid t, behind one quantizer. */
+/* Whether n only clamps a value to what its grid has: it is removed, and the two
+ * quantizers around it become one. */
+static bool is_idle_clamp(const qg_lint *l, const qg_node *n)
+{
+    const qg_tqc *in =
+        l->node[n->id].fate == QG_FATE_FUSED ? l->grid[n->in[0]->id] : NULL;
+    return in && qg_lint_same_grid(in, l->grid[n->out[0]->id]);
+}
+
+/* Readers of a value that see it on grid t, behind one quantizer: that of the value, or
+ * one that those which round it share. */
 static size_t readers_on(const qg_lint *l, const qg_value *v, const qg_tqc *t)
 {
     bool all = qg_lint_same_grid(l->grid[v->id], t);
     size_t n = all && v->is_output;
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_use *u = &v->use.at[i];
-        n += (all || qg_lint_same_grid(t, qg_input_tqc(u->node, u->slot))) &&
-             !reads_again(v, i);
+        const qg_tqc *at = qg_input_tqc(u->node, u->slot);
+        if (reads_again(v, i))
+            continue;
+        if (all && is_idle_clamp(l, u->node))
+            n += readers_on(l, u->node->out[0], t);
+        else
+            n += all || (qg_lint_rounds(at) && qg_lint_same_grid(t, at));
     }
     return n;
 }
@@ -74,7 +89,11 @@ static bool is_signed(const qg_lint *l, const qg_value *v, const qg_tqc *t,
         return false;
     if (v->constant)
         return true;
-    return (double)qg_graph_opset(l->graph, "") < opset && readers_on(l, v, t) != 1;
+    if ((double)l->opset >= opset)
+        return false;
+    while (v->def && qg_lint_same_grid(l->grid[v->id], t) && is_idle_clamp(l, v->def))
+        v = v->def->in[0];
+    return readers_on(l, v, t) != 1;
 }
 
 bool qg_test_mixed_types(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -138,6 +157,35 @@ bool qg_test_narrow(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     (void)snprintf(s->detail, sizeof s->detail, "codes %lld to %lld",
                    (long long)s->at->scheme.qmin, (long long)s->at->scheme.qmax);
     return v && v->def && qg_lint_is_narrow(s->at);
+}
+
+/* What low precision transformations of OpenVINO know as levels of FakeQuantize: source
+ * in configs/lint/openvino.yaml. */
+static bool is_odd(const qg_tqc *t)
+{
+    static const double known[] = { 15, 16, 255, 256, 65535, 65536 };
+    double levels = (double)t->scheme.qmax - (double)t->scheme.qmin + 1;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (levels == known[i])
+            return false;
+    return !(t->scheme.policy & QG_FLOATING);
+}
+
+bool qg_test_odd_levels(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    (void)c;
+    if (s->at) {
+        (void)snprintf(s->detail, sizeof s->detail, "codes %lld to %lld",
+                       (long long)s->at->scheme.qmin, (long long)s->at->scheme.qmax);
+        return is_odd(s->at);
+    }
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const qg_tqc *t = qg_lint_is_data(n, k) ? qg_lint_input_grid(l, n, k) : NULL;
+        if (t && !n->in[k]->constant && is_odd(t))
+            return true;
+    }
+    return false;
 }
 
 /* --- zero points --- */

@@ -86,6 +86,13 @@ static bool after(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
            qg_op_is_named(from->op, c->word, c->n_word);
 }
 
+static bool network_input(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_in ? s->node->in[0] : NULL;
+    (void)l, (void)c;
+    return v && !v->def && !v->constant;
+}
+
 /* The chain of nodes that one kernel computes, whatever slot it arrives at: x *
  * sigmoid(x) behind a convolution, a sum with a residual that is on a grid.  In a
  * kernel row only fates of rows before it are known (fates.c). */
@@ -434,13 +441,6 @@ static bool pad_off_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *
            fabs(code - rint(code)) > 1e-3;
 }
 
-static bool output_scale(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_tqc *t = qg_lint_output_grid(l, s->node);
-    qg_qparam p = t ? qg_tqc_param(t) : (qg_qparam){ 0 };
-    return p.n == 1 && (double)p.scale[0] == c->number;
-}
-
 static bool input_offset(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_tqc *t = qg_lint_input_grid(l, s->node, 0);
@@ -645,6 +645,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_DATA] = data,
     [QG_PREDICATE_AFTER] = after,
     [QG_PREDICATE_BEHIND] = behind,
+    [QG_PREDICATE_NETWORK_INPUT] = network_input,
     [QG_PREDICATE_INPUT_CODES] = input_codes,
     [QG_PREDICATE_SOME_CODES] = some_codes,
     [QG_PREDICATE_WEIGHT_CODES] = weight_codes,
@@ -674,7 +675,9 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_CLAMP_APART] = clamp_apart,
     [QG_PREDICATE_BYTES] = qg_test_bytes,
     [QG_PREDICATE_SCALED_BIAS] = qg_test_scaled_bias,
-    [QG_PREDICATE_OUTPUT_SCALE] = output_scale,
+    [QG_PREDICATE_ODD_LEVELS] = qg_test_odd_levels,
+    [QG_PREDICATE_EXACT_SOFTMAX] = qg_test_exact_softmax,
+    [QG_PREDICATE_ROW_OF_ONE] = qg_test_row_of_one,
     [QG_PREDICATE_INPUT_OFFSET] = input_offset,
     [QG_PREDICATE_INPUT_ZERO_POINT] = qg_test_input_zero_point,
     [QG_PREDICATE_DEPTHWISE] = qg_test_depthwise,
@@ -686,6 +689,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_PADS] = qg_test_pads,
     [QG_PREDICATE_PADS_APART] = qg_test_pads_apart,
     [QG_PREDICATE_PADS_WITH_ZERO] = qg_test_pads_with_zero,
+    [QG_PREDICATE_PADS_INTO] = qg_test_pads_into,
     [QG_PREDICATE_PAD_OFF_GRID] = pad_off_grid,
     [QG_PREDICATE_RANK] = rank,
     [QG_PREDICATE_FLOAT16] = float16,

@@ -236,6 +236,14 @@ qg_status qg_int_softmax_table_make(qg_ctx *ctx, qg_grid x, qg_grid y, size_t n,
     return QG_OK;
 }
 
+bool qg_int_softmax_table_is_exact(float scale, float least, int64_t n)
+{
+    float whole = floorf(1 / scale);
+    assert(scale > 0 && least > 0);
+    return n != 1 && whole <= floorf(1 / least) &&
+           fabs((double)whole * (double)scale - 1) <= 0x1p-23;
+}
+
 /* rint(v) + zero, not above the highest code, for v >= 0; most = hi - zero <= 2^16, for
  * which the two sums round half to even.  A product that overflowed becomes -2^31 as
  * in cvtss2si, and the sum is modulo 2^32. */

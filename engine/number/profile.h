@@ -145,7 +145,8 @@ typedef struct qg_profile_row {
     bool has_output;         /* the operator demands this output grid: */
     float output_scale;
     int32_t output_zero;
-    float snapshot_scale; /* of the output of a snapshot's node; 0: any */
+    float snapshot_scale; /* of a softmax: the least output scale of a snapshot's node,
+                           * qg_int_softmax_table_is_exact; 0: any */
 } qg_profile_row;
 
 /* A whole file with what it extends. */

@@ -44,8 +44,8 @@ static qg_status add_kernel(qg_report *r, qg_table *t, const qg_lint_kernel *k)
     if (!match || !when)
         return qg_nomem(r->ctx);
     QG_TRY(qg_table_cells(r, t, qg_cell_text(k->origin.id), qg_cell_text(match),
-                          qg_cell_text(qg_fate_name(k->as)), qg_cell_bool(k->carries),
-                          qg_cell_text(when)));
+                          qg_cell_text(qg_fate_name(k->as)),
+                          qg_cell_text(qg_carry_name(k->carries)), qg_cell_text(when)));
     return add_origin(r, t, &k->origin);
 }
 

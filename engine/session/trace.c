@@ -5,9 +5,13 @@
 #include <unistd.h>
 
 #include "engine/core/folder.h"
+#include "engine/core/json.h"
+#include "engine/core/vec.h"
 #include "engine/session/sink.h"
 
 QG_OPTIONS_INIT(qg_trace_options)
+
+enum { JSON_LIMIT = 64 << 20 }; /* of the trace.json of a folder that is there */
 
 /* The files of a folder become one archive, and end with the folder's work copy.  The
  * archive replaces `path` when it is complete. */
@@ -130,6 +134,73 @@ static qg_status begin_folder(tracing *t)
     return QG_OK;
 }
 
+/* --- a folder that is there --- */
+
+typedef QG_VEC(const char *) names;
+
+/* Whether the earlier trace of the folder, root, lists the file. */
+static bool lists(const qg_json *root, const char *file)
+{
+    const qg_json *all =
+        root && root->type == QG_JSON_OBJECT ? qg_json_get(root, "arrays") : NULL;
+    for (size_t i = 0; all && all->type == QG_JSON_ARRAY && i < all->count; i++) {
+        const qg_json *name = all->item[i].type == QG_JSON_OBJECT
+                                  ? qg_json_get(&all->item[i], "file")
+                                  : NULL;
+        if (name && name->type == QG_JSON_TEXT && strcmp(name->text, file) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The description of the trace in the folder; NULL: there is none that can be read. */
+static const qg_json *earlier(tracing *t, qg_ctx *ctx)
+{
+    const qg_json *root = NULL;
+    const char *path = qg_path_join(t->arena, t->folder.target, QG_TRACE_JSON);
+    if (!path || access(path, F_OK) != 0 ||
+        qg_json_read(ctx, t->arena, path, JSON_LIMIT, &root) != QG_OK)
+        return NULL;
+    return root;
+}
+
+/* Files of the new trace and of the one that it replaces: others stay, and a file of the
+ * same name that is of no trace is not replaced. */
+static qg_status own_files(tracing *t, qg_ctx *ctx, names *own)
+{
+    const char **name;
+    size_t n;
+    QG_TRY(qg_directory_list(ctx, t->arena, t->folder.work, &name, &n));
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(qg_vec_push(ctx, t->arena, own, name[i]));
+    if (!t->folder.known)
+        return QG_OK;
+    const qg_json *root = earlier(t, ctx);
+    QG_TRY(qg_directory_list(ctx, t->arena, t->folder.target, &name, &n));
+    for (size_t i = 0; i < n; i++) {
+        bool old =
+            root && (strcmp(name[i], QG_TRACE_JSON) == 0 || lists(root, name[i]));
+        bool clash = false;
+        for (size_t k = 0; k < own->n && !old; k++)
+            clash |= strcmp(own->at[k], name[i]) == 0;
+        if (clash)
+            return qg_fail(ctx, QG_EIO,
+                           "trace: write %.300s: holds '%.100s', a file of no trace, "
+                           "expected another folder",
+                           t->path, name[i]);
+        if (old)
+            QG_TRY(qg_vec_push(ctx, t->arena, own, name[i]));
+    }
+    return QG_OK;
+}
+
+static qg_status commit(tracing *t, qg_ctx *ctx)
+{
+    names own = { 0 };
+    QG_TRY(own_files(t, ctx, &own));
+    return qg_folder_commit(&t->folder, own.at, own.n);
+}
+
 /* Order matters: the folder must exist before the sink makes its columns in it, and
  * shapes are checked before any file appears.  An archive leaves the folder to be
  * abandoned; otherwise the folder becomes the trace. */
@@ -149,7 +220,7 @@ static qg_status write_trace(tracing *t, qg_report **report)
         QG_TRY(pack(k, t->path));
     if (report)
         QG_TRY(describe(k, t->path, report));
-    return is_archive(t->path) ? QG_OK : qg_folder_commit(&t->folder, NULL, 0);
+    return is_archive(t->path) ? QG_OK : commit(t, t->exe.model->ctx);
 }
 
 /* All parts begin as zeros, and closing accepts one that was not opened.  The mode is

@@ -1083,6 +1083,14 @@ class Small(unittest.TestCase):
                          r"^the dump has the snapshot's grid, but its results are 0\.\d+ of ours, as "
                          r"on scale 0\.\d+: fits")
 
+        scale = self.scales()["y"]
+
+        def floats(arrays):  # every element shows the snapshot's grid
+            v = arrays["r"].astype(np.float64) + arrays["z"]
+            arrays["y"] = (np.rint(v * 0.9 / scale) * scale).astype(np.float32)
+        self.assertRegex(self.verdict(self.floats("floats of nine tenths", floats), "sum"),
+                         r"^the dump has the snapshot's grid, but its results are 0\.\d+ of ours")
+
     def test_another_zero_point_of_a_relu_is_no_fusion(self):
         info, _ = plants.read(self.own)
         scale = next(a["grid"]["scale"] for a in info["arrays"] if a["value"] == "r")
@@ -1096,6 +1104,145 @@ class Small(unittest.TestCase):
         plants.trace(device, self.data, dump)
         self.assertEqual(self.verdict(self.diverge(dump), "relu").split(" (")[0],
                          "its zero point is -127 instead of -128")
+
+    def test_a_trace_replaces_the_trace_of_its_folder(self):
+        folder, single = self.work / "again", self.work / "a file of no trace"
+        plants.trace(self.snapshot, self.data, folder)
+        (folder / "note.txt").write_text("note")
+        plants.trace(self.snapshot, self.data, folder, "--profile", "tflite-xnnpack",
+                     "--select", "z")
+        info, _ = plants.read(folder)
+        self.assertEqual([a["value"] for a in info["arrays"]], ["z"])
+        self.assertEqual(sorted(p.name for p in folder.iterdir()),
+                         ["note.txt", "trace.json", "z.npy"])
+        single.mkdir()
+        np.save(single / "z.npy", np.zeros(3))
+        status, _, error = qg("trace", self.snapshot, "-d", self.data, "-o", single)
+        self.assertEqual(status, 1)
+        self.assertIn("holds 'z.npy', a file of no trace, expected another folder", error)
+        self.assertEqual([p.name for p in single.iterdir()], ["z.npy"])
+
+    def test_files_that_are_extended_stay(self):
+        backend, profile, dump = (self.work / n for n in ("own.yaml", "ownp.yaml", "own.npz"))
+        backend.write_text("name: own\ntitle: own\nextends: tflite-int8\n")
+        profile.write_text("name: other-name\ntitle: own\nextends: tflite-reference\nwhy: own\n"
+                           "source: this test\n")
+        for command, option, path, model in (
+                ("infer-backend", "--from", backend, self.model),
+                ("fit", "--profile", profile, self.snapshot)):
+            before = path.read_text()
+            status, _, error = qg(command, model, "-d", self.data, "--against", dump, option,
+                                  path, "-o", path)
+            self.assertNotEqual(status, 0)
+            self.assertIn(f"it is the file after {option}, expected another", error)
+            self.assertEqual(path.read_text(), before)
+        r = report("fit", self.snapshot, "-d", self.data, "--against", dump, "--profile", profile,
+                   "-o", self.work / "composed.yaml")
+        self.assertEqual(r["composed_explains"], f"{r['values']} of {r['values']} values")
+
+    def test_equal_on_every_run(self):
+        """Programs that two threads make at once compute what they do alone."""
+        snapshot, dump = self.work / "openvino", self.work / "openvino.npz"
+        plants.qg("quantize", self.model, "-b", "openvino-int8", "-d", self.data, "-o", snapshot)
+        profile = ("--profile", "onnxruntime-x86-vnni")
+        plants.trace(snapshot, self.data, dump, *profile)
+        for _ in range(40):
+            r = report("diverge", snapshot, "-d", self.data, "--against", dump, *profile,
+                       "--jobs", "2")
+            self.assertEqual((r["first"], r["differing"]), (None, 0))
+
+    def shifted(self, name, digits, code_type, half=0):
+        """A device whose sum has another zero point; the dump has its scales in some digits and
+        its codes, shifted by half, in a wide type."""
+        device, dump = self.work / name, self.work / f"{name}.npz"
+        if not device.exists():
+            shutil.copytree(self.snapshot, device)
+            quant = json.loads((device / "quant.json").read_text())
+            roots = {t["dominator"] for t in quant["tqcs"] if t["value"] == "y"}
+            for t in quant["tqcs"]:
+                if t["dominator"] in roots and t["offset"]:
+                    t["offset"] = [zero + 2 for zero in t["offset"]]
+            (device / "quant.json").write_text(json.dumps(quant))
+        plants.trace(device, self.data, dump)
+        info, arrays = plants.read(dump)
+        for a in info["arrays"]:
+            arrays[a["value"]] = (arrays[a["value"]].astype(int) + half).astype(code_type)
+            a["grid"] = {"scale": float(f"{a['grid']['scale']:.{digits}g}"),
+                         "zero": a["grid"]["zero"] + half}
+        folder = self.work / f"{name} {digits} {code_type} {half}"
+        plants.write(folder, info, arrays)
+        return self.diverge(folder)
+
+    def test_zero_points_in_wide_types_and_few_digits(self):
+        """Codes in integers of any width; a fault does not move to a neighbour."""
+        for digits in (9, 5, 3):
+            for code_type, half in (("int8", 0), ("int16", 0), ("int32", 128), ("uint16", 128)):
+                r = self.shifted("moved", digits, code_type, half)
+                self.assertEqual((r["first"], r["differing"]), ("sum", 1), (digits, code_type))
+                self.assertIn("its zero point is", r["nodes"][0]["verdict"])
+
+    def test_a_limit_left_out_on_a_symmetric_grid(self):
+        """All codes of the device are on the grid of the snapshot."""
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper, numpy_helper
+        model = onnx.load(self.model)
+        graph = model.graph
+        graph.node[1].CopyFrom(helper.make_node("Clip", ["c", "low", "high"], ["r"], "clip"))
+        for name, x in (("low", -0.5), ("high", 1.5)):
+            graph.initializer.append(numpy_helper.from_array(np.float32(x), name))
+        path, snapshot = self.work / "clip.onnx", self.work / "clip"
+        onnx.save(model, path)
+        plants.qg("quantize", path, "-b", "openvino-int8", "-d", self.data, "-o", snapshot,
+                  "--set", "op=Clip slot=output observer=fixed zero=128 step=0.025")
+        for name, limit, text in (
+                ("none", (-99, 99), "does not clamp: leaves out clip: fits"),
+                ("upper", (-99, 1.5), "does not clamp below: leaves out the lower limit of clip"),
+                ("lower", (-0.5, 99), "does not clamp above: leaves out the upper limit of clip")):
+            device, dump = self.work / f"clip {name}", self.work / f"clip {name}.npz"
+            shutil.copytree(snapshot, device)
+            other = onnx.load(device / "model.onnx")
+            for i in other.graph.initializer:
+                if i.name in ("low", "high"):
+                    x = np.float32(limit[i.name == "high"])
+                    i.CopyFrom(numpy_helper.from_array(x, i.name))
+            files = device / "model.onnx", device / "quant.json"
+            before = hashlib.sha256(files[0].read_bytes()).hexdigest()
+            onnx.save(other, files[0])
+            after = hashlib.sha256(files[0].read_bytes()).hexdigest()
+            files[1].write_text(files[1].read_text().replace(before, after))
+            plants.trace(device, self.data, dump)
+            r = report("diverge", snapshot, "-d", self.data, "--against", dump)
+            self.assertEqual(r["first"], "clip")
+            self.assertIn(text, [h["verdict"] + ": fits" for h in r["hypotheses"]
+                                 if h["fits"] == h["of"]][0])
+
+    def test_floats_before_their_quantizers(self):
+        """Every float is off its grid: that is no evidence of another one."""
+        noise = np.random.RandomState(1)
+
+        def off_grid(arrays):
+            for name, scale in self.scales().items():
+                arrays[name] = (arrays[name] + scale * noise.uniform(
+                    -0.4, 0.4, arrays[name].shape).astype(np.float32))
+        self.assertEqual(self.floats("before quantizers", off_grid)["differing"], 0)
+
+        def other_bias(arrays):
+            off_grid(arrays)
+            arrays["z"][:, :, 1] += np.float32(5 * self.scales()["z"])
+        r = self.floats("before quantizers, a bias", other_bias)
+        self.assertEqual(r["first"], "last")
+        self.assertIn("its bias is another in 1 of 4 channels", r["nodes"][0]["verdict"])
+
+        def other_slope(arrays):
+            off_grid(arrays)
+            arrays["y"] = np.where(arrays["y"] < 0, arrays["y"] * np.float32(1.5), arrays["y"])
+        r = self.floats("before quantizers, a slope", other_slope)
+        self.assertEqual(r["first"], "sum")
+        self.assertNotIn("none", [h["verdict"].split(":")[0].split()[-1]
+                                  for h in r["hypotheses"]])
+
+    def scales(self):
+        return {a["value"]: a["grid"]["scale"] for a in plants.read(self.own)[0]["arrays"]}
 
     def unsigned(self, name, digits, zero):
         """A device of uint8 codes: scales of some digits, zero points moved by zero."""

@@ -269,6 +269,28 @@ def softmaxes(table, folder):
                   s.outputs("float"), 1e-6)
 
 
+def two_quantizers(table, folder):
+    """A value and its reader round on two grids: ONNX Runtime makes one of two pairs in a
+    row, with another result, where nothing lies between them."""
+    rng = np.random.default_rng(6)
+    make, about = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    weights = [onnx.numpy_helper.from_array(rng.normal(size=(16, 16)).astype("float32"), name)
+               for name in "wv"]
+    graph = onnx.helper.make_graph(
+        [make("MatMul", ["x", "w"], ["a"], "in"), make("Add", ["a", "a"], ["s"], "add"),
+         make("MatMul", ["s", "v"], ["y"], "out")], "two", [about("x", 1, (4, 16))],
+        [about("y", 1, (4, 16))], weights)
+    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[
+        onnx.helper.make_opsetid("", 13)]), f"{folder}/two.onnx")
+    x = rng.normal(0, 0.5, (16, 4, 16)).astype(np.float32)
+    for limits in ("[-127,127]", "[-100,90]"):
+        s = agreement.Snapshot(f"{folder}/two {limits}", f"{folder}/two.onnx", "ort-int8", x,
+                               "--set", f"slot=output range={limits}")
+        file, _ = s.export("qdq.onnx", "--format", "onnx-qdq", *FOR_ORT)
+        table.row(("two", limits), "ort", None, agreement.stack(Ort(file, True), s),
+                  s.outputs("simulate"), s.outputs("float"), 1e-6)
+
+
 def accuracy(table, folder, path, backend, x):
     """All samples: the same class on 99 %, accuracy within 1 %."""
     labels = np.load(agreement.SHARED / "data/kws_dev.npz")["labels"]
@@ -329,6 +351,7 @@ def main():
     if not only or "kernels" in only:
         with tempfile.TemporaryDirectory() as folder:
             biases(table, folder)
+            two_quantizers(table, folder)
             softmaxes(table, folder)
             newer(table, folder)
     for name, path, x in agreement.models():

@@ -409,6 +409,8 @@ CASES = {
     "mapped-maximum": ("openvino", (small_network("max_tanh"), "openvino-int8"),
                        (small_network("max_of_input"), "openvino-int8")),
     "activations-only": ("openvino", (products, "openvino-int8"), (conv, "openvino-int8")),
+    "odd-levels": ("openvino", (conv, "openvino-int8", "op=Conv slot=input range=-64,63"),
+                   (conv, "openvino-int8", "op=Conv slot=weight range=-63,63")),
     "more-than-eight-bits": ("openvino", (conv, "openvino-int8", WIDE.format("input")),
                              (conv, "openvino-int8")),
 }

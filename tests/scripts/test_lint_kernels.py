@@ -33,6 +33,12 @@ def node(text, **attributes):
     return helper.make_node(op, [i.strip("_") for i in inputs], [output], name=output, **attributes)
 
 
+def constant(rng, w):
+    if isinstance(w, tuple):
+        w = rng.normal(0.1, 0.3, w)
+    return w if w.dtype == np.int64 else w.astype(np.float32)
+
+
 class Network:
     """weights: dims by name, or an array; samples: of x, and what is added to them."""
 
@@ -43,7 +49,7 @@ class Network:
     def save(self, folder):
         rng = np.random.default_rng(3)
         constants = [numpy_helper.from_array(
-            (rng.normal(0.1, 0.3, w) if isinstance(w, tuple) else w).astype(np.float32), k)
+            constant(rng, w), k)
             for k, w in self.weights.items()]
         value = helper.make_tensor_value_info
         graph = helper.make_graph(self.nodes, "net", [value("x", TensorProto.FLOAT, self.shape)],
@@ -98,6 +104,34 @@ def softmax(opset, axis):
                    (2, 3, 6), opset)
 
 
+def stepped(step, *behind, **options):
+    """A Softmax whose output, or what is behind it, is on that grid, and the word for it."""
+    net = rows("MatMul x w -> m", node("Softmax m -> s" if behind else "Softmax m -> y", axis=options.pop("axis", -1)),
+               *behind, **{"shape": (2, 3, 6), **options})
+    return net, ORT, ("op=y slot=output policy=[per-tensor,linear,asymmetric] range=[-128,127] "
+                      f"observer=fixed step={step!r} zero=1")
+
+
+def branches(*nodes, opset=12, outputs=("y",), shape=PICTURE, **weights):
+    return Network(nodes, {"w": (4, 4, 1, 1), "v": (4, 4, 1, 1), **weights}, shape, opset, outputs)
+
+
+def joined(opset):
+    """The codes of v are carried to g, and rounded again for y."""
+    return rows("Transpose x -> v", "Sigmoid v -> g", node("Concat g v -> y", axis=-1), opset=opset,
+                shape=(4, 6))
+
+
+def padded(by=(0, 0, 1, 1, 0, 0, 1, 1), *more, first="Abs x -> a", mode="constant", outputs=("y",),
+           opset=12, w=(4, 4, 2, 2), **attributes):
+    return Network([node(first), node("Pad a p -> q", mode=mode), node("Conv q w -> y", **attributes),
+                    *more], {"w": w, "p": np.array(by)}, PICTURE, opset, outputs)
+
+
+def pooled(*more, **options):
+    return branches(node("MaxPool x -> p", kernel_shape=[2, 2]), node("Conv p v -> y"), *more, **options)
+
+
 DEPTHWISE = node("Conv x w -> y", group=4)
 ORT, OV, TFLITE = "ort-int8", "openvino-int8", "tflite-int8"
 # network, backend, integer kernels, --set ...
@@ -114,6 +148,14 @@ OPENVINO = [
     (product("MatMul", (6, 7), (1, 5, 6)), OV, "y"),
     (product("MatMul", (6, 7), (1, 5, 6)), OV, "", SHIFTED.format("y")),
     (product("Gemm", (6, 7), (1, 6)), ORT, "", SHIFTED.format("y")),
+    # numbers of codes: of data, which weights may have
+    *((conv(), OV, found, f"op=y slot={slot} {word} range={limits}") for slot, word, limits, found in (
+        ("input", "bits=8", "[-127,127]", "y"), ("input", "bits=8", "[-126,127]", ""),
+        ("input", "bits=6", "[-32,31]", ""), ("input", "bits=4", "[-8,7]", "y"),
+        ("input", "bits=4", "[-7,7]", "y"), ("input", "bits=8", "[-8,7]", "y"),
+        ("weight", "bits=6", "[-32,31]", "y"), ("weight", "bits=8", "[-100,100]", "y"))),
+    (product("MatMul", (6, 7), (1, 5, 6)), OV, "", "op=y slot=input range=[-64,63]"),
+    (turned(strides=[2, 2], positive=False), OV, "", "op=y slot=input range=[-64,63]"),
     # depthwise over three axes
     (conv((4, 1, 3, 3, 3), VOLUME, group=4), OV, "y"),
     (conv((4, 1, 3, 3, 3), VOLUME, group=4), ORT, ""),
@@ -173,6 +215,70 @@ ONNXRUNTIME = [
     (softmax(11, 1), TFLITE, "m"),
     (softmax(12, -1), TFLITE, "m y"),
     (softmax(13, 1), TFLITE, "m y"),
+    # signed codes that several nodes read: behind a move, through a clamp that is removed
+    (joined(12), TFLITE, "y"),
+    (joined(21), TFLITE, "y"),
+    (joined(12), TFLITE, "y", UNSIGNED.format("*").replace("weight", "output"),
+     UNSIGNED.format("*").replace("weight", "input")),
+    (branches(node("Relu x -> a"), node("Conv a v -> z"), node("Relu a -> r"), node("LeakyRelu r -> y"),
+              outputs=("z", "y")), TFLITE, ""),
+    (branches(node("Relu x -> a"), node("Conv a v -> z"), node("Relu a -> r"), node("LeakyRelu r -> y"),
+              outputs=("z", "y"), opset=21), TFLITE, "y z"),
+    (branches(node("Relu x -> a"), node("Relu a -> r"), node("LeakyRelu r -> y"), outputs=("a", "y")),
+     TFLITE, ""),
+    (branches(node("Relu x -> a"), node("Relu a -> r"), node("LeakyRelu r -> y")), TFLITE, "y"),
+    # types that raise the opset of the file to 21, where codes are uint8
+    *((branches(node("Conv x w -> c"), node("Sigmoid c -> s"), node("Mul c s -> m"), node("Conv m v -> y"),
+                opset=17), ORT, found, *sets) for found, sets in (
+        ("y", ()), ("c m s", ("op=y slot=weight bits=4 range=[-8,7]",)),
+        ("c m s", ("op=y slot=output bits=16 range=[-32768,32767]",)))),
+    # a Pad that becomes pads of the convolution
+    (padded(), TFLITE, "y"),
+    (padded(opset=21, pads=[1, 0, 0, 1]), ORT, "y"),
+    (padded(first="Sigmoid x -> a"), TFLITE, "a y"),
+    (padded((0, 0, 1, 1, 0, 0, 1, 1), node("Sigmoid a -> z"), outputs=("y", "z")), TFLITE, ""),
+    (padded((0, 0, 1, 1, 0, 0, 1, 1), node("Sigmoid q -> z"), outputs=("y", "z")), TFLITE, ""),
+    (padded((0, 1, 0, 0, 0, 0, 0, 0), w=(4, 5, 2, 2)), TFLITE, ""),
+    (padded((0, 0, -1, 0, 0, 0, 0, 0)), TFLITE, ""),
+    (padded(auto_pad="VALID"), TFLITE, ""),
+    (padded(mode="edge"), TFLITE, ""),
+    (padded(outputs=("y", "q")), TFLITE, ""),
+    (padded(), OV, "y"),
+]
+# Softmax, and what integer mode computes for it: QLinearSoftmax, or float
+SOFTMAX = [(net, backend, found, word) for found, (net, backend, word) in (
+    ("m y", stepped(1 / 256)),
+    ("m y", stepped(1 / 128)),
+    ("m y", stepped(1 / 100)),
+    ("m", stepped(1 / 255)),
+    ("m", stepped(1 / 300)),
+    ("m", stepped(2.)),
+    ("m y", stepped(1 / 128, axis=1)),
+    ("m", stepped(1 / 128, axis=1, opset=12)),
+    ("m y", stepped(1 / 128, axis=2, opset=12)),
+    # rows of one element
+    ("m", stepped(1 / 128, w=(6, 1))),
+    ("m", stepped(1 / 256, axis=1, shape=(2, 1, 6))),
+    # a clamp that is removed
+    ("m s", stepped(1 / 128, "Relu s -> y")),
+    ("m", stepped(1 / 255, "Relu s -> y")),
+    ("m", stepped(1 / 255, "Clip s low high -> y", low=np.array(0.), high=np.array(2.))),
+    ("m", stepped(1 / 255, "Clip s low high -> y", low=np.array(-2.), high=np.array(-1.))),
+)]
+# kernels and moves
+MOVED = [
+    (joined(21), TFLITE, "y"),
+    (pooled(), OV, "p y"),
+    (pooled(node("ReduceMean x -> z"), outputs=("y", "z")), OV, "p y"),
+    (branches(node("Abs x -> a"), node("MaxPool a -> p", kernel_shape=[2, 2]), node("Conv p v -> y"),
+              node("ReduceMean a -> z"), outputs=("y", "z")), OV, "y"),
+    # on another grid than its input, or read by a node in float, too
+    (branches(node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=[2, 2]), node("Conv p v -> y")),
+     "tengine-int8", "c y"),
+    (branches(node("Conv x w -> c"), node("Transpose c -> p", perm=[0, 2, 1, 3]), node("Conv p v -> y"),
+              node("Sigmoid p -> z"), outputs=("y", "z"), v=(4, 6, 1, 1)), "tengine-int8", "c y"),
+    (branches(node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=[2, 2]), node("Conv p v -> y")),
+     ORT, "c p y"),
 ]
 POOLS = ((2, 2), (2, 2), "c p y"), ((1, 1), (1, 1), "c p y"), ((3, 1), (1, 2), "c y"), ((2, 2), (3, 3), "c y")
 XNNPACK = [(Network([node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=kernel, strides=strides),
@@ -185,6 +291,26 @@ def in_onnxruntime(folder, snapshot):
     file = folder / "q.onnx"
     agreement.qg("export", snapshot, "--format", "onnx-qdq", "--placement", "ort", "-o", file)
     return ({n for n, _ in runtimes.lint(snapshot, "ort")[0]}, runtimes.in_ort(file, folder)[0])
+
+
+def moved_in_onnxruntime(folder, snapshot):
+    in_onnxruntime(folder, snapshot)
+    predicted = runtimes.lint(snapshot, "ort")
+    observed = runtimes.in_ort(folder / "q.onnx", folder)
+    return {n for kind in predicted for n, _ in kind}, set().union(*observed)
+
+
+def computed_in_onnxruntime(folder, snapshot):
+    """As above; a snapshot's integer mode is the file in ONNX Runtime, bit for bit."""
+    kernels = in_onnxruntime(folder, snapshot)
+    agreement.qg("run", snapshot, "-d", folder / "x.npz", "--mode", "integer", "--profile",
+                 "onnxruntime-x86-vnni", "-o", folder / "i")
+    session = runtimes.ort.InferenceSession(str(folder / "q.onnx"), providers=["CPUExecutionProvider"])
+    shape = session.get_inputs()[0].shape
+    runs = [session.run(None, {"x": x.reshape(shape)})[0] for x in np.load(folder / "x.npz")["x"]]
+    ours = np.load(folder / "i" / "y.npy")
+    differ = np.count_nonzero(np.stack(runs).reshape(ours.shape) != ours)
+    return kernels[0], kernels[1] | ({f"{differ} of {ours.size} differ"} if differ else set())
 
 
 def mend():
@@ -220,7 +346,9 @@ def in_openvino(folder, snapshot):
             runtimes.in_openvino(runtimes.compiled(file)))
 
 
-RUNTIMES = [("onnxruntime", ONNXRUNTIME, in_onnxruntime), ("openvino", OPENVINO, in_openvino),
+RUNTIMES = [("onnxruntime", ONNXRUNTIME, in_onnxruntime),
+            ("moves of onnxruntime", MOVED, moved_in_onnxruntime),
+            ("softmax of onnxruntime", SOFTMAX, computed_in_onnxruntime), ("openvino", OPENVINO, in_openvino),
             ("xnnpack", XNNPACK, in_xnnpack)]
 
 

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2] / "configs"
 # Of some thousand wrong values the suite tries every eighth; QG_ALL=1: all of them.
 STEP = 1 if os.environ.get("QG_ALL") else 8
 FREE = {"id", "why", "source", "title", "name", "node", "value", "remedy", "slot", "attr",
-        "observer", "extends", "-kernels", "-rules"}  # any text
+        "observer", "extends", "-kernels", "-rules", "refused-by"}  # any text
 
 
 def predicate_faults(schema):

@@ -167,6 +167,9 @@ static qg_status build(qg_export *e)
     if (!b)
         return qg_nomem(e->ctx);
     e->built = b;
+    QG_TRY(qg_export_lose(e, QG_SAYS_ENDPOINT, NULL,
+                          "a view: state, fewest bits and group of one endpoint per "
+                          "node; no scales, offsets, limits or roundings"));
     b->path[STATE] = e->path;
     for (int k = BITS; k < N_KIND; k++)
         b->path[k] = qg_arena_printf(e->arena, "%s.%s.json", e->path, kind_name[k]);
@@ -212,7 +215,7 @@ const qg_format qg_format_model_explorer = {
     .suffix = ".json (several)",
     .summary = "node data for Model Explorer: state, bits, group, errors; shows "
                "SNAPSHOT/model.onnx",
-    .says = (1u << QG_N_ASPECT) - 1, /* an overlay: nothing computes from it */
+    .says = 0, /* an overlay: nothing computes from it */
     .build = build,
     .write = write,
     .takes_analysis = true,

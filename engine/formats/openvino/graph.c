@@ -1,6 +1,7 @@
 #include "engine/formats/openvino/graph.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -382,6 +383,37 @@ static qg_status constant_values(builder *b, const place *p, bool bake,
     return QG_OK;
 }
 
+/* Float weights that lie halfway between two codes, to the last bits of the reader's
+ * float32: their number.  Beyond the limits they are clamped. */
+static int64_t ties_of(const place *p, const qg_tensor *x)
+{
+    const double last_bits = 1e-4;
+    int64_t inner = 1, n = 0;
+    for (int k = p->scheme->axis + 1; p->param.n > 1 && k < x->rank; k++)
+        inner *= x->dim[k];
+    for (int64_t i = 0; i < qg_tensor_count(x); i++) {
+        size_t c = p->param.n > 1 ? (size_t)(i / inner) % p->param.n : 0;
+        double code = (double)x->f32[i] / (double)p->param.scale[c];
+        n += fabs(fabs(code - floor(code)) - 0.5) < last_bits &&
+             fabs(code) < (double)p->scheme->qmax - (double)p->scheme->qmin;
+    }
+    return n;
+}
+
+static qg_status lose_ties(builder *b, const place *p, const qg_tensor *x)
+{
+    int64_t n = ties_of(p, x);
+    if (!n)
+        return QG_OK;
+    QG_TRY(qg_export_lose(b->e, QG_SAYS_ROUNDING, p->tqc,
+                          "%lld weights halfway between two codes, which OpenVINO's "
+                          "arithmetic may round to the other one; --weights int has "
+                          "the codes",
+                          (long long)n));
+    b->e->loss.at[b->e->loss.n - 1].computes = true;
+    return QG_OK;
+}
+
 /* The slot reads the floats that its codes stand for. */
 static qg_status say_codes(builder *b, const place *p, qg_value *codes)
 {
@@ -422,6 +454,8 @@ static qg_status say_constant(builder *b, place *p)
     }
     qg_tensor_init(t, code, x->rank, x->dim);
     QG_TRY(constant_values(b, p, b->bake || !say, x, t));
+    if (!b->bake && say)
+        QG_TRY(lose_ties(b, p, x));
     bool own = v->use.n == 1 && !v->is_output;
     if (!own)
         QG_TRY(add_like(b, v, p->node->name, &v));

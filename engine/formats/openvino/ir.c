@@ -70,6 +70,7 @@ static qg_status build(qg_export *e)
     for (size_t i = 0; i < e->graph->value.n; i++)
         ir->of_value[i].layer = QG_NONE;
     e->built = ir;
+    QG_TRY(qg_export_lose_open(e));
     return add_all(ir);
 }
 

@@ -197,15 +197,31 @@ static qg_status add_clip(builder *b, const qg_tqc *t, const char *stem, qg_valu
                     &(qg_node_spec){ .in = in, .n_in = 3, .out = &out, .n_out = 1 });
 }
 
-/* The same values, by a node that keeps the kernel for codes away. */
-static qg_status add_abs(builder *b, const char *stem, qg_value **x)
+/* The same values, by a node that ONNX Runtime's optimizer does not see through. */
+static qg_status add_neutral(builder *b, const char *op, const char *stem, qg_value **x)
 {
     qg_value *in = *x, *out;
-    QG_TRY(add_value(b, stem, "_abs", &out));
+    QG_TRY(add_value(b, stem, "_kept", &out));
     out->type = in->type;
     *x = out;
-    return add_node(b, "Abs",
+    return add_node(b, op,
                     &(qg_node_spec){ .in = &in, .n_in = 1, .out = &out, .n_out = 1 });
+}
+
+/* What keeps the optimizer from computing another result; NULL: nothing is needed.
+ * Abs of a Softmax keeps QLinearSoftmax away, Max of one operand the one pair that it
+ * makes of two (DoubleQDQPairsRemover). */
+static const char *neutral_for(const builder *b, const qg_tqc *t, const qg_value *x)
+{
+    const qg_node *n = x->def;
+    if (b->place != QG_PLACE_ORT)
+        return NULL;
+    if (qg_onnx_softmax_differs(b->ctx, b->quant, t, x))
+        return "Abs";
+    return n && n->op ==
+                       qg_op_find(b->ctx->registry, NULL, "DequantizeLinear", n->opset)
+               ? "Max"
+               : NULL;
 }
 
 static qg_status add_quantize(builder *b, const qg_tqc *t, const grid_values *grid,
@@ -233,19 +249,19 @@ static qg_status add_dequantize(builder *b, const qg_tqc *t, const grid_values *
     return add_node(b, "DequantizeLinear", &spec);
 }
 
-/* x -> [Clip or Abs] -> Q -> DQ -> out; stem begins the names of values between. */
+/* x -> [Clip, Abs or Max] -> Q -> DQ -> out; stem begins the names of values between. */
 static qg_status add_chain(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
                            const char *stem, qg_value *x, qg_value *out)
 {
     grid_values grid;
     if (b->form == QUANTS)
         return qg_qonnx_add_quant(b->g, t, x, out);
+    const char *neutral = x->constant ? NULL : neutral_for(b, t, x);
     QG_TRY(grid_of(b, t, how->code, &x->type, &grid));
     if (how->clip && !x->constant)
         QG_TRY(add_clip(b, t, stem, &x));
-    else if (b->place == QG_PLACE_ORT &&
-             qg_onnx_softmax_differs(b->ctx, b->quant, t, x))
-        QG_TRY(add_abs(b, stem, &x));
+    else if (neutral)
+        QG_TRY(add_neutral(b, neutral, stem, &x));
     QG_TRY(add_quantize(b, t, &grid, stem, &x));
     return add_dequantize(b, t, &grid, x, out);
 }
@@ -520,6 +536,12 @@ static int64_t needed_opset(const qg_quant *q, enum qg_placement place)
         need = how.opset > need ? how.opset : need;
     }
     return need;
+}
+
+int64_t qg_qdq_file_opset(const qg_quant *q)
+{
+    int64_t own = qg_graph_opset(q->graph, ""), need = needed_opset(q, QG_PLACE_ORT);
+    return own > need ? own : need;
 }
 
 /* Asked for by name, but Q and DQ there would round where the backend does not. */

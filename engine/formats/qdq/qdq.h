@@ -16,6 +16,10 @@
 /* The words of --float: "auto", "model", "float32". */
 extern const char *const qg_qdq_floats[];
 
+/* The opset of the file for ONNX Runtime: that of the model, or what 4 bits and other
+ * types need. */
+int64_t qg_qdq_file_opset(const qg_quant *q);
+
 /* build and write of a format.  The placement is that of the option, or ort for a
  * format without it. */
 QG_NODISCARD qg_status qg_qdq_build(qg_export *e);

@@ -1,10 +1,10 @@
 #include "engine/formats/qdq/runtime.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "engine/ir/edit.h"
+#include "engine/number/integer_exp.h"
 
 /* ONNX Runtime takes the bias of Conv, ConvTranspose and Gemm after DequantizeLinear,
  * and the constant of a sum that it can turn into one, for int32 in steps of input x
@@ -25,12 +25,12 @@ static bool is_quantized(const qg_node *n)
     return w && w->def && qg_node_has(w->def, QG_OP_QUANTIZER);
 }
 
-/* One whose bias ONNX Runtime rounds.  Operators of other domains may go on computing
- * behind their bias, as FusedConv and Attention do. */
-static bool has_rounded_bias(const qg_node *n)
+/* One whose constants ONNX Runtime rounds.  Operators of other domains may go on
+ * computing behind their bias, as FusedConv and Attention do. */
+static bool is_rounded(const qg_node *n)
 {
     static const char *const names[] = { "Conv", "ConvTranspose", "Gemm" };
-    return !n->op->domain && qg_op_is_named(n->op, names, 3) && is_quantized(n);
+    return !n->op->domain && qg_op_is_named(n->op, names, 3);
 }
 
 static bool is_vector(const qg_value *v)
@@ -118,12 +118,50 @@ static qg_status keep_biases(qg_graph *g, int64_t opset, size_t *count)
         int slot = qg_op_slot_of(n->op, 'b');
         if (qg_node_has(n, QG_OP_JOIN) && n->n_in == 2 && n->n_out == 1) {
             QG_TRY(widen_sum(g, n, count));
-        } else if (has_rounded_bias(n) && is_vector(in_slot(n, slot)) &&
+        } else if (is_rounded(n) && is_quantized(n) && is_vector(in_slot(n, slot)) &&
                    n->out[0]->type.rank >= 2) {
             QG_TRY(keep_bias(g, n, (uint32_t)slot, opset));
             ++*count;
         }
     }
+    return QG_OK;
+}
+
+/* A product of float weights with an activation behind DequantizeLinear. */
+static bool is_kept_float(const qg_node *n)
+{
+    const qg_value *w = is_rounded(n) ? in_slot(n, qg_op_slot_of(n->op, 'w')) : NULL;
+    const qg_node *from = w && n->in[0] ? n->in[0]->def : NULL;
+    return w && w->constant && w->constant->dtype == QG_F32 && from &&
+           qg_node_has(from, QG_OP_QUANTIZER);
+}
+
+/* Max of one operand before the activation of n: the same values. */
+static qg_status hide_activation(qg_graph *g, qg_node *n, int64_t opset)
+{
+    qg_value *x = n->in[0], *out;
+    const char *name = qg_arena_printf(g->arena, "%s_kept", x->name);
+    if (!name)
+        return qg_nomem(g->ctx);
+    QG_TRY(qg_graph_add_prefixed(g, name, &out));
+    out->type = x->type;
+    qg_node_spec spec = { .op = qg_op_find(g->ctx->registry, NULL, "Max", opset),
+                          .opset = opset,
+                          .in = &x,
+                          .n_in = 1,
+                          .out = &out,
+                          .n_out = 1 };
+    qg_node *max;
+    assert(spec.op);
+    QG_TRY(qg_graph_add_node(g, &spec, &max));
+    return qg_edit_set_input(g, n, 0, out);
+}
+
+static qg_status keep_weights(qg_graph *g, int64_t opset)
+{
+    for (size_t i = 0, old = g->node.n; i < old; i++)
+        if (is_kept_float(g->node.at[i]))
+            QG_TRY(hide_activation(g, g->node.at[i], opset));
     return QG_OK;
 }
 
@@ -139,6 +177,7 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
 {
     size_t biases;
     QG_TRY(keep_biases(g, opset, &biases));
+    QG_TRY(keep_weights(g, opset));
     if (biases)
         qg_log_to(
             g->ctx, QG_LOG_INFO,
@@ -181,22 +220,34 @@ void qg_onnx_drop_opsets(qg_graph *g)
 
 /* --- Softmax --- */
 
-/* Softmax along an axis of one element gives 1, whose code of steps of 1/256 is
- * clamped; the kernel makes it 0. */
-static bool is_of_one(const qg_node *n)
+/* 8 bits need no smaller one; the row softmax of the profiles has it, too. */
+#define LEAST_SCALE 0x1p-8F
+
+/* The elements along the axis. */
+static int64_t length(const qg_node *n)
 {
     const qg_tensor *x = &n->in[0]->type;
     const qg_attr *a = qg_attr_find(n, "axis");
     int64_t axis = a && a->type == QG_ATTR_INT ? a->ints[0] : n->opset < 13 ? 1 : -1;
     axis += axis < 0 ? x->rank : 0;
-    return axis >= 0 && axis < x->rank && x->dim[axis] == 1;
+    return axis >= 0 && axis < x->rank ? x->dim[axis] : 0;
+}
+
+/* The node that makes x, or what clamps to it: the optimizer removes a clamp that no
+ * code of the quantizer exceeds.  One to negative values only stays. */
+static const qg_node *behind_clamps(const qg_value *x)
+{
+    float low, high;
+    while (x && x->def && qg_node_clamps(x->def, &low, &high) && high >= 0)
+        x = x->def->in[0];
+    return x ? x->def : NULL;
 }
 
 bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
                              const qg_value *x)
 {
     const uint16_t other = QG_PER_CHANNEL | QG_BLOCK | QG_FLOATING;
-    const qg_node *n = x->def;
+    const qg_node *n = behind_clamps(x);
     if (!n || n->op != qg_op_find(ctx->registry, NULL, "Softmax", n->opset) ||
         t->scheme.policy & other)
         return false;
@@ -204,10 +255,7 @@ bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc 
     n = q->graph->node.at[n->id];
     qg_qparam p = qg_tqc_param(t);
     assert(p.n == 1 && p.scale[0] > 0);
-    float whole = floorf(1 / p.scale[0]);
-    bool differs = whole > 256 ||
-                   fabs((double)whole * (double)p.scale[0] - 1) > 0x1p-23 ||
-                   is_of_one(n);
+    bool differs = !qg_int_softmax_table_is_exact(p.scale[0], LEAST_SCALE, length(n));
     const qg_tqc *in = qg_input_tqc(n, 0); /* float inside of a fusion? */
     return differs && t->scheme.bits <= 8 && !(in && qg_tqc_root(in) == qg_tqc_root(t));
 }

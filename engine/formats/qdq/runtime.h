@@ -9,6 +9,9 @@
  *          ort-int8, gets the integer kernels.
  *          Its kernels take every int32 bias for one of that scale, so another scale is
  *          written as float values.
+ * Weights  in float behind an activation of codes become int8 there, by the same
+ *          optimization, where a layer is kept in float: a Max of one operand, which
+ *          changes nothing, lies before the activation (placement ort).
  * Softmax  between Q and DQ becomes QLinearSoftmax there, which multiplies by
  *          floor(1 / scale), and gives arbitrary results above about 280.  Where that
  *          is another scale (it is not for 1/256), or the axis has one element, for
@@ -30,10 +33,8 @@ QG_NODISCARD qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q,
                                             int64_t opset);
 
 /* Whether x, in the exported copy of q's graph, is a Softmax, quantized according to t,
- * for which ONNX Runtime's QLinearSoftmax would give codes other than t's: it uses
- * floor(1 / scale), in float32, for 1 / scale, and gives 0 for an axis of one element.
- * Source: measured with onnxruntime 1.31; this holds up to 280, and 8 bits need at most
- * 256. */
+ * for which ONNX Runtime's QLinearSoftmax would give codes other than t's:
+ * qg_int_softmax_table_is_exact. */
 bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
                              const qg_value *x);
 

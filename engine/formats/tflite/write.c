@@ -163,7 +163,7 @@ qg_status qg_tflite_build_file(qg_export *e)
     qg_status s = write_program(e, p, b);
     qg_program_free(p);
     e->built = b;
-    return s;
+    return s == QG_OK ? qg_export_lose_open(e) : s;
 }
 
 qg_status qg_tflite_write_file(qg_export *e)
