@@ -573,24 +573,13 @@ static qg_status put_nodes(builder *b)
     return QG_OK;
 }
 
-static bool has_concat(const qg_graph *g)
-{
-    static const char *const name = "Concat";
-    for (size_t i = 0; i < g->node.n; i++) {
-        const qg_node *n = g->node.at[i];
-        if (qg_op_is_named(n->op, &name, 1) && n->out[0]->type.dtype == QG_F32)
-            return true;
-    }
-    return false;
-}
-
 static bool is_unsigned(const builder *b)
 {
     switch (b->place) {
     case QG_PLACE_ORT:
         return b->opset >= UNSIGNED_SINCE;
     case QG_PLACE_OPENVINO:
-        return b->opset >= UNSIGNED_SINCE || has_concat(b->quant->graph);
+        return b->opset >= UNSIGNED_SINCE || qg_onnx_has_concat(b->quant->graph);
     case QG_PLACE_TRT:
         break;
     }

@@ -218,6 +218,17 @@ void qg_onnx_drop_opsets(qg_graph *g)
     g->opset.n = kept;
 }
 
+bool qg_onnx_has_concat(const qg_graph *g)
+{
+    static const char *const name = "Concat";
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        if (qg_op_is_named(n->op, &name, 1) && n->out[0]->type.dtype == QG_F32)
+            return true;
+    }
+    return false;
+}
+
 /* --- Softmax --- */
 
 /* 8 bits need no smaller one; the row softmax of the profiles has it, too. */

@@ -42,4 +42,7 @@ bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc 
  * do not have. */
 void qg_onnx_drop_opsets(qg_graph *g);
 
+/* Whether there is a Concat of floats. */
+bool qg_onnx_has_concat(const qg_graph *g);
+
 #endif
