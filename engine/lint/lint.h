@@ -147,6 +147,10 @@ qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
 /* Whether the type of its codes in a file of ONNX has codes beyond its limits. */
 bool qg_lint_is_narrow(const qg_tqc *t);
 
+/* Those of predicate_plugin.c. */
+qg_predicate_test qg_test_turns_apart, qg_test_pads_one_axis, qg_test_mapped_maximum,
+    qg_test_joins_constant;
+
 /* Those of predicate_ranges.c. */
 qg_predicate_test qg_test_exact_softmax, qg_test_row_of_one, qg_test_ratio_above,
     qg_test_ratio_below, qg_test_bias_above, qg_test_sum_above, qg_test_sum_calibrated,

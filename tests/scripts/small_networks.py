@@ -173,6 +173,29 @@ FORMS = {
     "mean_rows": Form(C + "m=ReduceMean c #2,3 keepdims=1 | y=Conv m v:3,6,1,1", 18),
     "mean_nothing": Form(C + "q=ReduceMean c keepdims=1 noop_with_empty_axes=1" + Y, 18),
     "mean_all": Form(C + "y=ReduceMean c keepdims=0"),
+    # What OpenVINO's plugin computes otherwise on codes
+    "max_of_input": Form("g=ReduceMax x axes=-1, | y=Conv g w:6,4,1,1 b:6", 17),
+    "min_of_tanh": Form("t=Tanh x | g=ReduceMin t axes=2,3 keepdims=1 | y=Conv g w:6,4,1,1", 17),
+    "max_flattened": Form("g=GlobalMaxPool x | f=Flatten g | y=Gemm f w:4,6"),
+    "max_of_max": Form("g=ReduceMax x axes=-1, | h=ReduceMax g axes=-2, | y=Conv h w:6,4,1,1", 17),
+    "max_tanh": Form("g=ReduceMax x axes=-1, | t=Tanh g | y=Conv t w:6,4,1,1", 17),
+    "max_joined": Form("a=ReduceMax x axes=1, | b=ReduceMean x axes=1, | k=Concat a b axis=1 "
+                       "| y=Conv k w:1,2,3,3 p=1", 17),
+    "max_of_codes_sigmoid": Form("c=Conv x v:6,4,1,1 | r=Relu c | a=GlobalMaxPool r | z=Sigmoid a "
+                                 "| y=Conv z w:6,6,1,1"),
+    "pool_clip": Form("c=Conv x w:3,4,3,3 p=1 | s=MaxPool c kernel_shape=2,2 | r=Clip s ~0 ~1.5 "
+                      "| y=Conv r u:3,3,1,1"),
+    "pool_clip_high": Form("c=Conv x w:3,4,3,3 p=1 | s=MaxPool c kernel_shape=2,2 | y=Clip s - ~.4"),
+    "reshape_clip_band": Form("c=Conv x w:3,4,3,3 p=1 | s=Reshape c #0,3,64,1 | r=Clip s ~-.3 ~.7 "
+                              "| y=Conv r u:3,3,1,1"),
+    "pad_one_axis": Form("c=Conv x w:3,4,3,3 | q=Pad c #0,0,0,1,0,0,0,0 ~.5 | y=Conv q u:2,3,1,1"),
+    "turned_far": Form("y=ConvTranspose x w:4,3,1,1 b:3 strides=2,2"),
+    "turned_far_dilated": Form("y=ConvTranspose x w:4,3,3,3 strides=2,2 dilations=2,2"),
+    "turned_thirds": Form("d=ConvTranspose x w:4,3,4,4 b:3 strides=3,3 | y=Conv d v:2,3,2,2"),
+    "turned_quarters": Form("y=ConvTranspose x w:4,3,5,5 strides=4,4"),
+    "turned_padded": Form("y=ConvTranspose x w:4,3,1,1 p=1"),
+    "turned_narrow": Form("y=ConvTranspose x w:4,2,4,4 strides=2,2 pads=1,1,1,0", x=(1, 4, 9, 1)),
+    "concat_in_front": Form("k=Concat x u:1,2,8,8 axis=1 | y=Conv k w:6,6,1,1"),
     # Names, constants and outputs
     "names": Form("c=Conv x w:4,4,3,3 p=1 | r=Relu c | y=Conv r v:4,4,3,3 b:4 p=1",
                   names={"x": "in put", "w": "w/e:0", "c": "a.b c", "r": "é", "y": "out/put:0",

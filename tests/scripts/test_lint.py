@@ -21,6 +21,8 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
+import small_networks
+
 QG = os.path.abspath(os.environ.get("QG", "build/qg"))
 LINT = pathlib.Path("configs/lint")
 CLEAN, FAILED, USAGE, FOUND = 0, 1, 2, 3
@@ -315,6 +317,14 @@ def newest_opset(path):
     conv(path, opset=28)
 
 
+def small_network(name):
+    """One of small_networks.py."""
+    def save(path):
+        onnx.save(small_networks.build(name)[0], path)
+    save.__name__ = name
+    return save
+
+
 # --- cases: rule: (target, (network, backend, --set ...) that it finds, one that not) ---
 
 ASYMMETRIC = "op=* slot={} policy=per-tensor,linear,asymmetric range=0,255"
@@ -394,6 +404,10 @@ CASES = {
                         (conv, "openvino-int8")),
     "counted-padding": ("openvino", (counted, TFLITE), (apart, TFLITE)),
     "average-beyond-the-end": ("openvino", (ceiled, TFLITE), (pooled, TFLITE)),
+    "padded-by-a-constant": ("openvino", (small_network("pad_one_axis"), "openvino-int8"),
+                             (small_network("pad_constant"), "openvino-int8")),
+    "mapped-maximum": ("openvino", (small_network("max_tanh"), "openvino-int8"),
+                       (small_network("max_of_input"), "openvino-int8")),
     "activations-only": ("openvino", (products, "openvino-int8"), (conv, "openvino-int8")),
     "odd-levels": ("openvino", (conv, "openvino-int8", "op=Conv slot=input range=-64,63"),
                    (conv, "openvino-int8", "op=Conv slot=weight range=-63,63")),

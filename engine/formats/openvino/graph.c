@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/formats/fake_quantize.h"
+#include "engine/formats/openvino_plugin.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 
@@ -30,6 +31,7 @@ typedef struct place {
     qg_node *node;
     const qg_scheme *scheme; /* of tqc, or widened, or of the codes */
     qg_qparam param;         /* of tqc, or of the codes */
+    bool ahead;              /* of a maximum: input 0 of node, the grid of tqc */
 } place;
 
 /* --- representable grids --- */
@@ -131,10 +133,12 @@ static void limit_shape(const place *p, const qg_value *v, size_t n, qg_tensor *
 static const char *node_name(builder *b, const place *p)
 {
     const qg_tqc *t = p->tqc;
-    const char *kind = t->is_output           ? "output"
+    const char *kind = p->ahead               ? "input"
+                       : t->is_output         ? "output"
                        : is_constant_baked(t) ? "weights"
                                               : "input";
-    return qg_arena_printf(b->e->arena, "%s/fq_%s_%u", p->node->name, kind, t->slot);
+    return qg_arena_printf(b->e->arena, "%s/fq_%s_%u", p->node->name, kind,
+                           p->ahead ? 0 : t->slot);
 }
 
 static qg_status int_attr(builder *b, const char *word, int64_t value, qg_attr **out)
@@ -294,13 +298,25 @@ static qg_value *find_said(const builder *b, const qg_value *v, const qg_tqc *t)
 /* Only this slot reads it, and slots with the same grid. */
 static qg_status say_input(builder *b, const place *p)
 {
-    qg_value *v = p->node->in[p->tqc->slot];
+    uint32_t slot = p->ahead ? 0 : p->tqc->slot;
+    qg_value *v = p->node->in[slot];
     qg_value *rounded = find_said(b, v, p->tqc);
     if (!rounded) {
         QG_TRY(add_like(b, v, "rounded", &rounded));
         QG_TRY(add_fake_quantize(b, p, v, rounded));
     }
-    return qg_edit_set_input(b->g, p->node, p->tqc->slot, rounded);
+    return qg_edit_set_input(b->g, p->node, slot, rounded);
+}
+
+/* The plugin is right about a maximum of codes alone. */
+static qg_status say_ahead(builder *b, qg_node *copy, const qg_tqc *t)
+{
+    place p = { .tqc = t,
+                .node = copy,
+                .scheme = &t->scheme,
+                .param = qg_tqc_param(t),
+                .ahead = true };
+    return say_input(b, &p);
 }
 
 /* Only the ends of the grid, which a FakeQuantize with more levels would exceed. */
@@ -408,6 +424,12 @@ static qg_status say_codes(builder *b, const place *p, qg_value *codes)
     return qg_edit_set_input(b->g, p->node, p->tqc->slot, rounded);
 }
 
+/* A weight that the plugin takes in float only. */
+static bool turns_wrong(const qg_tqc *t)
+{
+    return qg_tqc_role(t) == 'w' && qg_plugin_turns_wrong(t->node);
+}
+
 /* A constant that others read too gets a copy of its own for this slot. */
 static qg_status say_constant(builder *b, place *p)
 {
@@ -423,6 +445,13 @@ static qg_status say_constant(builder *b, place *p)
     QG_TRY(drop_zero_points(b, p, &code, &other));
     if (qg_onnx_turns_zero_points(p->tqc, &p->param))
         code = QG_F32;
+    if (say && turns_wrong(p->tqc)) {
+        QG_TRY(lose_word(b, QG_SAYS_ENDPOINT, p->tqc,
+                         "written as float values on its grid: OpenVINO's plugin "
+                         "computes something else on its codes"));
+        code = QG_F32;
+        say = false;
+    }
     qg_tensor_init(t, code, x->rank, x->dim);
     QG_TRY(constant_values(b, p, b->bake || !say, x, t));
     if (!b->bake && say)
@@ -448,7 +477,7 @@ static qg_status say_slot(builder *b, qg_node *n, const qg_tqc *t)
     place p = { .tqc = t, .node = n, .scheme = &t->scheme, .param = qg_tqc_param(t) };
     if (is_constant_baked(t))
         return say_constant(b, &p);
-    if (!qg_tqc_rounds(t))
+    if (!qg_tqc_rounds(t) || qg_plugin_behind_maximum(qg_tqc_value(t), t))
         return QG_OK;
     if (t->is_output)
         return say_output(b, &p);
@@ -464,6 +493,9 @@ static qg_status say_all(builder *b)
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
         qg_node *copy = b->g->node.at[i];
+        const qg_tqc *ahead = qg_plugin_before_maximum(n);
+        if (ahead)
+            QG_TRY(say_ahead(b, copy, ahead));
         for (uint32_t k = 0; k < qg_node_endpoints(n); k++)
             QG_TRY(say_slot(b, copy, qg_node_tqc(n, k)));
     }
@@ -487,6 +519,7 @@ qg_status qg_openvino_graph(qg_export *e)
     QG_TRY(qg_graph_clone(e->quant->graph, &e->graph));
     b.g = e->graph;
     QG_TRY(say_all(&b));
+    QG_TRY(qg_plugin_obey(e, b.g));
     if (qg_graph_opset(b.g, QG_OPENVINO_DOMAIN) == 0)
         QG_TRY(qg_vec_push(e->ctx, b.g->arena, &b.g->opset,
                            (qg_opset_import){ QG_OPENVINO_DOMAIN, 1 }));

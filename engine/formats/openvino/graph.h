@@ -8,6 +8,8 @@
  *              point is not 0, Multiply), as NNCF ships them.  Wider ones hold the
  *              values of their grid, and a FakeQuantize names it.  Clip limits and
  *              other bounds are given their value only.
+ *              Weights of some transposed convolutions are values on their grid and
+ *              nothing more (openvino_plugin.h).
  *              With weights "float" all are clamped to the ends of the grid, otherwise
  *              as trained, and a FakeQuantize rounds them.
  * Levels       qmax - qmin + 1; constants with levels that OpenVINO has no integer

@@ -34,6 +34,7 @@
 #include <assert.h>
 
 #include "engine/formats/code_grid.h"
+#include "engine/formats/openvino_plugin.h"
 #include "engine/formats/qdq/fuse.h"
 #include "engine/formats/qdq/qdq.h"
 #include "engine/formats/qdq/runtime.h"
@@ -315,6 +316,12 @@ static qg_onnx_grid grid_kind(const builder *b, const qg_tqc *t, bool constant)
     return qg_onnx_grid_of(t, constant, b->place);
 }
 
+/* The file of OpenVINO's plugin, not that of QONNX. */
+static bool is_for_plugin(const builder *b)
+{
+    return b->place == QG_PLACE_OPENVINO && b->form == PAIRS;
+}
+
 /* --- constants --- */
 
 /* DequantizeLinear multiplies in float32, which holds codes of 24 bits exactly. */
@@ -362,8 +369,12 @@ static qg_status put_constant(builder *b, const qg_tqc *t, qg_value *v, qg_value
 {
     qg_onnx_grid how = grid_kind(b, t, true);
     bool internal = t->visibility == QG_EXPORT_INTERNAL;
-    if (how.fault || internal) {
+    bool apart =
+        is_for_plugin(b) && qg_tqc_role(t) == 'w' && qg_plugin_turns_wrong(t->node);
+    if (how.fault || internal || apart) {
         qg_tensor y;
+        if (apart && !internal)
+            how.fault = "OpenVINO's plugin computes something else on its codes";
         if (!internal)
             QG_TRY(lose_endpoint(b, t, how.fault));
         QG_TRY(qg_onnx_rounded(b->ctx, b->e->arena, t, v->constant, &y));
@@ -448,19 +459,43 @@ static qg_status put_output(builder *b, const qg_tqc *t, qg_value *source)
     return QG_OK;
 }
 
+/* The input of a maximum, which OpenVINO computes on codes alone, on the grid of its
+ * output. */
+static qg_status put_ahead(builder *b, qg_node *n, const qg_tqc *t)
+{
+    qg_value *v = n->in[0], *out;
+    qg_onnx_grid how;
+    QG_TRY(grid_or_loss(b, t, &how));
+    if (how.fault)
+        return QG_OK;
+    QG_TRY(add_value(b, v->name, "_dequantized", &out));
+    QG_TRY(add_chain(b, t, &how, v->name, v, out));
+    return qg_edit_set_input(b->g, n, 0, out);
+}
+
+/* Whether that quantizer stands in front of the maximum that gives v. */
+static bool is_moved(const builder *b, const qg_tqc *t, const qg_value *v)
+{
+    return is_for_plugin(b) && qg_plugin_behind_maximum(v, t);
+}
+
 /* Outputs of a node before the inputs of its readers: nodes are in order. */
 static qg_status put_node(builder *b, const qg_node *n)
 {
+    const qg_tqc *ahead = is_for_plugin(b) ? qg_plugin_before_maximum(n) : NULL;
+    if (ahead)
+        QG_TRY(put_ahead(b, b->g->node.at[n->id], ahead));
     for (uint32_t i = 0; i < n->n_in; i++) {
         const qg_tqc *t = qg_input_tqc(n, i);
-        if (!is_written(t, n->in[i]))
+        if (!is_written(t, n->in[i]) || is_moved(b, t, n->in[i]))
             continue;
         const qg_tqc *before = b->producer[n->in[i]->id];
         if (!before || !qg_onnx_same_grid(before, t))
             QG_TRY(put_input(b, t, n->in[i]));
     }
     for (uint32_t i = 0; i < n->n_out; i++)
-        if (is_written(qg_output_tqc(n, i), n->out[i]))
+        if (is_written(qg_output_tqc(n, i), n->out[i]) &&
+            !is_moved(b, qg_output_tqc(n, i), n->out[i]))
             QG_TRY(put_output(b, qg_output_tqc(n, i), n->out[i]));
     return QG_OK;
 }
@@ -539,24 +574,13 @@ static qg_status put_nodes(builder *b)
     return QG_OK;
 }
 
-static bool has_concat(const qg_graph *g)
-{
-    static const char *const name = "Concat";
-    for (size_t i = 0; i < g->node.n; i++) {
-        const qg_node *n = g->node.at[i];
-        if (qg_op_is_named(n->op, &name, 1) && n->out[0]->type.dtype == QG_F32)
-            return true;
-    }
-    return false;
-}
-
 static bool is_unsigned(const builder *b)
 {
     switch (b->place) {
     case QG_PLACE_ORT:
         return b->opset >= UNSIGNED_SINCE;
     case QG_PLACE_OPENVINO:
-        return b->opset >= UNSIGNED_SINCE || has_concat(b->quant->graph);
+        return b->opset >= UNSIGNED_SINCE || qg_onnx_has_concat(b->quant->graph);
     case QG_PLACE_TRT:
         break;
     }
@@ -586,32 +610,6 @@ static qg_status begin(builder *b)
     b->opset = own > need ? own : need;
     b->is_unsigned = is_unsigned(b);
     return QG_OK;
-}
-
-static bool uses_domain(const qg_graph *g, const char *domain)
-{
-    for (size_t k = 0; k < g->node.n; k++) {
-        const char *own = g->node.at[k]->op->domain;
-        if (own && strcmp(own, domain) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Domains without nodes, in bodies too, are removed; some runtimes refuse domains they
- * do not have. */
-static void drop_opsets(qg_graph *g)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < g->opset.n; i++) {
-        const char *domain = g->opset.at[i].domain;
-        bool used = !*domain || uses_domain(g, domain);
-        for (const qg_graph *body = g->bodies; body && !used; body = body->next_body)
-            used = uses_domain(body, domain);
-        if (used)
-            g->opset.at[kept++] = g->opset.at[i];
-    }
-    g->opset.n = kept;
 }
 
 static qg_status narrow(builder *b)
@@ -677,13 +675,15 @@ static qg_status build_graph(builder *b)
         QG_TRY(qg_graph_upgrade(b->g, b->opset));
         QG_TRY(qg_qdq_fuse(b->e, b->g, b->opset));
     }
+    if (is_for_plugin(b))
+        QG_TRY(qg_plugin_obey(b->e, b->g));
     if (b->place == QG_PLACE_ORT)
         QG_TRY(qg_onnx_obey_runtime(b->g, b->quant, b->opset));
     for (size_t i = b->quant->graph->node.n; i < b->g->node.n; i++)
         b->g->node.at[i]->stays_float32 = true; /* they round as the simulation does */
     QG_TRY(qg_graph_upgrade(b->g, b->opset));
     QG_TRY(qg_graph_sweep(b->g, &removed));
-    drop_opsets(b->g);
+    qg_onnx_drop_opsets(b->g);
     return restore_float_type(b);
 }
 

@@ -192,6 +192,43 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
     return QG_OK;
 }
 
+/* --- domains --- */
+
+static bool uses_domain(const qg_graph *g, const char *domain)
+{
+    for (size_t k = 0; k < g->node.n; k++) {
+        const char *own = g->node.at[k]->op->domain;
+        if (own && strcmp(own, domain) == 0)
+            return true;
+    }
+    return false;
+}
+
+void qg_onnx_drop_opsets(qg_graph *g)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < g->opset.n; i++) {
+        const char *domain = g->opset.at[i].domain;
+        bool used = !*domain || uses_domain(g, domain);
+        for (const qg_graph *body = g->bodies; body && !used; body = body->next_body)
+            used = uses_domain(body, domain);
+        if (used)
+            g->opset.at[kept++] = g->opset.at[i];
+    }
+    g->opset.n = kept;
+}
+
+bool qg_onnx_has_concat(const qg_graph *g)
+{
+    static const char *const name = "Concat";
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        if (qg_op_is_named(n->op, &name, 1) && n->out[0]->type.dtype == QG_F32)
+            return true;
+    }
+    return false;
+}
+
 /* --- Softmax --- */
 
 /* 8 bits need no smaller one; the row softmax of the profiles has it, too. */

@@ -38,4 +38,11 @@ QG_NODISCARD qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q,
 bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
                              const qg_value *x);
 
+/* Domains without nodes, in bodies too, are removed; some runtimes refuse domains they
+ * do not have. */
+void qg_onnx_drop_opsets(qg_graph *g);
+
+/* Whether there is a Concat of floats. */
+bool qg_onnx_has_concat(const qg_graph *g);
+
 #endif
