@@ -455,6 +455,12 @@ const char *qg_path_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
+bool qg_path_ends_in(const char *path, const char *end)
+{
+    size_t n = strlen(path), k = strlen(end);
+    return n > k && strcmp(path + n - k, end) == 0;
+}
+
 /* Not strcoll: the order must not depend on the locale. */
 static int by_bytes(const void *a, const void *b)
 {

@@ -136,6 +136,9 @@ char *qg_path_join(qg_arena *a, const char *directory, const char *name);
  * "" when path ends in '/'.  Borrowed from path. */
 const char *qg_path_base(const char *path);
 
+/* Whether path ends in `end`, ".npz", and is longer. */
+bool qg_path_ends_in(const char *path, const char *end);
+
 /* Names in a directory in byte order, without "." and "..".  *names lies in a.
  * Byte order, not the locale's, so that listings and fixtures are the same
  * everywhere.  *names may be NULL when *count is 0.  QG_EIO when the folder cannot

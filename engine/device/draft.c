@@ -56,8 +56,7 @@ const char *qg_draft_name(qg_arena *a, const char *path)
 
 static qg_status check_ending(qg_ctx *ctx, const char *doing, const char *path)
 {
-    const char *end = strrchr(qg_path_base(path), '.');
-    return end && strcmp(end, ".yaml") == 0
+    return qg_path_ends_in(qg_path_base(path), ".yaml")
                ? QG_OK
                : qg_fail(ctx, QG_ECONFIG,
                          "%s: write %.300s: expected a name that ends in .yaml", doing,

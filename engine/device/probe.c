@@ -423,17 +423,11 @@ static qg_status make_samples(search *s)
 
 /* --- the file and the report --- */
 
-static bool ends_in(const char *path, const char *suffix)
-{
-    size_t n = strlen(path), k = strlen(suffix);
-    return n > k && strcmp(path + n - k, suffix) == 0;
-}
-
 /* An array alone has no name, so several inputs need an archive. */
 static qg_status check_path(const search *s, const char *path)
 {
     size_t inputs = s->exe[0].graph->input.n;
-    if (ends_in(path, ".npz") || (inputs == 1 && ends_in(path, ".npy")))
+    if (qg_path_ends_in(path, ".npz") || (inputs == 1 && qg_path_ends_in(path, ".npy")))
         return QG_OK;
     return qg_fail(s->ctx, QG_EUNSUPPORTED,
                    "probe: write %.200s: samples of %zu input%s, expected a name that "
@@ -447,7 +441,7 @@ static qg_status write(search *s, const char *path)
 {
     const qg_graph *g = s->exe[0].model->graph;
     qg_npz_writer w;
-    if (!ends_in(path, ".npz"))
+    if (!qg_path_ends_in(path, ".npz"))
         return qg_npy_save(s->ctx, path, &s->all[0]);
     QG_TRY(qg_npz_create(s->ctx, path, false, &w));
     qg_status status = QG_OK;

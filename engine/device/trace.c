@@ -56,12 +56,6 @@ static qg_status path_of(qg_ctx *ctx, const qg_trace *t, const qg_trace_array *a
     return *out ? QG_OK : qg_nomem(ctx);
 }
 
-static bool ends_in(const char *text, const char *suffix)
-{
-    size_t n = strlen(text), k = strlen(suffix);
-    return n > k && strcmp(text + n - k, suffix) == 0;
-}
-
 /* An open raw file of exactly the declared bytes.  O_NONBLOCK: opening a pipe must
  * not wait for a writer; it is refused behind it, since only regular files have a
  * size. */
@@ -91,7 +85,7 @@ static const qg_npz_member *member_of(const qg_trace *t, const qg_trace_array *a
     for (size_t i = 0; i < t->npz.count; i++) {
         const char *name = t->npz.member[i].name;
         if (strcmp(name, a->file) == 0 ||
-            (ends_in(a->file, ".npy") && strlen(name) == n - 4 &&
+            (qg_path_ends_in(a->file, ".npy") && strlen(name) == n - 4 &&
              strncmp(name, a->file, n - 4) == 0))
             return &t->npz.member[i];
     }
@@ -285,7 +279,7 @@ static qg_status read_array(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
                             "layout is '%.40s', expected model, nchw or nhwc", layout);
     QG_TRY(read_axes(ctx, j, a));
     QG_TRY(read_grid(ctx, j, a));
-    a->raw = ends_in(a->file, ".bin");
+    a->raw = qg_path_ends_in(a->file, ".bin");
     return a->raw ? read_raw(ctx, j, a) : QG_OK;
 }
 
@@ -358,7 +352,7 @@ static qg_status name_members(qg_ctx *ctx, qg_trace *t)
         return qg_nomem(ctx);
     for (; t->n < t->npz.count; t->n++) {
         const char *name = t->npz.member[t->n].name;
-        if (ends_in(name, ".bin"))
+        if (qg_path_ends_in(name, ".bin"))
             return without_json(ctx, t, name);
         t->array[t->n].value = t->array[t->n].file = name;
     }
@@ -385,9 +379,9 @@ static qg_status name_files(qg_ctx *ctx, qg_trace *t)
         return qg_nomem(ctx);
     for (size_t i = 0; i < n; i++) {
         qg_trace_array *a = &t->array[t->n];
-        if (ends_in(name[i], ".bin"))
+        if (qg_path_ends_in(name[i], ".bin"))
             return without_json(ctx, t, name[i]);
-        if (!ends_in(name[i], ".npy"))
+        if (!qg_path_ends_in(name[i], ".npy"))
             continue;
         a->file = name[i];
         a->value = qg_arena_strndup(t->arena, name[i], strlen(name[i]) - 4);
@@ -460,7 +454,7 @@ qg_status qg_trace_open(qg_ctx *ctx, const char *path, qg_trace **out)
     qg_status s = !t->path                ? qg_nomem(ctx)
                   : qg_is_directory(path) ? open_folder(ctx, t)
                                           : open_archive(ctx, t);
-    if ((s == QG_EDATA || s == QG_EPARSE) && ends_in(path, ".npy"))
+    if ((s == QG_EDATA || s == QG_EPARSE) && qg_path_ends_in(path, ".npy"))
         s = one_array(ctx, path);
     if (s == QG_OK && t->n == 0)
         s = qg_fail(ctx, QG_EDATA,

@@ -79,13 +79,6 @@ static qg_status describe(const qg_export *e, qg_report *r)
     return QG_OK;
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-    size_t n = strlen(text), k = strlen(end);
-    assert(k > 0);
-    return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 static qg_status make_report(const qg_export *e, qg_report **out)
 {
     qg_report *r;
@@ -111,8 +104,9 @@ static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
     if (s == QG_OK)
         s = make_report(e, &r);
     if (s == QG_OK && o->report) {
-        (void)fputs(ends_in(o->report, ".json") ? qg_report_json(r)
-                                                : qg_report_page(r, QG_DETAIL_ALL),
+        (void)fputs(qg_path_ends_in(o->report, ".json")
+                        ? qg_report_json(r)
+                        : qg_report_page(r, QG_DETAIL_ALL),
                     w.stream);
         s = qg_writer_commit(&w);
     }

@@ -72,11 +72,7 @@ static qg_status describe(const qg_sink *k, const char *path, qg_report **out)
     return qg_report_end(s, r, out);
 }
 
-static bool is_archive(const char *path)
-{
-    size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".npz") == 0;
-}
+static bool is_archive(const char *path) { return qg_path_ends_in(path, ".npz"); }
 
 /* What one call opens, and closes whatever happens. */
 typedef struct tracing {
@@ -231,6 +227,11 @@ qg_status qg_model_trace(qg_model *m, const qg_trace_options *given, const char 
     qg_trace_options o;
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_trace_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
+    if (qg_path_ends_in(path, ".npy"))
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "trace: write %.300s: one array, expected a name that ends in "
+                       ".npz, or a folder",
+                       path);
     const char *integer = qg_run_mode_name(QG_RUN_INTEGER);
     qg_mode_request mode = { .mode = o.mode ? o.mode : integer, .profile = o.profile };
     tracing t = { .o = &o, .path = path };

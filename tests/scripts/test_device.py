@@ -1121,6 +1121,9 @@ class Small(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("holds 'z.npy', a file of no trace, expected another folder", error)
         self.assertEqual([p.name for p in single.iterdir()], ["z.npy"])
+        status, _, error = qg("trace", self.snapshot, "-d", self.data, "-o", single / "t.npy")
+        self.assertNotEqual(status, 0)
+        self.assertIn("expected a name that ends in .npz, or a folder", error)
 
     def test_files_that_are_extended_stay(self):
         backend, profile, dump = (self.work / n for n in ("own.yaml", "ownp.yaml", "own.npz"))
