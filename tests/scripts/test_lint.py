@@ -781,10 +781,19 @@ def check_written_files(suite):
                expect=FAILED).stderr
     if "findings and patch go to the same file" not in said or file.exists():
         suite.bad.append(f"one file for SARIF and patch: {said}")
+    (suite.folder / "here").symlink_to(suite.folder)
+    for other in (f"./{os.path.relpath(file)}", f"{suite.folder}/here/{file.name}"):
+        said = run("lint", snapshot, "--target", "trt", "--sarif", other, "--fix", "-o", file,
+                   expect=FAILED).stderr
+        if "findings and patch go to the same file" not in said or file.exists():
+            suite.bad.append(f"{other} and {file}: {said}")
     qdq = suite.folder / "read.onnx"
     run("export", snapshot, "--format", "onnx-qdq", "-o", qdq)
     before = qdq.read_bytes()
-    for words in (("--sarif", qdq), ("--fix", "-o", qdq)):
+    link = suite.folder / "link.onnx"
+    link.symlink_to(qdq)
+    for words in (("--sarif", qdq), ("--fix", "-o", qdq), ("--sarif", link),
+                  ("--fix", "-o", f"{suite.folder}/./read.onnx")):
         run("lint", qdq, "--target", "ort", *words, expect=FAILED)
     if qdq.read_bytes() != before:
         suite.bad.append("the file that was read is replaced")
