@@ -244,6 +244,12 @@ ONNXRUNTIME = [
     (padded(mode="edge"), TFLITE, ""),
     (padded(outputs=("y", "q")), TFLITE, ""),
     (padded(), OV, "y"),
+    # limits halfway between two codes of the grid [-128, 127] / 127.5
+    *((branches(node("Conv x w -> c"), node("Clip c low high -> y"), low=np.array(-limit),
+                high=np.array(limit), w=np.full((4, 4, 3, 3), 3.)), backend, found, *sets)
+      for limit in (0.7, 1., 1.1, 6.6) for backend, found, *sets in (
+          (OV, "c"), ("openvino-mixed-int8", "c"), (ORT, "c"),
+          (OV, "", f"op=y slot=output observer=fixed step={limit / 127.4!r} zero=129"))),
 ]
 # Softmax, and what integer mode computes for it: QLinearSoftmax, or float
 SOFTMAX = [(net, backend, found, word) for found, (net, backend, word) in (
