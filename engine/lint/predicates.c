@@ -717,6 +717,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_RANK] = rank,
     [QG_PREDICATE_FLOAT16] = float16,
     [QG_PREDICATE_OPSET_ABOVE] = opset_above,
+    [QG_PREDICATE_SAME_DIMS] = qg_test_same_dims,
     [QG_PREDICATE_STEPS] = qg_test_steps,
     [QG_PREDICATE_EQUAL_PARTS] = qg_test_equal_parts,
     [QG_PREDICATE_INPUT_BELOW] = qg_test_input_below,
