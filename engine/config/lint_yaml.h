@@ -154,6 +154,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(FLOAT16, "float16", NONE, "the node computes in float16, which files keep: "     \
       "Casts are between it and its quantizers")                                       \
     X(OPSET_ABOVE, "opset-above", NUMBER, "the model needs a newer opset of ONNX")     \
+    X(SAME_DIMS, "same-dims", NONE, "output 0 has the dims of input 0")                \
     X(STEPS, "steps", NONE, "a slice whose steps are not all 1")                       \
     X(EQUAL_PARTS, "equal-parts", NUMBER, "all outputs have the same dims, and there " \
       "are at most so many")                                                           \

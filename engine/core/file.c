@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -401,6 +402,32 @@ bool qg_is_directory(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Of the folder of a path. */
+static bool stat_above(const char *path, struct stat *st)
+{
+    char folder[PATH_MAX];
+    size_t n = (size_t)(qg_path_base(path) - path);
+    if (n >= sizeof folder)
+        return false;
+    memcpy(folder, path, n);
+    folder[n] = '\0';
+    return stat(n ? folder : ".", st) == 0;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool qg_is_same_file(const char *a, const char *b)
+{
+    struct stat one, two;
+    if (stat(a, &one) == 0 && stat(b, &two) == 0)
+        return is_same(&one, &two);
+    return strcmp(qg_path_base(a), qg_path_base(b)) == 0 && stat_above(a, &one) &&
+           stat_above(b, &two) && is_same(&one, &two);
 }
 
 /* The folder that holds the one of that name; part is as before afterwards. */

@@ -124,6 +124,10 @@ QG_NODISCARD qg_status qg_directory_make(qg_ctx *ctx, const char *path);
 /* False when the path does not exist or cannot be examined. */
 bool qg_is_directory(const char *path);
 
+/* Whether both paths lead to one file, that is there or would be made: other spellings
+ * of a folder, and links.  False where that cannot be found out. */
+bool qg_is_same_file(const char *a, const char *b);
+
 /* Removes a directory if it is empty.  Used to clean up a directory made for a result
  * that was not written. */
 void qg_directory_remove(const char *path);

@@ -1,7 +1,6 @@
 #include "engine/device/draft.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "engine/core/file.h"
 
@@ -63,13 +62,6 @@ static qg_status check_ending(qg_ctx *ctx, const char *doing, const char *path)
                          path);
 }
 
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat one, two;
-    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
-           one.st_ino == two.st_ino;
-}
-
 qg_status qg_draft_check_path(qg_ctx *ctx, const char *doing, const char *option,
                               const char *from, const char *yaml)
 {
@@ -80,7 +72,7 @@ qg_status qg_draft_check_path(qg_ctx *ctx, const char *doing, const char *option
     size_t own = (size_t)(qg_path_base(yaml) - yaml);
     if (!from || (n == 0 && !strstr(from, ".yaml")))
         return QG_OK; /* a name */
-    if (is_same_file(from, yaml))
+    if (qg_is_same_file(from, yaml))
         return qg_fail(ctx, QG_ECONFIG,
                        "%s: write %.200s: it is the file after %s, expected another",
                        doing, yaml, option);

@@ -14,8 +14,7 @@
  * Tables     rules (one row per rule that found something), findings, nodes */
 #include "engine/lint/lint.h"
 
-#include <string.h>
-
+#include "engine/core/file.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/report/report.h"
 #include "engine/session/options.h"
@@ -182,7 +181,7 @@ static qg_status check_files(qg_ctx *ctx, const char *read, const qg_lint_option
     const char *file[] = { o->sarif, o->patch, read };
     for (size_t i = 0; i < 2; i++)
         for (size_t k = i + 1; k < 3; k++)
-            if (file[i] && file[k] && strcmp(file[i], file[k]) == 0)
+            if (file[i] && file[k] && qg_is_same_file(file[i], file[k]))
                 return qg_fail(ctx, QG_ECONFIG,
                                "lint: %s: %s the same file, expected another", file[i],
                                k == 2 ? "what is written and what is read are"

@@ -217,14 +217,67 @@ static bool loses_range(const qg_lint_finding *at)
     return false;
 }
 
-static void print_fix(FILE *f, const qg_lint_finding *at, size_t k)
+/* Whether the rule is about the number of scales. */
+static bool counts_scales(const qg_lint_rule *rule)
 {
-    const qg_lint_rule *rule = at->rule;
-    (void)fprintf(f, "  - id: lint-%s-%zu\n    match: {", rule->origin.id, k);
+    for (size_t i = 0; i < rule->when.n; i++) {
+        qg_predicate p = rule->when.at[i].predicate;
+        if (p == QG_PREDICATE_PER_CHANNEL || p == QG_PREDICATE_ONE_SCALE)
+            return true;
+    }
+    return false;
+}
+
+static bool fixes_value(const qg_lint_finding *f)
+{
+    return f->rule->fix && f->rule->at_endpoint && !is_of_reader(f);
+}
+
+/* A fix says a whole policy.  One that is about zero points or limits leaves a weight
+ * its scales: those of the record, *axis, or those that a rule before it in the patch
+ * gives, *axis -1. */
+static bool keeps_channels(const qg_lint *l, size_t i, int *axis)
+{
+    const qg_lint_finding *f = &l->found.at[i], *at = l->found.at;
+    if (!fixes_value(f) || counts_scales(f->rule) || !qg_tqc_is_constant(f->at) ||
+        !strstr(f->rule->fix, "per-tensor") || qg_tqc_role(f->at) != 'w')
+        return false;
+    bool keeps = (f->at->scheme.policy & QG_PER_CHANNEL) != 0;
+    *axis = f->at->scheme.axis;
+    for (size_t k = 0; k < i; k++)
+        if (fixes_value(&at[k]) && counts_scales(at[k].rule) &&
+            qg_tqc_value(at[k].at) == qg_tqc_value(f->at)) {
+            keeps = strstr(at[k].rule->fix, "per-channel") != NULL;
+            *axis = -1;
+        }
+    return keeps;
+}
+
+/* The text of `fix`, up to the brace that ends it. */
+static void print_set(FILE *f, const qg_lint *l, size_t i)
+{
+    const char *set = l->found.at[i].rule->fix, *tail = set;
+    int axis;
+    if (keeps_channels(l, i, &axis)) {
+        const char *word = strstr(set, "per-tensor");
+        (void)fprintf(f, "%.*sper-channel", (int)(word - set), set);
+        tail = word + strlen("per-tensor");
+    } else
+        axis = -1;
+    (void)fprintf(f, "%.*s", (int)strlen(tail) - 1, tail);
+    if (axis >= 0)
+        (void)fprintf(f, ", axis: %d", axis);
+}
+
+static void print_fix(FILE *f, const qg_lint *l, size_t i, size_t k)
+{
+    const qg_lint_finding *at = &l->found.at[i];
+    (void)fprintf(f, "  - id: lint-%s-%zu\n    match: {", at->rule->origin.id, k);
     print_match(f, at);
-    (void)fprintf(f, "}\n    set: %.*s%s}\n    why: ", (int)strlen(rule->fix) - 1,
-                  rule->fix, loses_range(at) ? ", observer: minmax" : "");
-    qg_yaml_print_text(f, rule->origin.why);
+    (void)fputs("}\n    set: ", f);
+    print_set(f, l, i);
+    (void)fprintf(f, "%s}\n    why: ", loses_range(at) ? ", observer: minmax" : "");
+    qg_yaml_print_text(f, at->rule->origin.why);
     (void)fputc('\n', f);
 }
 
@@ -242,19 +295,48 @@ static bool is_patched(const qg_lint *l, size_t i)
     return false;
 }
 
-/* Whether another fix makes the finding's node float, so that this one would match
- * nothing. */
-static bool is_void(const qg_lint *l, const qg_lint_finding *f)
+static bool has_floating_fix(const qg_lint *l, const qg_node *n)
 {
-    const qg_value *v = f->at ? qg_tqc_value(f->at) : NULL;
-    bool here = !f->at || is_of_reader(f) || (v && v->constant && v->use.n == 1);
-    if (f->rule->fix_floats || !here)
-        return false;
     for (size_t i = 0; i < l->found.n; i++)
         if (l->found.at[i].rule->fix && l->found.at[i].rule->fix_floats &&
-            l->found.at[i].node == f->node)
+            l->found.at[i].node == n)
             return true;
     return false;
+}
+
+/* Whether a fix makes the node float, or the producer that a clamp follows: most
+ * dispatchers keep it with that one. */
+static bool is_floated(const qg_lint *l, const qg_node *n)
+{
+    for (; n; n = n->op->clamp && n->n_in > 0 && n->in[0] ? n->in[0]->def : NULL)
+        if (has_floating_fix(l, n))
+            return true;
+    return false;
+}
+
+/* Whether a node that stays quantized makes or reads the value. */
+static bool is_at_codes(const qg_lint *l, const qg_value *v)
+{
+    if (v->def && v->def->platform == QG_PLATFORM_QUANTIZED && !is_floated(l, v->def))
+        return true;
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        if (n->platform == QG_PLATFORM_QUANTIZED && !is_floated(l, n))
+            return true;
+    }
+    return false;
+}
+
+/* Whether other fixes make the nodes float that this one would match. */
+static bool is_void(const qg_lint *l, const qg_lint_finding *f)
+{
+    if (f->rule->fix_floats)
+        return false;
+    if (!fixes_value(f))
+        return is_floated(l, f->node);
+    const qg_value *root = qg_tqc_value(qg_tqc_root(f->at));
+    return !is_at_codes(l, qg_tqc_value(f->at)) &&
+           (f->rule->fix_removes || !root || !is_at_codes(l, root));
 }
 
 qg_status qg_lint_write_patch(const qg_lint *l, const char *path, size_t *n)
@@ -271,6 +353,6 @@ qg_status qg_lint_write_patch(const qg_lint *l, const char *path, size_t *n)
     for (size_t i = 0, k = 0; i < l->found.n; i++)
         if (l->found.at[i].rule->fix && !is_patched(l, i) &&
             !is_void(l, &l->found.at[i]))
-            print_fix(w.stream, &l->found.at[i], ++k);
+            print_fix(w.stream, l, i, ++k);
     return qg_writer_commit(&w);
 }

@@ -202,6 +202,14 @@ bool qg_test_steps(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return n->n_in > 4 && n->in[4] && !by;
 }
 
+bool qg_test_same_dims(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    (void)l, (void)c;
+    return n->n_in && n->n_out && n->in[0] && n->out[0] &&
+           qg_same_dims(&n->in[0]->type, &n->out[0]->type);
+}
+
 bool qg_test_equal_parts(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_node *n = s->node;

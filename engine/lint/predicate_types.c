@@ -52,9 +52,9 @@ static bool reads_again(const qg_value *v, size_t use)
     return false;
 }
 
-/* Whether n only clamps a value to what its grid has: it is removed, and the two
- * quantizers around it become one. */
-static bool is_idle_clamp(const qg_lint *l, const qg_node *n)
+/* Whether n changes nothing, as a clamp to what its grid has: it is removed, and the
+ * two quantizers around it become one. */
+static bool is_idle(const qg_lint *l, const qg_node *n)
 {
     const qg_tqc *in =
         l->node[n->id].fate == QG_FATE_FUSED ? l->grid[n->in[0]->id] : NULL;
@@ -72,7 +72,7 @@ static size_t readers_on(const qg_lint *l, const qg_value *v, const qg_tqc *t)
         const qg_tqc *at = qg_input_tqc(u->node, u->slot);
         if (reads_again(v, i))
             continue;
-        if (all && is_idle_clamp(l, u->node))
+        if (all && is_idle(l, u->node))
             n += readers_on(l, u->node->out[0], t);
         else
             n += all || (qg_lint_rounds(at) && qg_lint_same_grid(t, at));
@@ -91,7 +91,7 @@ static bool is_signed(const qg_lint *l, const qg_value *v, const qg_tqc *t,
         return true;
     if ((double)l->opset >= opset)
         return false;
-    while (v->def && qg_lint_same_grid(l->grid[v->id], t) && is_idle_clamp(l, v->def))
+    while (v->def && qg_lint_same_grid(l->grid[v->id], t) && is_idle(l, v->def))
         v = v->def->in[0];
     return readers_on(l, v, t) != 1;
 }

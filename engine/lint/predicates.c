@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/ir/edit.h"
+#include "engine/quant/fake.h"
 
 /* A predicate reads the placement (l), the node or endpoint in question (s) and its
  * argument (c), and returns whether it holds there.  One that measures something writes
@@ -369,6 +370,25 @@ static bool read_once(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return v && v->use.n == 1 && !v->is_output;
 }
 
+/* The limit x of a clamp as the file has it: rounded, where its record rounds. */
+static float rounded_limit(const qg_lint *l, const qg_node *n, uint32_t slot, float x)
+{
+    const qg_tqc *t = slot < n->n_in ? qg_input_tqc(n, slot) : NULL;
+    const qg_tensor *raw = t && n->in[slot] ? n->in[slot]->constant : NULL;
+    if (!raw || !qg_lint_rounds(t) || qg_tensor_count(raw) != 1)
+        return x;
+    qg_tensor from = *raw, to = *raw;
+    float rounded = x;
+    from.dtype = to.dtype = QG_F32; /* x is the constant in float32 */
+    from.f32 = &x;
+    to.f32 = &rounded;
+    qg_qparam p = qg_tqc_param(t);
+    return p.n == 1 && qg_fake_quantize(l->ctx, n->name, &t->scheme, &p, &from, &to) ==
+                           QG_OK
+               ? rounded
+               : x;
+}
+
 static bool clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     float low, high;
@@ -380,8 +400,11 @@ static bool clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition 
     if (p.n != 1)
         return false;
     int32_t zero = p.offset ? p.offset[0] : 0;
-    double least = rint((double)low / (double)p.scale[0]) + zero,
-           most = rint((double)high / (double)p.scale[0]) + zero;
+    low = rounded_limit(l, s->node, 1, low);
+    high = rounded_limit(l, s->node, 2, high);
+    /* in float32, as QuantizeLinear divides */
+    double least = rint((double)(low / p.scale[0])) + zero,
+           most = rint((double)(high / p.scale[0])) + zero;
     (void)snprintf(s->detail, sizeof s->detail, "clamps to codes %g to %g of %d to %d",
                    least, most, (int)t->scheme.qmin, (int)t->scheme.qmax);
     return least <= (double)t->scheme.qmin && (double)t->scheme.qmax <= most;
@@ -694,6 +717,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_RANK] = rank,
     [QG_PREDICATE_FLOAT16] = float16,
     [QG_PREDICATE_OPSET_ABOVE] = opset_above,
+    [QG_PREDICATE_SAME_DIMS] = qg_test_same_dims,
     [QG_PREDICATE_STEPS] = qg_test_steps,
     [QG_PREDICATE_EQUAL_PARTS] = qg_test_equal_parts,
     [QG_PREDICATE_INPUT_BELOW] = qg_test_input_below,

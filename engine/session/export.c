@@ -94,7 +94,7 @@ static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
 {
     qg_writer w = { 0 };
     qg_report *r = NULL;
-    if (o->report && strcmp(o->report, e->path) == 0)
+    if (o->report && qg_is_same_file(o->report, e->path))
         return qg_fail(e->ctx, QG_ECONFIG,
                        "export: %s: the report goes to the same file, expected another",
                        e->path);

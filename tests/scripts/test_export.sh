@@ -81,6 +81,8 @@ expect 1 'quant.json: is a file of a snapshot' \
     "$qg" lint "$work/kept" --target ort --sarif "$work/kept/quant.json"
 expect 1 'the report goes to the same file' \
     "$qg" export "$work/kept" --format csv -o "$work/one.csv" --report "$work/one.csv"
+expect 1 'the report goes to the same file' \
+    "$qg" export "$work/kept" --format csv -o "$work/one.csv" --report "$work/./one.csv"
 same "$work/kept/model.onnx" "$work/trt/model.onnx"
 same "$work/kept/quant.json" "$work/trt/quant.json"
 echo foreign > "$work/second.bin"

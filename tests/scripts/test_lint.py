@@ -278,6 +278,12 @@ def heavy(path):
     conv(path, weight=np.full((4, 4, 3, 3), 1e-12), bias=np.full(4, 1e6))
 
 
+def heavy_behind_relu(path):
+    """heavy, and a value that a node outside of the patch reads."""
+    save(path, [node("Relu", "x", "r"), node("Conv", "r w b", "c"), node("Sigmoid", "c", "y")],
+         {"w": np.full((4, 4, 3, 3), 1e-12), "b": np.full(4, 1e6)})
+
+
 def deep(path):
     """Sums of 2^16 products."""
     save(path, [node("MatMul", "x w", "a"), node("Relu", "a", "r"), node("MatMul", "r v", "y")],
@@ -334,6 +340,7 @@ def small_network(name):
 # --- cases: rule: (target, (network, backend, --set ...) that it finds, one that not) ---
 
 ASYMMETRIC = "op=* slot={} policy=per-tensor,linear,asymmetric range=0,255"
+CHANNELED = "op=* slot=weight policy=per-channel,linear,asymmetric range=-128,127"
 WIDE = "op=* slot={} bits=16 range=-32768,32767"
 CHANNELS = "op=Gemm slot=weight policy=per-channel,linear,symmetric axis=1"
 TENSORRT, RUNTIME, TFLITE = "trt-int8", "ort-int8", "tflite-int8"
@@ -606,6 +613,35 @@ def check_whole_patches(suite):
             suite.bad.append(f"{row}: {error}")
 
 
+# patches of several rules at one value: of the first, nothing is left after another made its
+# node float; a weight has a scale per channel after the second, whose rules are silent then
+VOID = [(n, b) for n in (heavy, heavy_behind_relu) for b in (RUNTIME, TFLITE, "snpe-int8")]
+TOGETHER = [("trt", conv, "snpe-int8", ASYMMETRIC.format("weight")),
+            ("trt", conv, TENSORRT, CHANNELED), ("trt", dense, TENSORRT, CHANNELED),
+            ("tflite", conv, TFLITE, CHANNELED)]
+
+
+def check_patches_of_one_value(suite):
+    """quantize takes the patch; a rule does not undo what one before it did."""
+    for network, backend in VOID:
+        patch = suite.folder / f"void-{network.__name__}-{backend}.yaml"
+        suite.found(suite.snapshot(network, backend), "trt", "--fix", "-o", patch)
+        try:
+            left = suite.found(suite.snapshot(network, backend, policy=patch), "trt")
+        except AssertionError as error:
+            left = [str(error)]
+        if any(r == "bias-overflow" or " " in r for r in left):
+            suite.bad.append(f"trt: {network.__name__} on {backend}, patched: {left}")
+    silent = "guide-weight-per-channel", "guide-symmetric", "guide-signed-codes", "weight-zero-point"
+    for target, network, backend, words in TOGETHER:
+        patch = suite.folder / f"together-{target}-{network.__name__}-{backend}.yaml"
+        suite.found(suite.snapshot(network, backend, words), target, "--fix", "-o", patch)
+        after = suite.snapshot(network, backend, words, policy=patch)
+        left = set(silent) & set(suite.found(after, target))
+        if left or silent[0] in suite.found(after, "trt"):
+            suite.bad.append(f"{target}: {network.__name__} {words}, patched: {left}")
+
+
 def check_no_fix(suite):
     """A bias that Gemm broadcasts over columns cannot be one of 32 bits: no finding offers it."""
     network = chain(("Gemm", {}), weights={"w": (6, 10), "b": (3, 1)}, shape=(3, 6))
@@ -751,10 +787,19 @@ def check_written_files(suite):
                expect=FAILED).stderr
     if "findings and patch go to the same file" not in said or file.exists():
         suite.bad.append(f"one file for SARIF and patch: {said}")
+    (suite.folder / "here").symlink_to(suite.folder)
+    for other in (f"./{os.path.relpath(file)}", f"{suite.folder}/here/{file.name}"):
+        said = run("lint", snapshot, "--target", "trt", "--sarif", other, "--fix", "-o", file,
+                   expect=FAILED).stderr
+        if "findings and patch go to the same file" not in said or file.exists():
+            suite.bad.append(f"{other} and {file}: {said}")
     qdq = suite.folder / "read.onnx"
     run("export", snapshot, "--format", "onnx-qdq", "-o", qdq)
     before = qdq.read_bytes()
-    for words in (("--sarif", qdq), ("--fix", "-o", qdq)):
+    link = suite.folder / "link.onnx"
+    link.symlink_to(qdq)
+    for words in (("--sarif", qdq), ("--fix", "-o", qdq), ("--sarif", link),
+                  ("--fix", "-o", f"{suite.folder}/./read.onnx")):
         run("lint", qdq, "--target", "ort", *words, expect=FAILED)
     if qdq.read_bytes() != before:
         suite.bad.append("the file that was read is replaced")
@@ -765,6 +810,7 @@ def main():
         suite = Suite(folder)
         cases = check_cases(suite)
         check_whole_patches(suite)
+        check_patches_of_one_value(suite)
         refused = check_predicted(suite)
         check_no_fix(suite)
         check_sarif(suite)

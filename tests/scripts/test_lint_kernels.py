@@ -244,6 +244,22 @@ ONNXRUNTIME = [
     (padded(mode="edge"), TFLITE, ""),
     (padded(outputs=("y", "q")), TFLITE, ""),
     (padded(), OV, "y"),
+    # an Expand that changes nothing is removed: readers behind it are those of its input
+    *((branches(node("Conv x w -> c"), node("Expand c k -> q"), node("Conv q v -> y"), *more,
+                outputs=outputs, opset=opset, k=np.array(k), **weights), ORT, found)
+      for opset in (13, 21) for more, outputs, k, weights, found in (
+          ((node("Tanh c -> z"),), ("y", "z"), [1, 1, 1, 1], {}, "" if opset == 13 else "c y"),
+          ((), ("y",), [1, 1, 1, 1], {}, "c y"),
+          ((), ("y",), [4, 6, 6], {}, "c y"),
+          ((), ("y",), [2, 1, 1, 1], {}, "c y"))),
+    (branches(node("Conv x w -> c"), node("Sigmoid c -> s"), node("Expand c k -> q"), node("Mul q s -> y"),
+              k=np.array([1, 1, 1, 1])), ORT, ""),
+    # limits halfway between two codes of the grid [-128, 127] / 127.5
+    *((branches(node("Conv x w -> c"), node("Clip c low high -> y"), low=np.array(-limit),
+                high=np.array(limit), w=np.full((4, 4, 3, 3), 3.)), backend, found, *sets)
+      for limit in (0.7, 1., 1.1, 6.6) for backend, found, *sets in (
+          (OV, "c"), ("openvino-mixed-int8", "c"), (ORT, "c"),
+          (OV, "", f"op=y slot=output observer=fixed step={limit / 127.4!r} zero=129"))),
 ]
 # Softmax, and what integer mode computes for it: QLinearSoftmax, or float
 SOFTMAX = [(net, backend, found, word) for found, (net, backend, word) in (
@@ -279,6 +295,9 @@ MOVED = [
               node("Sigmoid p -> z"), outputs=("y", "z"), v=(4, 6, 1, 1)), "tengine-int8", "c y"),
     (branches(node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=[2, 2]), node("Conv p v -> y")),
      ORT, "c p y"),
+    # nothing is left to move
+    (branches(node("Conv x w -> c"), node("Expand c k -> q"), node("Conv q v -> y"), k=np.array([1] * 4)),
+     ORT, "c y"),
 ]
 POOLS = ((2, 2), (2, 2), "c p y"), ((1, 1), (1, 1), "c p y"), ((3, 1), (1, 2), "c y"), ((2, 2), (3, 3), "c y")
 XNNPACK = [(Network([node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=kernel, strides=strides),
