@@ -150,14 +150,16 @@ static bool lists(const qg_json *root, const char *file)
 }
 
 /* The description of the trace in the folder; NULL: there is none that can be read. */
-static const qg_json *earlier(tracing *t, qg_ctx *ctx)
+static qg_status read_earlier(tracing *t, qg_ctx *ctx, const qg_json **out)
 {
-    const qg_json *root = NULL;
     const char *path = qg_path_join(t->arena, t->folder.target, QG_TRACE_JSON);
-    if (!path || access(path, F_OK) != 0 ||
-        qg_json_read(ctx, t->arena, path, JSON_LIMIT, &root) != QG_OK)
-        return NULL;
-    return root;
+    *out = NULL;
+    if (!path)
+        return qg_nomem(ctx);
+    if (access(path, F_OK) != 0)
+        return QG_OK;
+    qg_status s = qg_json_read(ctx, t->arena, path, JSON_LIMIT, out);
+    return qg_is_nomem(s) ? s : QG_OK;
 }
 
 /* Files of the new trace and of the one that it replaces: others stay, and a file of
@@ -171,7 +173,8 @@ static qg_status own_files(tracing *t, qg_ctx *ctx, names *own)
         QG_TRY(qg_vec_push(ctx, t->arena, own, name[i]));
     if (!t->folder.known)
         return QG_OK;
-    const qg_json *root = earlier(t, ctx);
+    const qg_json *root;
+    QG_TRY(read_earlier(t, ctx, &root));
     QG_TRY(qg_directory_list(ctx, t->arena, t->folder.target, &name, &n));
     for (size_t i = 0; i < n; i++) {
         bool old =
