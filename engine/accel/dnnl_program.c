@@ -508,16 +508,17 @@ static qg_status make_program(qg_compile *c, const qg_dnnl_job *job, const reque
 /* Programs of several threads are made one after another: oneDNN 2.6.3 sometimes makes
  * a wrong AVX-512 convolution when two threads begin at once (8 of 100 runs of
  * qg diverge on two threads). */
+static pthread_mutex_t program_lock = PTHREAD_MUTEX_INITIALIZER;
+
 qg_status qg_dnnl_kernel(qg_compile *c, const qg_dnnl_job *job, qg_kernel **out)
 {
-    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
     request r;
     *out = NULL;
     if (!job->describe(job->problem, (qg_dnnl_span){ 0, job->rows }, NULL, &r))
         return QG_OK;
-    (void)pthread_mutex_lock(&one);
+    (void)pthread_mutex_lock(&program_lock);
     qg_status s = make_program(c, job, &r, out);
-    (void)pthread_mutex_unlock(&one);
+    (void)pthread_mutex_unlock(&program_lock);
     return s;
 }
 

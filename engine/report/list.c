@@ -238,8 +238,7 @@ static qg_status quirks(qg_report *r, qg_table *t)
     return QG_OK;
 }
 
-/* The aspects a format can represent, as words; "" when nothing beyond one scale per
- * tensor. */
+/* The aspects a format can represent, as words; "nothing" of a view. */
 static const char *says_text(qg_arena *a, uint32_t says)
 {
     const char *text = "";
@@ -247,7 +246,7 @@ static const char *says_text(qg_arena *a, uint32_t says)
         if (says >> bit & 1u)
             text = qg_arena_printf(a, "%s%s%s", text, *text ? " " : "",
                                    qg_aspect_word((enum qg_aspect)(1u << bit)));
-    return text;
+    return text && !*text ? "nothing" : text;
 }
 
 static qg_status formats(qg_report *r, qg_table *t)
