@@ -62,16 +62,20 @@ static bool is_idle(const qg_lint *l, const qg_node *n)
 }
 
 /* Readers of a value that see it on grid t, behind one quantizer: that of the value, or
- * one that those which round it share. */
+ * one that those which round it share.  Readers that round it on other grids read one
+ * node of our files, which keeps two quantizers in a row apart (formats/qdq). */
 static size_t readers_on(const qg_lint *l, const qg_value *v, const qg_tqc *t)
 {
     bool all = qg_lint_same_grid(l->grid[v->id], t);
+    bool apart = false;
     size_t n = all && v->is_output;
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_use *u = &v->use.at[i];
         const qg_tqc *at = qg_input_tqc(u->node, u->slot);
-        if (reads_again(v, i))
+        bool other = all && qg_lint_rounds(at) && !qg_lint_same_grid(t, at);
+        if (reads_again(v, i) || (other && apart))
             continue;
+        apart |= other;
         if (all && is_idle(l, u->node))
             n += readers_on(l, u->node->out[0], t);
         else

@@ -56,22 +56,14 @@ NO_LAYER = {
 }
 AS_BUILT_IN = "the file stores the codes behind the Relu, which is an operator of its own there; " \
     "lint takes the value before the Relu for one without codes", ("tflite-int8",)
-PADS_OF_CONV = "ONNX Runtime makes the pads those of the convolution, whose data then are codes", \
-    BACKENDS
 WITH_CODES = "the plugin multiplies activations on integers where it has AVX-512, outside of an " \
     "attention with a factor; lint says 'blocked'", ("openvino-int8",)
-OF_ONE = "the export keeps a Softmax of one element in float, no rule of lint asks for the extent", \
-    ("tflite-int8",)
 OVERHANG = "ONNX Runtime's mean of codes divides by another number than its own mean of floats", \
     ("openvino-int8",)
 EXCEPTIONS = {
-    ("softmax_batch", "lint ort"): OF_ONE,
-    ("softmax_one", "lint ort"): OF_ONE,
     ("average_ceil_counted", "onnx-qdq shipped"): OVERHANG,
     ("average_ceil_counted", "onnx-qoperator"): OVERHANG,
     ("average_ceil_counted", "onnx-qoperator shipped"): OVERHANG,
-    ("pad_zeros", "lint ort"): PADS_OF_CONV,
-    ("pad_attribute", "lint ort"): PADS_OF_CONV,
     ("pad_crop", "lint openvino"): (
         "the plugin has no integer kernel behind a Pad with negative pads", ("openvino-int8",)),
     ("pad_axes", "onnx-qoperator shipped"): (
@@ -89,14 +81,9 @@ EXCEPTIONS = {
     ("concat_constant", "lint xnnpack"): AS_BUILT_IN,
     ("concat_itself", "lint xnnpack"): AS_BUILT_IN,
     ("concat_batch", "lint xnnpack"): AS_BUILT_IN,
-    ("concat_itself", "onnx-qdq shipped"): (
-        "ONNX Runtime (DoubleQDQPairsRemover) makes one rounding of two in a row, on another "
-        "grid", ("tflite-int8",)),
     ("constant_output", "lint xnnpack"): (
         "the file has the constant itself, and lint counts the Identity", ("tflite-int8",)),
 }
-if not agreement.integers_are_exact():
-    del EXCEPTIONS["concat_itself", "onnx-qdq shipped"]
 if "avx512f" in agreement.cpu_flags():
     EXCEPTIONS |= {("matmul_left", "lint openvino"): WITH_CODES,
                    ("attention", "lint openvino"): WITH_CODES}
