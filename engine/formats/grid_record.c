@@ -1,5 +1,6 @@
 #include "engine/formats/grid_record.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "engine/quant/backend.h"
@@ -18,6 +19,8 @@ qg_status qg_import_quant(qg_graph *g, const char *name, const char *profile,
     return QG_OK;
 }
 
+bool qg_import_is_scale(float x) { return isnormal(x) && x > 0; }
+
 /* The verifier's rule about offsets, with the place that the file gives for it. */
 static qg_status check_offsets(qg_ctx *ctx, const char *what,
                                const qg_grid_record *grid)
@@ -33,6 +36,20 @@ static qg_status check_offsets(qg_ctx *ctx, const char *what,
     return QG_OK;
 }
 
+qg_status qg_import_check(qg_ctx *ctx, const char *what, qg_endpoint at,
+                          const qg_grid_record *grid)
+{
+    const qg_value *v = qg_endpoint_value(at);
+    QG_TRY(qg_scheme_check(ctx, what, &grid->scheme));
+    if (!v || v->type.dtype != QG_F32)
+        return qg_fail(ctx, QG_EMODEL, "%s: is not float32, expected float32", what);
+    if (qg_tensor_known(&v->type) &&
+        qg_scheme_param_count(&grid->scheme, &v->type) != (int64_t)grid->param.n)
+        return qg_fail(ctx, QG_EMODEL, "%s: %zu scales do not fit %s", what,
+                       grid->param.n, qg_tensor_text(&v->type, (char[208]){ 0 }));
+    return check_offsets(ctx, what, grid);
+}
+
 qg_status qg_import_record(qg_quant *q, qg_node *n, bool is_output, uint32_t slot,
                            const qg_grid_record *grid)
 {
@@ -41,14 +58,7 @@ qg_status qg_import_record(qg_quant *q, qg_node *n, bool is_output, uint32_t slo
     const qg_value *v = qg_endpoint_value(at);
     qg_tqc *t;
     (void)snprintf(what, sizeof what, "import: %s", qg_endpoint_text(at, text));
-    QG_TRY(qg_scheme_check(q->ctx, what, &grid->scheme));
-    if (!v || v->type.dtype != QG_F32)
-        return qg_fail(q->ctx, QG_EMODEL, "%s: is not float32, expected float32", what);
-    if (qg_tensor_known(&v->type) &&
-        qg_scheme_param_count(&grid->scheme, &v->type) != (int64_t)grid->param.n)
-        return qg_fail(q->ctx, QG_EMODEL, "%s: %zu scales do not fit %s", what,
-                       grid->param.n, qg_tensor_text(&v->type, (char[208]){ 0 }));
-    QG_TRY(check_offsets(q->ctx, what, grid));
+    QG_TRY(qg_import_check(q->ctx, what, at, grid));
     QG_TRY(qg_quant_add(q, n, is_output, slot, &grid->scheme, &t));
     QG_TRY(
         qg_tqc_set_param(q, t, grid->param.n, grid->param.scale, grid->param.offset));

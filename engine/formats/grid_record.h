@@ -18,6 +18,16 @@ typedef struct qg_grid_record {
 QG_NODISCARD qg_status qg_import_quant(qg_graph *g, const char *name,
                                        const char *profile, qg_quant **out);
 
+/* Whether a file may have x as a scale: finite, above 0, and normal, since 1 / x of
+ * smaller numbers is infinite, or 0 where denormals are flushed. */
+bool qg_import_is_scale(float x);
+#define QG_IMPORT_SCALE "a finite number > 0, at least 2^-126"
+
+/* Whether the grid, whose axis is known, fits the value of the endpoint: errors as
+ * those of qg_import_record, which checks it too.  what: begins the message. */
+QG_NODISCARD qg_status qg_import_check(qg_ctx *ctx, const char *what, qg_endpoint at,
+                                       const qg_grid_record *grid);
+
 /* A record on this grid: ACTIVATED, or BAKED for a constant, which is on its grid.
  * QG_EMODEL when the value is no float32 or the scales do not fit its dims, QG_ECONFIG
  * for a scheme that is none. */

@@ -12,7 +12,6 @@
 #include "engine/formats/table.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -310,8 +309,10 @@ qg_status qg_table_parse_json(qg_table_reader *r, const qg_json_source *from,
     return s;
 }
 
-bool qg_table_next_line(const qg_json_source *from, size_t *offset, qg_table_line *line)
+bool qg_table_next_line(qg_table_reader *r, size_t *offset, qg_table_line *line)
 {
+    const qg_json_source *from = r->file;
+    r->line++;
     if (*offset >= from->size)
         return false;
     line->at = from->bytes + *offset;
@@ -323,34 +324,52 @@ bool qg_table_next_line(const qg_json_source *from, size_t *offset, qg_table_lin
     return true;
 }
 
-qg_status qg_table_fail(const qg_table_reader *r, const qg_json_source *from,
-                        size_t line, const char *fmt, ...)
+qg_status qg_table_fail(const qg_table_reader *r, const char *fmt, ...)
 {
     char text[256];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return qg_fail(r->ctx, QG_EPARSE, "import: %s: line %zu: %s", from->name, line,
-                   text);
+    return qg_fail(r->ctx, QG_EPARSE, "import: %s: line %zu: %s", r->file->name,
+                   r->line, text);
 }
 
-void qg_table_missing(qg_table_reader *r, const char *name)
+static void skip(qg_table_skipped *s, const char *name)
 {
-    if (r->missing++ == 0)
-        (void)snprintf(r->example, sizeof r->example, "%s", name);
+    if (s->n++ == 0)
+        (void)snprintf(s->example, sizeof s->example, "%s", name);
 }
 
-/* Scales that are none would be found later, without the name of the entry. */
-static qg_status check_grid(qg_table_reader *r, qg_endpoint at,
-                            const qg_grid_record *grid)
+void qg_table_missing(qg_table_reader *r, const char *name) { skip(&r->missing, name); }
+
+void qg_table_unscaled(qg_table_reader *r, const char *name)
 {
-    char text[QG_ENDPOINT_TEXT];
+    skip(&r->unscaled, name);
+}
+
+/* "import: FILE: line 3: c.in0"; without the line where the format has none. */
+enum { PLACE_TEXT = QG_ENDPOINT_TEXT + 320 };
+static void place_text(const qg_table_reader *r, const char *subject,
+                       char text[PLACE_TEXT])
+{
+    char line[32] = "";
+    if (r->line)
+        (void)snprintf(line, sizeof line, "line %zu: ", r->line);
+    (void)snprintf(text, PLACE_TEXT, "import: %.240s: %s%s", r->file->name, line,
+                   subject);
+}
+
+/* Scales that are none would be found later, without the name of the entry, or not at
+ * all when the model lacks the name. */
+static qg_status check_scales(qg_table_reader *r, const char *what,
+                              const qg_grid_record *grid)
+{
     for (size_t c = 0; c < grid->param.n; c++)
-        if (!(grid->param.scale[c] > 0) || !isfinite(grid->param.scale[c]))
+        if (!qg_import_is_scale(grid->param.scale[c]))
             return qg_fail(r->ctx, QG_EPARSE,
-                           "import: %s: scale %zu is %g, expected a finite number > 0",
-                           qg_endpoint_text(at, text), c, (double)grid->param.scale[c]);
+                           "%s: scale %zu is %g, expected " QG_IMPORT_SCALE, what, c,
+                           (double)grid->param.scale[c]);
     return QG_OK;
 }
 
@@ -358,13 +377,13 @@ qg_status qg_table_found_at(qg_table_reader *r, qg_endpoint at,
                             const qg_grid_record *grid)
 {
     const qg_grid_record **place;
-    char text[QG_ENDPOINT_TEXT];
-    QG_TRY(check_grid(r, at, grid));
+    char text[QG_ENDPOINT_TEXT], what[PLACE_TEXT];
+    place_text(r, qg_endpoint_text(at, text), what);
+    QG_TRY(check_scales(r, what, grid));
     QG_TRY(qg_record_plan_at(r->g, &r->plan[at.node->id], at, &place));
     if (*place)
         return qg_fail(r->ctx, QG_EMODEL,
-                       "import: %s: has two entries, expected one per tensor",
-                       qg_endpoint_text(at, text));
+                       "%s: has two entries, expected one per tensor", what);
     qg_grid_record *own = QG_NEW(r->g->arena, qg_grid_record);
     if (!own)
         return qg_nomem(r->ctx);
@@ -373,13 +392,17 @@ qg_status qg_table_found_at(qg_table_reader *r, qg_endpoint at,
         own->scheme.axis = qg_guess_axis(at, own->param.n);
     *place = own;
     r->found++;
-    return QG_OK;
+    return qg_import_check(r->ctx, what, at, own);
 }
 
 qg_status qg_table_found(qg_table_reader *r, const char *name,
                          const qg_grid_record *grid)
 {
     const qg_value *v = qg_graph_value(r->g, name);
+    char subject[QG_ENDPOINT_TEXT], what[PLACE_TEXT];
+    (void)snprintf(subject, sizeof subject, "'%s'", name);
+    place_text(r, subject, what);
+    QG_TRY(check_scales(r, what, grid));
     if (!v || v->type.dtype != QG_F32) {
         qg_table_missing(r, name);
         return QG_OK;
@@ -395,18 +418,34 @@ qg_status qg_table_found(qg_table_reader *r, const char *name,
     return QG_OK;
 }
 
+/* C strings end at a byte 0: what follows it would be dropped. */
+static qg_status check_text(const qg_table_reader *r)
+{
+    const char *at = memchr(r->file->bytes, '\0', r->file->size);
+    return at ? qg_fail(r->ctx, QG_EPARSE,
+                        "import: %s: byte %zu is 0, expected a file of text",
+                        r->file->name, (size_t)(at - r->file->bytes))
+              : QG_OK;
+}
+
+static void warn_skipped(const qg_table_reader *r, const qg_table_skipped *s,
+                         const char *why)
+{
+    if (s->n)
+        qg_warn(r->ctx, "import: %s: %zu entries %s, '%s' first", r->file->name, s->n,
+                why, s->example);
+}
+
 static qg_status read_all(qg_table_reader *r, const qg_format *f,
                           const qg_json_source *from, qg_quant **out)
 {
+    QG_TRY(check_text(r));
     r->plan = QG_NEWN(r->g->arena, r->g->node.n, qg_record_plan);
     if (!r->plan)
         return qg_nomem(r->ctx);
     QG_TRY(f->table->parse(r, from));
-    if (r->missing)
-        qg_warn(
-            r->ctx,
-            "import: %s: %zu entries name no float32 value of the model, '%s' first",
-            from->name, r->missing, r->example);
+    warn_skipped(r, &r->missing, "name no float32 value of the model");
+    warn_skipped(r, &r->unscaled, "have scale 0 and leave their value in float");
     if (!r->found)
         qg_warn(r->ctx, "import: %s: has no entry for the model", from->name);
     QG_TRY(qg_import_quant(r->g, r->from, NULL, out));
@@ -418,7 +457,7 @@ static qg_status read_all(qg_table_reader *r, const qg_format *f,
 qg_status qg_table_parse(qg_graph *g, const qg_format *f, const qg_json_source *from,
                          qg_quant **out)
 {
-    qg_table_reader r = { .ctx = g->ctx, .g = g, .from = f->name };
+    qg_table_reader r = { .ctx = g->ctx, .g = g, .from = f->name, .file = from };
     return read_all(&r, f, from, out);
 }
 

@@ -20,7 +20,7 @@
  *           with their zero point and bits beyond the limits.
  * Import    a row becomes a record of the output that makes the value, or of every slot
  *           that reads it when it is an input or a constant.  Rows of values that the
- *           model lacks are skipped with one warning.
+ *           model lacks are skipped with one warning, those of scale 0 with another.
  *
  * Example of a shifted grid, uint8 codes in a format whose readers have int8 codes:
  *
@@ -89,8 +89,8 @@ typedef struct qg_table_form {
      * of fprintf may be ignored; floats are written by core/num.h, since printf follows
      * the locale. */
     qg_status (*put)(const qg_table *t, FILE *stream);
-    /* Calls qg_table_found for each entry of the file; any bytes may come.  NULL: not
-     * imported. */
+    /* Calls qg_table_found for each entry of the file; any bytes but 0 may come.  NULL:
+     * not imported. */
     qg_status (*parse)(qg_table_reader *r, const qg_json_source *from);
     qg_table_ppq ppq;
     const char *ends; /* characters that no name of a row may have; NULL: any name */
@@ -149,6 +149,12 @@ QG_NODISCARD qg_status qg_table_lose_grid(qg_export *e, const qg_tqc *t,
 
 /* --- reading --- */
 
+/* Entries that are left out. */
+typedef struct qg_table_skipped {
+    size_t n;
+    char example[64]; /* name of the first */
+} qg_table_skipped;
+
 /* The records that a file describes, for the graph of its model.  They are collected
  * per node first and become records afterwards, producers before readers, since an
  * OVERLAPPED input needs the record of its producer. */
@@ -158,15 +164,16 @@ struct qg_table_reader {
     const char *from;     /* for people: "aimet 1.0.0"; by default the format */
     qg_record_plan *plan; /* [nodes] */
     size_t found;         /* entries with a place in the model */
-    size_t missing;       /* without one; names the first */
-    char example[64];
+    qg_table_skipped missing, unscaled;
+    const qg_json_source *file; /* for messages */
+    size_t line;                /* the same; 0: the format has no lines */
 };
 
 /* An entry for the value of that name.  The grid is copied; its scheme may have axis -1
  * where the file does not state it.  Its arrays of parameters are not copied: they must
- * live as long as the graph (qg_table_grid_new).  QG_EPARSE when a scale is not a
- * finite number above 0, QG_EMODEL when the value had an entry.  Dims are
- * checked when the records are made.  A name without a float32 value counts as missing,
+ * live as long as the graph (qg_table_grid_new).  QG_EPARSE when a scale is none
+ * (qg_import_is_scale), QG_EMODEL when the value had an entry, or as qg_import_check
+ * finds.  A name without a float32 value counts as missing,
  * which is no error: other tools name values of their own rewritten graph. */
 QG_NODISCARD qg_status qg_table_found(qg_table_reader *r, const char *name,
                                       const qg_grid_record *grid);
@@ -202,16 +209,16 @@ typedef struct qg_table_line {
     const char *at; /* no zero behind it */
     size_t n;
 } qg_table_line;
-/* The line at *offset, which moves behind it; false at the end.  *offset is 0 at first;
- * a line may contain any bytes, also zeros. */
-bool qg_table_next_line(const qg_json_source *from, size_t *offset,
-                        qg_table_line *line);
+/* The line at *offset, which moves behind it, and r->line counts it; false at the end.
+ * *offset is 0 at first. */
+bool qg_table_next_line(qg_table_reader *r, size_t *offset, qg_table_line *line);
 /* "import: FILE: line 3: <message>", QG_EPARSE.  Lines count from 1. */
-qg_status qg_table_fail(const qg_table_reader *r, const qg_json_source *from,
-                        size_t line, const char *fmt, ...) QG_PRINTF(4, 5);
+qg_status qg_table_fail(const qg_table_reader *r, const char *fmt, ...) QG_PRINTF(2, 3);
 
 /* An entry of a name that the model lacks. */
 void qg_table_missing(qg_table_reader *r, const char *name);
+/* An entry of scale 0, by which a format says that the tensor has no range. */
+void qg_table_unscaled(qg_table_reader *r, const char *name);
 
 /* Records for g (inferred) from the bytes of a file of that format, which has a table
  * with `parse`.  *out lies in the arena of g and has passed qg_check_tqcs.  Hostile

@@ -367,43 +367,92 @@ static qg_status refuse_float(qg_table_reader *r, const qg_json *o, const char *
                                  : "is no type of encodings, expected \"int\"");
 }
 
-/* Scale and unsigned offset of one channel of a dictionary; from min and max when they
- * are not there. */
-static qg_status read_channel(qg_table_reader *r, entry *n, const qg_json *o, size_t c)
+/* A zero point of a grid that the file calls symmetric, by its unsigned offset: that of
+ * code 0, or 0 where AIMET found no negative value (use_unsigned_symmetric). */
+static qg_status set_offset(qg_table_reader *r, entry *n, size_t c, bool symmetric,
+                            double offset)
 {
-    double scale, offset, low, high, half = 0;
-    if (o->type != QG_JSON_OBJECT)
-        return qg_json_fail(r->ctx, QG_EPARSE, o,
-                            "is not an object, expected an object");
-    if (n->grid.scheme.qmin < 0)
-        half = (double)half_of(n->scheme.bits);
-    if (qg_json_get(o, "scale") && qg_json_get(o, "offset")) {
-        QG_TRY(qg_json_f64(r->ctx, o, "scale", &scale));
-        QG_TRY(qg_json_f64(r->ctx, o, "offset", &offset));
-    } else {
-        QG_TRY(qg_json_f64(r->ctx, o, "min", &low));
-        QG_TRY(qg_json_f64(r->ctx, o, "max", &high));
-        scale = (high - low) / (double)(n->grid.scheme.qmax - n->grid.scheme.qmin);
-        offset = scale > 0 ? rint(low / scale) : 0;
-    }
-    n->room.scale[c] = (float)scale;
-    return set_zero(r, n, c, -offset - half);
+    const qg_scheme *s = &n->grid.scheme;
+    double half = symmetric ? (double)half_of(s->bits) : 0;
+    bool narrow = s->qmin == 1 - half_of(s->bits);
+    QG_TRY(set_zero(r, n, c, -offset - half + narrow));
+    int32_t zero = n->room.offset[c];
+    return !symmetric || zero == 0 || (!narrow && -zero == half_of(s->bits))
+               ? QG_OK
+               : qg_json_fail(
+                     r->ctx, QG_EPARSE, n->at,
+                     "is symmetric with offset %.12g, expected %.12g, or 0 for "
+                     "codes without a sign",
+                     offset, narrow - half);
 }
 
-/* A symmetric grid without its lowest code has that many steps between its limits. */
-static qg_status read_narrow(qg_table_reader *r, entry *n, const qg_json *o)
+/* min and max are the limits of the grid, up to half a step and the digits of a
+ * float32. */
+static qg_status check_limit(qg_table_reader *r, const entry *n, const qg_json *o,
+                             const char *key, double expected, double scale)
 {
-    double low, high, scale, offset, half = (double)half_of(n->scheme.bits);
-    if (n->scheme.qmin == 0 || !qg_json_get(o, "scale") || !qg_json_get(o, "offset") ||
-        !qg_json_get(o, "min") || !qg_json_get(o, "max"))
-        return QG_OK;
-    QG_TRY(qg_json_f64(r->ctx, o, "min", &low));
-    QG_TRY(qg_json_f64(r->ctx, o, "max", &high));
-    QG_TRY(qg_json_f64(r->ctx, o, "scale", &scale));
-    QG_TRY(qg_json_f64(r->ctx, o, "offset", &offset));
-    if (offset == 1 - half && rint((high - low) / scale) == 2 * half - 2)
+    double x = expected;
+    if (qg_json_get(o, key))
+        QG_TRY(qg_json_f64(r->ctx, o, key, &x));
+    return fabs(x - expected) <= 0.5001 * scale + 1e-5 * fabs(expected)
+               ? QG_OK
+               : qg_json_fail(r->ctx, QG_EPARSE, o,
+                              "has %s %g, expected %g by its scale, offset and %u bits",
+                              key, x, expected, n->scheme.bits);
+}
+
+/* What the channels of a tensor have in common: those of channel 0 are n's. */
+static qg_status check_common(qg_table_reader *r, const entry *n, const qg_json *o,
+                              bool symmetric)
+{
+    int64_t bits;
+    bool own;
+    QG_TRY(qg_json_as_object(r->ctx, o));
+    QG_TRY(refuse_float(r, o, "dtype"));
+    QG_TRY(qg_json_int(r->ctx, o, "bitwidth", &bits));
+    QG_TRY(read_truth(r, o, "is_symmetric", &own));
+    return bits == n->scheme.bits && own == symmetric
+               ? QG_OK
+               : qg_json_fail(r->ctx, QG_EPARSE, o,
+                              "has another bitwidth or is_symmetric than the channel "
+                              "before, expected one grid per tensor");
+}
+
+/* Scale and unsigned offset of one channel of a dictionary; from min and max where they
+ * are not there. */
+static qg_status read_channel(qg_table_reader *r, entry *n, const qg_json *o, size_t c,
+                              bool symmetric)
+{
+    double scale, offset, low, high;
+    double steps = (double)(n->grid.scheme.qmax - n->grid.scheme.qmin);
+    bool has_scale = qg_json_get(o, "scale"), has_offset = qg_json_get(o, "offset");
+    QG_TRY(check_common(r, n, o, symmetric));
+    if (!has_scale || !has_offset) {
+        QG_TRY(qg_json_f64(r->ctx, o, "min", &low));
+        QG_TRY(qg_json_f64(r->ctx, o, "max", &high));
+        scale = (high - low) / steps;
+        offset = scale > 0 ? rint(low / scale) : 0;
+    }
+    if (has_scale)
+        QG_TRY(qg_json_f64(r->ctx, o, "scale", &scale));
+    if (has_offset)
+        QG_TRY(qg_json_f64(r->ctx, o, "offset", &offset));
+    n->room.scale[c] = (float)scale;
+    QG_TRY(set_offset(r, n, c, symmetric, offset));
+    if (!qg_import_is_scale(n->room.scale[c]))
+        return qg_json_fail(r->ctx, QG_EPARSE, o,
+                            "its scale 0 is %g, expected " QG_IMPORT_SCALE, scale);
+    QG_TRY(check_limit(r, n, o, "min", scale * offset, scale));
+    return check_limit(r, n, o, "max", scale * (offset + steps), scale);
+}
+
+/* A symmetric grid without its lowest code, AIMET's strict_symmetric: offset is the
+ * first one. */
+static void set_narrow(entry *n, bool symmetric, const qg_json *offset)
+{
+    if (symmetric && offset && offset->type == QG_JSON_NUMBER &&
+        offset->number == (double)(1 - half_of(n->scheme.bits)))
         n->scheme.qmin++;
-    return QG_OK;
 }
 
 static qg_status read_dictionary(qg_table_reader *r, const qg_json *list)
@@ -416,18 +465,14 @@ static qg_status read_dictionary(qg_table_reader *r, const qg_json *list)
         return qg_json_fail(r->ctx, QG_EPARSE, list,
                             "is no list of objects, expected one per channel");
     const qg_json *first = &list->item[0];
-    QG_TRY(refuse_float(r, first, "dtype"));
     QG_TRY(qg_json_int(r->ctx, first, "bitwidth", &bits));
     QG_TRY(read_truth(r, first, "is_symmetric", &symmetric));
     QG_TRY(set_bits(r, &n, bits, symmetric));
-    QG_TRY(read_narrow(r, &n, first));
-    bool narrow = n.scheme.qmin == 1 - half_of(n.scheme.bits);
+    set_narrow(&n, symmetric, qg_json_get(first, "offset"));
     n.scheme.policy |= list->count > 1 ? QG_PER_CHANNEL : QG_PER_TENSOR;
     QG_TRY(begin_entry(r, &n, list->count));
-    for (size_t c = 0; c < list->count; c++) {
-        QG_TRY(read_channel(r, &n, &list->item[c], c));
-        n.room.offset[c] += narrow && n.room.offset[c] == -1; /* 1 - half is its 0 */
-    }
+    for (size_t c = 0; c < list->count; c++)
+        QG_TRY(read_channel(r, &n, &list->item[c], c, symmetric));
     return end_entry(r, &n);
 }
 
@@ -454,14 +499,18 @@ static qg_status read_entry_1(qg_table_reader *r, const qg_json *o)
     if (scale->count == 0 || scale->count != offset->count)
         return qg_json_fail(r->ctx, QG_EPARSE, o, "has %zu scales and %zu offsets",
                             scale->count, offset->count);
+    if (scale->count > 1 && strcmp(kind, "PER_TENSOR") == 0)
+        return qg_json_fail(r->ctx, QG_EPARSE, o,
+                            "has enc_type PER_TENSOR and %zu scales, expected 1",
+                            scale->count);
     n.scheme.policy |= scale->count > 1 ? QG_PER_CHANNEL : QG_PER_TENSOR;
+    set_narrow(&n, symmetric, &offset->item[0]);
     QG_TRY(begin_entry(r, &n, scale->count));
     for (size_t c = 0; c < scale->count; c++) {
         double zero;
         QG_TRY(qg_json_as_f32(r->ctx, &scale->item[c], &n.room.scale[c]));
         QG_TRY(qg_json_as_f64(r->ctx, &offset->item[c], &zero));
-        QG_TRY(set_zero(r, &n, c,
-                        -zero - (symmetric ? (double)half_of(n.scheme.bits) : 0)));
+        QG_TRY(set_offset(r, &n, c, symmetric, zero));
     }
     return end_entry(r, &n);
 }
@@ -611,7 +660,9 @@ static qg_status parse_root(qg_table_reader *r, const qg_json *root)
                    : qg_json_fail(r->ctx, QG_EPARSE, root,
                                   "has no entries, expected a list 'encodings'");
     bool lists = strcmp(version, "1.0.0") == 0;
-    if (!lists && strncmp(version, "0.", 2) != 0)
+    static const char *const dictionaries[] = { "0.4.0", "0.5.0", "0.5.1",
+                                                "0.6.0", "0.6.1", NULL };
+    if (!lists && !qg_table_among(version, dictionaries))
         return qg_json_fail(r->ctx, QG_EUNSUPPORTED, root,
                             "has version %s, expected 0.4.0 to 0.6.1, 1.0.0 or 2.0.0",
                             version);

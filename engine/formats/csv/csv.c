@@ -17,9 +17,10 @@
  *
  * Import takes the endpoints that round; others follow from them or stay float.  The
  * columns may be in any order, and only endpoint, state, policy, bits, qmin, qmax and
- * scale must be there.  A column value must agree with the model: a network that
- * quantize has changed (BatchNormalization in a convolution) has other values at the
- * same endpoints. */
+ * scale must be there; others than those above are left out with a warning.  All rows
+ * are checked, also those of endpoints that do not round: value and op must be those of
+ * the model, since a network that quantize has changed (BatchNormalization in a
+ * convolution) has other values at the same endpoints. */
 #include <stdio.h>
 #include <string.h>
 
@@ -127,36 +128,54 @@ static qg_status write(qg_export *e) { return qg_export_beside_model(e, put); }
 /* --- reading --- */
 
 typedef struct sheet {
-    qg_table_reader *r;
+    qg_table_reader *r; /* its line is the last one of the record that was read */
     const qg_json_source *from;
-    size_t offset, line; /* behind the record that was read; its last line */
-    char *next;          /* room for what is left of the file, decoded */
+    size_t offset; /* behind that record */
+    char *next;    /* room for what is left of the file, decoded */
     const char *cell[64];
     size_t n, width;         /* cells of this record, of the first one */
     size_t column[N_COLUMN]; /* index into cell; SIZE_MAX: not there */
+    size_t *first;           /* [nodes] index into row of a node's endpoint 0 */
+    size_t *row;             /* [endpoints] line that describes it; 0: none yet */
 } sheet;
+
+/* Columns that must be there, and whose cells must not be empty. */
+static const enum column needed[] = { COLUMN_ENDPOINT, COLUMN_STATE, COLUMN_POLICY,
+                                      COLUMN_BITS,     COLUMN_QMIN,  COLUMN_QMAX,
+                                      COLUMN_SCALE };
+enum { N_NEEDED = sizeof needed / sizeof needed[0] };
+
+static bool is_needed(enum column k)
+{
+    size_t i = 0;
+    while (i < N_NEEDED && needed[i] != k)
+        i++;
+    return i < N_NEEDED;
+}
 
 /* The text of a cell and what ends it: ',', '\n' or, at the end of the file, 0.  It is
  * no longer than its source, and its zero takes the place of the end. */
 static qg_status read_cell(sheet *s, char *end)
 {
     const char *at = s->from->bytes + s->offset, *stop = s->from->bytes + s->from->size;
-    bool quoted = at < stop && *at == '"';
+    bool quoted = at < stop && *at == '"', ended = false;
     at += quoted;
     for (; at < stop && (quoted || (*at != ',' && *at != '\n')); at++) {
         if (quoted && *at == '"' && (at + 1 == stop || at[1] != '"')) {
             quoted = false;
+            ended = true;
             continue;
         }
+        if (ended && *at != '\r')
+            return qg_table_fail(s->r, "has '%c' behind a quoted text, expected ','",
+                                 *at);
         at += quoted && *at == '"'; /* two stand for one */
-        if (*at == '\0')
-            return qg_table_fail(s->r, s->from, s->line, "has a byte 0, expected text");
-        s->line += *at == '\n';
-        if (*at != '\r' || quoted)
+        s->r->line += *at == '\n';
+        if (quoted || *at != '\r' || (at + 1 < stop && at[1] != '\n'))
             *s->next++ = *at;
     }
     if (quoted)
-        return qg_table_fail(s->r, s->from, s->line, "a quoted text does not end");
+        return qg_table_fail(s->r, "a quoted text does not end");
     *s->next++ = '\0';
     *end = '\0';
     if (at < stop)
@@ -170,14 +189,30 @@ static qg_status read_record(sheet *s, bool *more)
 {
     char end = ',';
     *more = s->offset < s->from->size;
-    s->line++;
+    s->r->line++;
     for (s->n = 0; *more && end == ','; s->n++) {
         if (s->n == sizeof s->cell / sizeof s->cell[0])
-            return qg_table_fail(s->r, s->from, s->line, "has more than %zu cells",
-                                 s->n);
+            return qg_table_fail(s->r, "has more than %zu cells", s->n);
         s->cell[s->n] = s->next;
         QG_TRY(read_cell(s, &end));
     }
+    return QG_OK;
+}
+
+/* Cell i of the first record. */
+static qg_status add_column(sheet *s, size_t i)
+{
+    size_t k = 0;
+    while (k < N_COLUMN && strcmp(s->cell[i], column_word[k]) != 0)
+        k++;
+    if (k == N_COLUMN)
+        qg_warn(s->r->ctx, "import: %s: column '%.60s' is unknown and left out",
+                s->from->name, s->cell[i]);
+    else if (s->column[k] != SIZE_MAX)
+        return qg_table_fail(s->r, "has column '%s' twice, expected once",
+                             column_word[k]);
+    else
+        s->column[k] = i;
     return QG_OK;
 }
 
@@ -189,19 +224,13 @@ static qg_status read_head(sheet *s)
         s->offset = 3;
     QG_TRY(read_record(s, &more));
     s->width = s->n;
-    for (size_t k = 0; k < N_COLUMN; k++) {
+    for (size_t k = 0; k < N_COLUMN; k++)
         s->column[k] = SIZE_MAX;
-        for (size_t i = 0; i < s->n; i++)
-            if (strcmp(s->cell[i], column_word[k]) == 0)
-                s->column[k] = i;
-    }
-    static const enum column needed[] = { COLUMN_ENDPOINT, COLUMN_STATE, COLUMN_POLICY,
-                                          COLUMN_BITS,     COLUMN_QMIN,  COLUMN_QMAX,
-                                          COLUMN_SCALE };
-    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+    for (size_t i = 0; i < s->n; i++)
+        QG_TRY(add_column(s, i));
+    for (size_t i = 0; i < N_NEEDED; i++)
         if (s->column[needed[i]] == SIZE_MAX)
-            return qg_table_fail(s->r, s->from, s->line, "has no column '%s'",
-                                 column_word[needed[i]]);
+            return qg_table_fail(s->r, "has no column '%s'", column_word[needed[i]]);
     return QG_OK;
 }
 
@@ -213,23 +242,22 @@ static const char *cell_of(const sheet *s, enum column k)
 
 static qg_status fail_cell(const sheet *s, enum column k, const char *expected)
 {
-    return qg_table_fail(s->r, s->from, s->line, "%s is '%.60s', expected %s",
-                         column_word[k], cell_of(s, k), expected);
+    return qg_table_fail(s->r, "%s is '%.60s', expected %s", column_word[k],
+                         cell_of(s, k), expected);
 }
 
-/* An integer within limits; `preset` where the cell is empty. */
-static qg_status read_int(const sheet *s, enum column k, int64_t preset, int64_t most,
+/* An integer within limits; *out stays where the cell may be empty and is. */
+static qg_status read_int(const sheet *s, enum column k, int64_t least, int64_t most,
                           int64_t *out)
 {
     const char *text = cell_of(s, k);
     size_t n = strlen(text);
-    *out = preset;
-    char expected[64];
-    if (!n ||
-        (n <= 20 && qg_num_parse_i64(text, n, out) && *out >= -most && *out <= most))
+    char expected[80];
+    if ((!n && !is_needed(k)) ||
+        (n <= 20 && qg_num_parse_i64(text, n, out) && *out >= least && *out <= most))
         return QG_OK;
-    (void)snprintf(expected, sizeof expected, "an integer of at most %lld",
-                   (long long)most);
+    (void)snprintf(expected, sizeof expected, "an integer in [%lld, %lld]",
+                   (long long)least, (long long)most);
     return fail_cell(s, k, expected);
 }
 
@@ -265,19 +293,20 @@ static qg_status read_rounding(const sheet *s, uint8_t *rounding)
 
 static qg_status read_scheme(const sheet *s, qg_scheme *out)
 {
-    int64_t bits, exponent, axis, block;
+    const int64_t far = INT64_C(1) << 32;
+    int64_t bits = 0, exponent = 0, axis = -1, block = 0;
     QG_TRY(read_policy(s, &out->policy));
     QG_TRY(read_rounding(s, &out->rounding));
-    QG_TRY(read_int(s, COLUMN_BITS, 0, 32, &bits));
+    QG_TRY(read_int(s, COLUMN_BITS, 2, 32, &bits));
     QG_TRY(read_int(s, COLUMN_EXPONENT_BITS, 0, 8, &exponent));
-    QG_TRY(read_int(s, COLUMN_AXIS, -1, QG_MAX_RANK - 1, &axis));
+    QG_TRY(read_int(s, COLUMN_AXIS, 0, QG_MAX_RANK - 1, &axis));
     QG_TRY(read_int(s, COLUMN_BLOCK, 0, INT32_MAX, &block));
-    QG_TRY(read_int(s, COLUMN_QMIN, 0, INT64_MAX, &out->qmin));
-    QG_TRY(read_int(s, COLUMN_QMAX, 0, INT64_MAX, &out->qmax));
-    out->bits = (uint8_t)(bits < 0 ? 0 : bits);
-    out->exponent_bits = (uint8_t)(exponent < 0 ? 0 : exponent);
+    QG_TRY(read_int(s, COLUMN_QMIN, -far, far, &out->qmin));
+    QG_TRY(read_int(s, COLUMN_QMAX, -far, far, &out->qmax));
+    out->bits = (uint8_t)bits;
+    out->exponent_bits = (uint8_t)exponent;
     out->axis = (int16_t)axis;
-    out->block = (int32_t)(block < 0 ? 0 : block);
+    out->block = (int32_t)block;
     return QG_OK;
 }
 
@@ -308,12 +337,14 @@ static qg_status read_params(const sheet *s, const qg_scheme *scheme,
     const char *scale = cell_of(s, COLUMN_SCALE), *offset = cell_of(s, COLUMN_OFFSET);
     size_t n = count_words(scale), zeros = count_words(offset);
     double x;
-    if (n == 0 || (zeros && zeros != n))
-        return fail_cell(s, COLUMN_OFFSET, "one per scale, and a scale");
+    if (n == 0)
+        return fail_cell(s, COLUMN_SCALE, "numbers");
+    if (zeros && zeros != n)
+        return fail_cell(s, COLUMN_OFFSET, "one per scale");
     QG_TRY(qg_table_grid_new(s->r, scheme, n, grid, &room));
     for (size_t c = 0; c < n; c++) {
-        if (!next_number(&scale, &x))
-            return fail_cell(s, COLUMN_SCALE, "numbers");
+        if (!next_number(&scale, &x) || !qg_import_is_scale((float)x))
+            return fail_cell(s, COLUMN_SCALE, "numbers, each " QG_IMPORT_SCALE);
         room.scale[c] = (float)x;
         if (zeros && (!next_number(&offset, &x) || x < INT32_MIN || x > INT32_MAX ||
                       x != (double)(int32_t)x))
@@ -323,15 +354,69 @@ static qg_status read_params(const sheet *s, const qg_scheme *scheme,
     return QG_OK;
 }
 
-/* Whether a record in this state has a place of its own after an import. */
-static bool is_taken(const char *state)
+/* What the state of a row requires of its import. */
+static bool is_taken(qg_tqc_state s) { return (QG_TABLE_EXPORTED >> s & 1u) != 0; }
+
+static bool has_no_scale(qg_tqc_state s) { return s == QG_TQC_FP32 || s == QG_TQC_SOI; }
+
+/* A text of the row that the model has as well, where the file states it. */
+static qg_status check_text(const sheet *s, enum column k, const char *own)
 {
-    static const qg_tqc_state taken[] = { QG_TQC_ACTIVATED, QG_TQC_BAKED,
-                                          QG_TQC_PASSIVE, QG_TQC_PASSIVE_BAKED };
-    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
-        if (strcmp(state, qg_tqc_state_name(taken[i])) == 0)
-            return true;
-    return false;
+    const char *text = cell_of(s, k);
+    return !*text || strcmp(text, own) == 0
+               ? QG_OK
+               : qg_table_fail(s->r,
+                               "%.60s is the %s '%.60s', '%.60s' in the model, "
+                               "expected the model that qg export wrote beside the "
+                               "file",
+                               cell_of(s, COLUMN_ENDPOINT), column_word[k], text, own);
+}
+
+static qg_status check_twice(const sheet *s, qg_endpoint at)
+{
+    uint32_t k = at.is_output ? at.node->n_in + at.slot : at.slot;
+    size_t *row = &s->row[s->first[at.node->id] + k];
+    if (*row)
+        return qg_table_fail(s->r,
+                             "endpoint is '%.60s' as in line %zu, expected one row",
+                             cell_of(s, COLUMN_ENDPOINT), *row);
+    *row = s->r->line;
+    return QG_OK;
+}
+
+static qg_status check_dominator(const sheet *s, qg_tqc_state state)
+{
+    qg_endpoint root;
+    const char *name = cell_of(s, COLUMN_DOMINATOR);
+    bool own = strcmp(name, cell_of(s, COLUMN_ENDPOINT)) == 0;
+    if (s->column[COLUMN_DOMINATOR] == SIZE_MAX)
+        return QG_OK;
+    if (state == QG_TQC_OVERLAPPED && (own || !*name))
+        return fail_cell(s, COLUMN_DOMINATOR,
+                         "another endpoint, since the state is "
+                         "OVERLAPPED");
+    return !*name || qg_endpoint_named(s->r->g, name, &root)
+               ? QG_OK
+               : fail_cell(s, COLUMN_DOMINATOR, "an endpoint of the model");
+}
+
+/* A row of an endpoint that the model has, whatever its state. */
+static qg_status check_row(const sheet *s, qg_endpoint at, qg_tqc_state state)
+{
+    QG_TRY(check_twice(s, at));
+    QG_TRY(check_text(s, COLUMN_VALUE, qg_endpoint_value(at)->name));
+    QG_TRY(check_text(s, COLUMN_OP, at.node->op->name));
+    QG_TRY(check_dominator(s, state));
+    return has_no_scale(state) && *cell_of(s, COLUMN_SCALE)
+               ? fail_cell(s, COLUMN_SCALE, "none in a state that does not round")
+               : QG_OK;
+}
+
+static bool has_record(qg_endpoint at)
+{
+    return qg_endpoint_value(at)->type.dtype == QG_F32 &&
+           !qg_node_has(at.node, QG_OP_CONTROL) &&
+           (at.is_output || at.slot < at.node->n_in - at.node->n_capture);
 }
 
 static qg_status take_record(const sheet *s)
@@ -340,29 +425,37 @@ static qg_status take_record(const sheet *s)
     qg_grid_record grid;
     qg_scheme scheme = { .axis = -1 };
     const char *name = cell_of(s, COLUMN_ENDPOINT);
+    int state = qg_tqc_state_named(cell_of(s, COLUMN_STATE));
     if (s->n != s->width)
-        return qg_table_fail(s->r, s->from, s->line, "has %zu cells, expected %zu",
-                             s->n, s->width);
-    if (qg_tqc_state_named(cell_of(s, COLUMN_STATE)) < 0)
+        return qg_table_fail(s->r, "has %zu cells, expected %zu", s->n, s->width);
+    if (state < 0)
         return fail_cell(s, COLUMN_STATE, "one of `qg list states`");
-    if (!is_taken(cell_of(s, COLUMN_STATE)))
+    bool there = qg_endpoint_named(s->r->g, name, &at) && qg_endpoint_value(at);
+    if (there)
+        QG_TRY(check_row(s, at, (qg_tqc_state)state));
+    if (there && !is_taken((qg_tqc_state)state))
         return QG_OK;
-    if (!qg_endpoint_named(s->r->g, name, &at) || !qg_endpoint_value(at) ||
-        qg_endpoint_value(at)->type.dtype != QG_F32 ||
-        qg_node_has(at.node, QG_OP_CONTROL) ||
-        (!at.is_output && at.slot >= at.node->n_in - at.node->n_capture)) {
+    if (!there || !has_record(at)) {
         qg_table_missing(s->r, name);
         return QG_OK;
     }
-    const char *value = cell_of(s, COLUMN_VALUE), *own = qg_endpoint_value(at)->name;
-    if (*value && strcmp(value, own) != 0)
-        return qg_table_fail(s->r, s->from, s->line,
-                             "%.60s is the value '%.60s', '%.60s' in the model, "
-                             "expected the model that qg export wrote beside the file",
-                             name, value, own);
     QG_TRY(read_scheme(s, &scheme));
     QG_TRY(read_params(s, &scheme, &grid));
     return qg_table_found_at(s->r, at, &grid);
+}
+
+/* Room for the line of every endpoint. */
+static qg_status number_endpoints(sheet *s)
+{
+    const qg_graph *g = s->r->g;
+    size_t n = 0;
+    s->first = QG_NEWN(g->arena, g->node.n, size_t);
+    for (size_t i = 0; s->first && i < g->node.n; i++) {
+        s->first[i] = n;
+        n += (size_t)g->node.at[i]->n_in + g->node.at[i]->n_out;
+    }
+    s->row = QG_NEWN(g->arena, n, size_t);
+    return s->first && s->row ? QG_OK : qg_nomem(s->r->ctx);
 }
 
 static qg_status parse(qg_table_reader *r, const qg_json_source *from)
@@ -372,6 +465,7 @@ static qg_status parse(qg_table_reader *r, const qg_json_source *from)
     s.next = QG_NEWN(r->g->arena, from->size + 1, char);
     if (!s.next)
         return qg_nomem(r->ctx);
+    QG_TRY(number_endpoints(&s));
     QG_TRY(read_head(&s));
     do {
         QG_TRY(read_record(&s, &more));

@@ -155,7 +155,7 @@ static const char *read_scales(const qg_node *n, const qg_tensor *from, float *s
     int exponent;
     for (int64_t i = 0; i < qg_tensor_count(from); i++) {
         scale[i] = fabsf((float)qg_tensor_f64(from, i));
-        if (!isfinite(scale[i]) || !(scale[i] > 0))
+        if (!qg_import_is_scale(scale[i]))
             return "a scale is not finite or is 0";
         if (kind_of(n) == POWER_OF_2 &&
             (frexpf(scale[i], &exponent) != 0.5f || scale[i] < 0x1p-15f))

@@ -271,20 +271,22 @@ static qg_status write(qg_export *e) { return qg_export_beside_model(e, put); }
 /* --- reading --- */
 
 /* The scales of a line, from its multipliers. */
-static qg_status read_scales(qg_table_reader *r, const qg_json_source *from,
-                             size_t line, char *rest, float *scale, size_t *n)
+static qg_status read_scales(qg_table_reader *r, char *rest, float *scale, size_t *n)
 {
     const char *word;
     *n = 0;
     while ((word = next_word(&rest)) != NULL) {
         double x;
         size_t length = strlen(word);
-        if (length > 64 || !qg_num_parse_f64(word, length, &x) || !((float)x > 0))
-            return qg_table_fail(r, from, line,
-                                 "'%.32s', expected a finite multiplier > 0", word);
+        if (length > 64 || !qg_num_parse_f64(word, length, &x) ||
+            !qg_import_is_scale(1 / (float)x))
+            return qg_table_fail(r,
+                                 "'%.32s', expected a finite multiplier > 0, whose "
+                                 "reciprocal is a scale",
+                                 word);
         scale[(*n)++] = 1 / (float)x;
     }
-    return *n ? QG_OK : qg_table_fail(r, from, line, "expected multipliers");
+    return *n ? QG_OK : qg_table_fail(r, "expected multipliers behind the name");
 }
 
 /* One record: per tensor, or per channel with those of a group repeated. */
@@ -325,8 +327,7 @@ static uint32_t weight_slot(const qg_node *n)
 }
 
 /* "name_param_0" is the weight of layer `name`, unless a layer has that name. */
-static qg_status read_line(qg_table_reader *r, const qg_json_source *from, size_t line,
-                           char *text)
+static qg_status read_line(qg_table_reader *r, char *text)
 {
     static const char suffix[] = "_param_0";
     char *rest = text, *name = next_word(&rest);
@@ -336,7 +337,7 @@ static qg_status read_line(qg_table_reader *r, const qg_json_source *from, size_
     float *scale = QG_NEWN(r->g->arena, strlen(rest) / 2 + 1, float);
     if (!scale)
         return qg_nomem(r->ctx);
-    QG_TRY(read_scales(r, from, line, rest, scale, &n));
+    QG_TRY(read_scales(r, rest, scale, &n));
     qg_node *node = qg_graph_node(r->g, name);
     uint32_t slot = 0;
     if (!node && length > cut && strcmp(name + length - cut, suffix) == 0) {
@@ -356,13 +357,14 @@ static qg_status read_line(qg_table_reader *r, const qg_json_source *from, size_
 static qg_status parse(qg_table_reader *r, const qg_json_source *from)
 {
     qg_table_line text;
-    size_t offset = 0, line = 0;
-    while (qg_table_next_line(from, &offset, &text)) {
+    size_t offset = 0;
+    (void)from;
+    while (qg_table_next_line(r, &offset, &text)) {
         char *copy = QG_NEWN(r->g->arena, text.n + 1, char);
         if (!copy)
             return qg_nomem(r->ctx);
         memcpy(copy, text.at, text.n);
-        QG_TRY(read_line(r, from, ++line, copy));
+        QG_TRY(read_line(r, copy));
     }
     return QG_OK;
 }

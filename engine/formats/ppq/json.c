@@ -401,8 +401,7 @@ static qg_status add_slot(reader *r, const qg_json *o, qg_node *n, bool is_outpu
     return qg_vec_push(r->ctx, r->g->arena, &r->config, o);
 }
 
-static qg_status add_slots(reader *r, const qg_json *node, qg_node *n, bool is_output,
-                           size_t *found)
+static qg_status add_slots(reader *r, const qg_json *node, qg_node *n, bool is_output)
 {
     qg_value *const *v = is_output ? n->out : n->in;
     uint32_t count = is_output ? n->n_out : n->n_in - n->n_capture;
@@ -414,9 +413,37 @@ static qg_status add_slots(reader *r, const qg_json *node, qg_node *n, bool is_o
             return qg_json_fail(r->ctx, QG_EPARSE, o,
                                 "is not an object, expected an object");
         QG_TRY(add_slot(r, o, n, is_output, i));
-        ++*found;
     }
     return QG_OK;
+}
+
+static bool has_value(const qg_node *n, const char *name)
+{
+    for (uint32_t i = 0; i < n->n_in - n->n_capture; i++)
+        if (n->in[i] && strcmp(n->in[i]->name, name) == 0)
+            return true;
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] && strcmp(n->out[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the node has every value that the file describes there. */
+static qg_status check_values(reader *r, const qg_json *node, const qg_node *n)
+{
+    size_t found = 0;
+    const char *strange = "";
+    for (size_t i = 0; i < node->count; i++) {
+        bool known = has_value(n, node->item[i].key);
+        found += known;
+        strange = known ? strange : node->item[i].key;
+    }
+    return found == node->count
+               ? QG_OK
+               : qg_json_fail(r->ctx, QG_EPARSE, node,
+                              "describes %zu values, the node has %zu of them and not "
+                              "'%.60s', expected the model of this file",
+                              node->count, found, strange);
 }
 
 /* In order of nodes and slots, whatever the order of the file. */
@@ -428,26 +455,27 @@ static qg_status read_configs(reader *r, const qg_json *root)
     for (size_t i = 0; i < r->g->node.n; i++) {
         qg_node *n = r->g->node.at[i];
         const qg_json *node = qg_json_get(list, n->name);
-        size_t found = 0;
         if (!node)
             continue;
         if (node->type != QG_JSON_OBJECT)
             return qg_json_fail(r->ctx, QG_EPARSE, node,
                                 "is not an object, expected an object");
         n->platform = QG_PLATFORM_QUANTIZED;
-        QG_TRY(add_slots(r, node, n, false, &found));
-        QG_TRY(add_slots(r, node, n, true, &found));
-        if (found < node->count)
-            return qg_json_fail(r->ctx, QG_EPARSE, node,
-                                "describes %zu values, the node has %zu of them",
-                                node->count, found);
+        QG_TRY(check_values(r, node, n));
+        QG_TRY(add_slots(r, node, n, false));
+        QG_TRY(add_slots(r, node, n, true));
         nodes++;
     }
+    const char *strange = "";
+    for (size_t i = 0; i < list->count && nodes < list->count; i++)
+        if (!qg_graph_node(r->g, list->item[i].key))
+            strange = list->item[i].key;
     return nodes == list->count
                ? QG_OK
                : qg_json_fail(r->ctx, QG_EPARSE, list,
-                              "describes %zu nodes, the model has %zu of them",
-                              list->count, nodes);
+                              "describes %zu nodes, the model has %zu of them and not "
+                              "'%.60s', expected the model of this file",
+                              list->count, nodes, strange);
 }
 
 /* --- reading: values --- */
@@ -485,10 +513,11 @@ static qg_status read_param(reader *r, const qg_json *o, qg_tqc *t)
         double z;
         QG_TRY(qg_json_as_f32(r->ctx, &scale[i], &t->scale[i]));
         QG_TRY(qg_json_as_f64(r->ctx, &zero[zeros == n ? i : 0], &z));
-        if (!(t->scale[i] > 0) || !isfinite(t->scale[i]) || z != rint(z) ||
-            fabs(z) > INT32_MAX)
+        if (!qg_import_is_scale(t->scale[i]) || z != rint(z) || fabs(z) > INT32_MAX)
             return qg_json_fail(r->ctx, QG_EPARSE, o,
-                                "entry %zu is not a scale and zero point", i);
+                                "entry %zu is not a scale and zero point: %g and %g, "
+                                "expected " QG_IMPORT_SCALE " and an integer",
+                                i, (double)t->scale[i], z);
         t->offset[i] = (int32_t)z;
     }
     t->nparam = (uint32_t)n;

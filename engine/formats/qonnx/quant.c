@@ -232,10 +232,14 @@ static const qg_tensor *constant_in(const qg_node *n, uint32_t slot)
     return v && v->constant && v->constant->dtype == QG_F32 ? v->constant : NULL;
 }
 
-static int64_t flag(const qg_node *n, const char *name, int64_t preset)
+/* *out stays where the attribute is absent; false: it is neither 0 nor 1. */
+static bool flag(const qg_node *n, const char *name, bool *out)
 {
     const qg_attr *a = qg_attr_find(n, name);
-    return a && a->type == QG_ATTR_INT ? a->ints[0] : preset;
+    if (!a)
+        return true;
+    *out = a->type == QG_ATTR_INT && a->ints[0] == 1;
+    return a->type == QG_ATTR_INT && (a->ints[0] == 0 || a->ints[0] == 1);
 }
 
 /* Bits, limits and rounding. */
@@ -243,7 +247,8 @@ static const char *read_scheme(const qg_node *n, qg_scheme *s, size_t *mode)
 {
     static const char *const names[] = { "Quant", "IntQuant" };
     const qg_attr *a = qg_attr_find(n, "rounding_mode");
-    const char *word = a && a->type == QG_ATTR_STRING ? a->strings[0] : "ROUND";
+    const char *word = !a ? "ROUND" : a->type == QG_ATTR_STRING ? a->strings[0] : "";
+    bool is_signed = true, narrow = false;
     const qg_tensor *t = constant_in(n, 3);
     float bits = t && qg_tensor_count(t) == 1 ? t->f32[0] : NAN;
     if (!qg_op_is_named(n->op, names, 2))
@@ -251,8 +256,9 @@ static const char *read_scheme(const qg_node *n, qg_scheme *s, size_t *mode)
     if (!(bits >= 2 && bits <= 32) || bits != rintf(bits))
         return "its bitwidth is no constant from 2 to 32";
     s->bits = (uint8_t)bits;
-    limits(s->bits, flag(n, "signed", 1) != 0, flag(n, "narrow", 0) != 0, &s->qmin,
-           &s->qmax);
+    if (!flag(n, "signed", &is_signed) || !flag(n, "narrow", &narrow))
+        return "its signed or narrow is neither 0 nor 1";
+    limits(s->bits, is_signed, narrow, &s->qmin, &s->qmax);
     for (*mode = 0; *mode < N_MODES && strcmp(modes[*mode].word, word) != 0;)
         ++*mode;
     if (*mode == N_MODES)
@@ -288,7 +294,7 @@ static const char *read_values(const qg_tensor *scale, const qg_tensor *zero,
     for (int64_t i = 0; i < n; i++) {
         float z = zero->f32[zeros == 1 ? 0 : i];
         to[i] = scale->f32[i];
-        if (!isfinite(to[i]) || !(to[i] > 0))
+        if (!qg_import_is_scale(to[i]))
             return "a scale is not finite and above 0";
         if (!((double)z >= (double)s->qmin && (double)z <= (double)s->qmax) ||
             z != rintf(z))

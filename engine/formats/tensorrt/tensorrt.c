@@ -16,12 +16,17 @@
  * Rows     activations only, without an offset; everything else is a loss
  *
  * Names in a cache may hold ": ": the last one ends the name.
+ * Import   TensorRT skips a cache that is not its own (NVIDIA/TensorRT issue 1378), and
+ *          has written infinite scales (rmccorm4/tensorrt-utils issue 21): a first line
+ *          of no version with caches and a scale that is none are errors here.  A
+ *          scale of 0 means that a tensor has no range.
  * Sources
  *     TensorRT developer guide, "INT8 calibration", "Calibration cache";
  *     onnxruntime, core/providers/tensorrt, ReadDynamicRange (reader of the cache);
  *     OpenPPL/ppq@e39eecb ppq/parser/tensorRT.py (the JSON file) */
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,8 +179,7 @@ static bool read_bits(const char *at, size_t n, float *scale)
 }
 
 /* "name: 3d4ccccd".  A scale of zero stands for a tensor of shapes or constants. */
-static qg_status parse_entry(qg_table_reader *r, const qg_json_source *from,
-                             size_t line, qg_table_line text)
+static qg_status parse_entry(qg_table_reader *r, qg_table_line text)
 {
     float scale;
     size_t colon = text.n;
@@ -185,28 +189,48 @@ static qg_status parse_entry(qg_table_reader *r, const qg_json_source *from,
     if (!name)
         return qg_nomem(r->ctx);
     if (colon < 3 || !read_bits(text.at + colon, text.n - colon, &scale))
-        return qg_table_fail(r, from, line,
-                             "expected 'name: ' and eight hexadecimal digits, or 0");
+        return qg_table_fail(r,
+                             "expected 'name: ' and eight hexadecimal digits, or 0, "
+                             "not '%.*s'",
+                             (int)(text.n < 60 ? text.n : 60), text.at);
     memcpy(name, text.at, colon - 2);
-    if (scale == 0) {
-        qg_table_missing(r, name);
+    if (scale == 0 && !signbit(scale)) {
+        qg_table_unscaled(r, name);
         return QG_OK;
     }
     return qg_table_found_int8(r, name, scale, 128);
 }
 
+/* "TRT-8601-EntropyCalibration2": major * 1000 or, since 9, * 10000; the names are
+ * those of CalibrationAlgoType. */
+static bool is_head(qg_table_line text)
+{
+    static const char *const kinds[] = { "-LegacyCalibration", "-EntropyCalibration",
+                                         "-EntropyCalibration2", "-MinMaxCalibration",
+                                         NULL };
+    char head[64] = "";
+    if (text.n >= sizeof head || text.n < 8 || memcmp(text.at, "TRT-", 4) != 0)
+        return false;
+    memcpy(head, text.at + 4, text.n - 4);
+    size_t digits = strspn(head, "0123456789");
+    long version = strtol(head, NULL, 10);
+    return ((digits == 4 && version >= 5000) ||
+            (digits > 4 && version >= 90000 && version < 110000)) &&
+           qg_table_among(head + digits, kinds);
+}
+
 static qg_status parse_cache(qg_table_reader *r, const qg_json_source *from)
 {
-    qg_table_line text;
-    size_t offset = 0, line = 1;
-    if (!qg_table_next_line(from, &offset, &text) || text.n < 4 ||
-        memcmp(text.at, "TRT-", 4) != 0)
-        return qg_table_fail(r, from, line, "expected 'TRT-<version>-<calibration>'");
-    while (qg_table_next_line(from, &offset, &text)) {
-        line++;
+    qg_table_line text = { "", 0 };
+    size_t offset = 0;
+    (void)from;
+    if (!qg_table_next_line(r, &offset, &text) || !is_head(text))
+        return qg_table_fail(
+            r, "expected 'TRT-<version>-<calibration>' of TensorRT 5 to 10, not '%.*s'",
+            (int)(text.n < 60 ? text.n : 60), text.at);
+    while (qg_table_next_line(r, &offset, &text))
         if (text.n)
-            QG_TRY(parse_entry(r, from, line, text));
-    }
+            QG_TRY(parse_entry(r, text));
     return QG_OK;
 }
 
