@@ -145,6 +145,13 @@ struct qg_export {
     QG_VEC(const char *) file; /* paths written, in the arena */
 };
 
+/* An entry of a file that an import leaves out, and so leaves its value in float. */
+typedef struct qg_left_out {
+    const char *entry;
+    const char *why; /* static */
+} qg_left_out;
+typedef QG_VEC(qg_left_out) qg_left_out_list;
+
 /* One import.  graph is freed when the importer fails; quant lies in its arena.  info
  * is zeroed and may be filled. */
 struct qg_import {
@@ -158,6 +165,7 @@ struct qg_import {
     qg_graph *graph;         /* canonical enough to run: inferred, verified */
     qg_quant *quant;
     qg_snapshot_info info;
+    qg_left_out_list left_out; /* in the graph's arena, in the order of the file */
 };
 
 /* Builds, collects the losses, writes.  strict: QG_EUNSUPPORTED when anything is lost,

@@ -335,17 +335,24 @@ qg_status qg_table_fail(const qg_table_reader *r, const char *fmt, ...)
                    r->line, text);
 }
 
-static void skip(qg_table_skipped *s, const char *name)
+static const char missing[] = "names no float32 value of the model",
+                  unscaled[] = "has scale 0";
+
+static qg_status leave_out(qg_table_reader *r, const char *name, const char *why)
 {
-    if (s->n++ == 0)
-        (void)snprintf(s->example, sizeof s->example, "%s", name);
+    qg_left_out l = { qg_arena_strdup(r->g->arena, name), why };
+    return l.entry ? qg_vec_push(r->ctx, r->g->arena, &r->left_out, l)
+                   : qg_nomem(r->ctx);
 }
 
-void qg_table_missing(qg_table_reader *r, const char *name) { skip(&r->missing, name); }
-
-void qg_table_unscaled(qg_table_reader *r, const char *name)
+qg_status qg_table_missing(qg_table_reader *r, const char *name)
 {
-    skip(&r->unscaled, name);
+    return leave_out(r, name, missing);
+}
+
+qg_status qg_table_unscaled(qg_table_reader *r, const char *name)
+{
+    return leave_out(r, name, unscaled);
 }
 
 /* "import: FILE: line 3: c.in0"; without the line where the format has none. */
@@ -403,10 +410,8 @@ qg_status qg_table_found(qg_table_reader *r, const char *name,
     (void)snprintf(subject, sizeof subject, "'%s'", name);
     place_text(r, subject, what);
     QG_TRY(check_scales(r, what, grid));
-    if (!v || v->type.dtype != QG_F32) {
-        qg_table_missing(r, name);
-        return QG_OK;
-    }
+    if (!v || v->type.dtype != QG_F32)
+        return qg_table_missing(r, name);
     if (v->def && !qg_node_has(v->def, QG_OP_CONTROL)) /* no record at If, Loop, Scan */
         return qg_table_found_at(r, qg_output_at(v->def, v->def_slot), grid);
     for (size_t i = 0; i < v->use.n; i++) {
@@ -428,12 +433,19 @@ static qg_status check_text(const qg_table_reader *r)
               : QG_OK;
 }
 
-static void warn_skipped(const qg_table_reader *r, const qg_table_skipped *s,
-                         const char *why)
+/* One line for all entries that are left out for that reason. */
+static void warn_left_out(const qg_table_reader *r, const char *why)
 {
-    if (s->n)
-        qg_warn(r->ctx, "import: %s: %zu entries %s, '%s' first", r->file->name, s->n,
-                why, s->example);
+    size_t n = 0;
+    const char *first = NULL;
+    for (size_t i = r->left_out.n; i-- > 0;)
+        if (r->left_out.at[i].why == why) {
+            first = r->left_out.at[i].entry;
+            n++;
+        }
+    if (n)
+        qg_warn(r->ctx, "import: %s: %zu left out, '%.60s' first: it %s", r->file->name,
+                n, first, why);
 }
 
 static qg_status read_all(qg_table_reader *r, const qg_format *f,
@@ -444,8 +456,8 @@ static qg_status read_all(qg_table_reader *r, const qg_format *f,
     if (!r->plan)
         return qg_nomem(r->ctx);
     QG_TRY(f->table->parse(r, from));
-    warn_skipped(r, &r->missing, "name no float32 value of the model");
-    warn_skipped(r, &r->unscaled, "have scale 0 and leave their value in float");
+    warn_left_out(r, missing);
+    warn_left_out(r, unscaled);
     if (!r->found)
         qg_warn(r->ctx, "import: %s: has no entry for the model", from->name);
     QG_TRY(qg_import_quant(r->g, r->from, NULL, out));
@@ -461,6 +473,16 @@ qg_status qg_table_parse(qg_graph *g, const qg_format *f, const qg_json_source *
     return read_all(&r, f, from, out);
 }
 
+static qg_status parse_into(qg_import *i, const qg_json_source *from)
+{
+    qg_table_reader r = {
+        .ctx = i->ctx, .g = i->graph, .from = i->format->name, .file = from
+    };
+    QG_TRY(read_all(&r, i->format, from, &i->quant));
+    i->left_out = r.left_out;
+    return QG_OK;
+}
+
 qg_status qg_table_import(qg_import *i)
 {
     char *text;
@@ -472,7 +494,7 @@ qg_status qg_table_import(qg_import *i)
         a ? qg_file_text(i->ctx, a, request, &text, &from.size) : qg_nomem(i->ctx);
     if (s == QG_OK) {
         from.bytes = text;
-        s = qg_table_parse(i->graph, i->format, &from, &i->quant);
+        s = parse_into(i, &from);
     }
     qg_arena_free(a);
     return s;

@@ -20,7 +20,8 @@
  *           with their zero point and bits beyond the limits.
  * Import    a row becomes a record of the output that makes the value, or of every slot
  *           that reads it when it is an input or a constant.  Rows of values that the
- *           model lacks are skipped with one warning, those of scale 0 with another.
+ *           model lacks, and those of scale 0, are left out: each is a row of the
+ *           report, and a warning counts them.
  *
  * Example of a shifted grid, uint8 codes in a format whose readers have int8 codes:
  *
@@ -149,22 +150,16 @@ QG_NODISCARD qg_status qg_table_lose_grid(qg_export *e, const qg_tqc *t,
 
 /* --- reading --- */
 
-/* Entries that are left out. */
-typedef struct qg_table_skipped {
-    size_t n;
-    char example[64]; /* name of the first */
-} qg_table_skipped;
-
 /* The records that a file describes, for the graph of its model.  They are collected
  * per node first and become records afterwards, producers before readers, since an
  * OVERLAPPED input needs the record of its producer. */
 struct qg_table_reader {
     qg_ctx *ctx;
     qg_graph *g;
-    const char *from;     /* for people: "aimet 1.0.0"; by default the format */
-    qg_record_plan *plan; /* [nodes] */
-    size_t found;         /* entries with a place in the model */
-    qg_table_skipped missing, unscaled;
+    const char *from;           /* for people: "aimet 1.0.0"; by default the format */
+    qg_record_plan *plan;       /* [nodes] */
+    size_t found;               /* entries with a place in the model */
+    qg_left_out_list left_out;  /* entries without one */
     const qg_json_source *file; /* for messages */
     size_t line;                /* the same; 0: the format has no lines */
 };
@@ -216,9 +211,9 @@ bool qg_table_next_line(qg_table_reader *r, size_t *offset, qg_table_line *line)
 qg_status qg_table_fail(const qg_table_reader *r, const char *fmt, ...) QG_PRINTF(2, 3);
 
 /* An entry of a name that the model lacks. */
-void qg_table_missing(qg_table_reader *r, const char *name);
-/* An entry of scale 0, by which a format says that the tensor has no range. */
-void qg_table_unscaled(qg_table_reader *r, const char *name);
+QG_NODISCARD qg_status qg_table_missing(qg_table_reader *r, const char *name);
+/* An entry of scale 0, by which a format marks a tensor without a range. */
+QG_NODISCARD qg_status qg_table_unscaled(qg_table_reader *r, const char *name);
 
 /* Records for g (inferred) from the bytes of a file of that format, which has a table
  * with `parse`.  *out lies in the arena of g and has passed qg_check_tqcs.  Hostile

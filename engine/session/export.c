@@ -177,20 +177,32 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
 
 /* --- in --- */
 
-static qg_status report_model(qg_model *m, const char *format, qg_report *r)
+static qg_status report_left_out(const qg_left_out_list *list, qg_report *r)
 {
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "left_out", "entry why", &t));
+    for (size_t i = 0; i < list->n; i++)
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(list->at[i].entry),
+                              qg_cell_text(list->at[i].why)));
+    return QG_OK;
+}
+
+static qg_status report_model(qg_model *m, const qg_import *i, qg_report *r)
+{
+    const char *format = i->format->name;
     assert(m->quant);
     QG_TRY(qg_report_add(r, "format", qg_cell_text(format)));
     QG_TRY(qg_report_add(r, "nodes", qg_cell_count(m->graph->node.n)));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
-    return qg_report_states(r, m->quant);
+    QG_TRY(qg_report_states(r, m->quant));
+    return i->left_out.n ? report_left_out(&i->left_out, r) : QG_OK;
 }
 
-static qg_status report_import(qg_model *m, const char *format, qg_report **out)
+static qg_status report_import(qg_model *m, const qg_import *i, qg_report **out)
 {
     qg_report *r;
     QG_TRY(qg_report_new(m->ctx, "import", &r));
-    return qg_report_end(report_model(m, format, r), r, out);
+    return qg_report_end(report_model(m, i, r), r, out);
 }
 
 qg_status qg_model_import(qg_ctx *ctx, const char *path, const char *format,
@@ -206,7 +218,7 @@ qg_status qg_model_import(qg_ctx *ctx, const char *path, const char *format,
     m->ctx = ctx;
     qg_status s = qg_model_read_import(m, &i, format);
     if (s == QG_OK && report)
-        s = report_import(m, format, report);
+        s = report_import(m, &i, report);
     if (s == QG_OK)
         *out = m;
     else

@@ -435,10 +435,8 @@ static qg_status take_record(const sheet *s)
         QG_TRY(check_row(s, at, (qg_tqc_state)state));
     if (there && !is_taken((qg_tqc_state)state))
         return QG_OK;
-    if (!there || !has_record(at)) {
-        qg_table_missing(s->r, name);
-        return QG_OK;
-    }
+    if (!there || !has_record(at))
+        return qg_table_missing(s->r, name);
     QG_TRY(read_scheme(s, &scheme));
     QG_TRY(read_params(s, &scheme, &grid));
     return qg_table_found_at(s->r, at, &grid);

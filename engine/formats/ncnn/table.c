@@ -347,10 +347,8 @@ static qg_status read_line(qg_table_reader *r, char *text)
         node = slot ? node : NULL;
     }
     if (!node || node->n_in == 0 || !node->in[slot] ||
-        qg_node_has(node, QG_OP_CONTROL | QG_OP_QUANTIZER)) {
-        qg_table_missing(r, name);
-        return QG_OK;
-    }
+        qg_node_has(node, QG_OP_CONTROL | QG_OP_QUANTIZER))
+        return qg_table_missing(r, name);
     return add_record(r, node, slot, scale, n);
 }
 

@@ -16,7 +16,7 @@
  * Rows     activations only, without an offset; everything else is a loss
  *
  * Names in a cache may hold ": ": the last one ends the name.
- * Import   TensorRT skips a cache that is not its own (NVIDIA/TensorRT issue 1378), and
+ * Import   TensorRT skips an incompatible cache (NVIDIA/TensorRT issue 1378), and
  *          has written infinite scales (rmccorm4/tensorrt-utils issue 21): a first line
  *          of no version with caches and a scale that is none are errors here.  A
  *          scale of 0 means that a tensor has no range.
@@ -194,10 +194,8 @@ static qg_status parse_entry(qg_table_reader *r, qg_table_line text)
                              "not '%.*s'",
                              (int)(text.n < 60 ? text.n : 60), text.at);
     memcpy(name, text.at, colon - 2);
-    if (scale == 0 && !signbit(scale)) {
-        qg_table_unscaled(r, name);
-        return QG_OK;
-    }
+    if (scale == 0 && !signbit(scale))
+        return qg_table_unscaled(r, name);
     return qg_table_found_int8(r, name, scale, 128);
 }
 
