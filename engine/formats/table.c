@@ -335,24 +335,19 @@ qg_status qg_table_fail(const qg_table_reader *r, const char *fmt, ...)
                    r->line, text);
 }
 
-static const char missing[] = "names no float32 value of the model",
-                  unscaled[] = "has scale 0";
+static const char *const reason[QG_N_LEFT] = {
+    [QG_LEFT_MISSING] = "names no float32 value of the model",
+    [QG_LEFT_UNSCALED] = "has scale 0",
+    [QG_LEFT_WITHOUT_DATA] = "the layer's data have no entry",
+    [QG_LEFT_WITHOUT_WEIGHT] = "the layer has no quantized weight",
+};
 
-static qg_status leave_out(qg_table_reader *r, const char *name, const char *why)
+qg_status qg_table_leave_out(qg_table_reader *r, const char *name,
+                             enum qg_table_reason why)
 {
-    qg_left_out l = { qg_arena_strdup(r->g->arena, name), why };
+    qg_left_out l = { qg_arena_strdup(r->g->arena, name), reason[why] };
     return l.entry ? qg_vec_push(r->ctx, r->g->arena, &r->left_out, l)
                    : qg_nomem(r->ctx);
-}
-
-qg_status qg_table_missing(qg_table_reader *r, const char *name)
-{
-    return leave_out(r, name, missing);
-}
-
-qg_status qg_table_unscaled(qg_table_reader *r, const char *name)
-{
-    return leave_out(r, name, unscaled);
 }
 
 /* "import: FILE: line 3: c.in0"; without the line where the format has none. */
@@ -411,7 +406,7 @@ qg_status qg_table_found(qg_table_reader *r, const char *name,
     place_text(r, subject, what);
     QG_TRY(check_scales(r, what, grid));
     if (!v || v->type.dtype != QG_F32)
-        return qg_table_missing(r, name);
+        return qg_table_leave_out(r, name, QG_LEFT_MISSING);
     if (v->def && !qg_node_has(v->def, QG_OP_CONTROL)) /* no record at If, Loop, Scan */
         return qg_table_found_at(r, qg_output_at(v->def, v->def_slot), grid);
     for (size_t i = 0; i < v->use.n; i++) {
@@ -444,8 +439,8 @@ static void warn_left_out(const qg_table_reader *r, const char *why)
             n++;
         }
     if (n)
-        qg_warn(r->ctx, "import: %s: %zu left out, '%.60s' first: it %s", r->file->name,
-                n, first, why);
+        qg_warn(r->ctx, "import: %s: %zu left out, '%.60s' first: %s", r->file->name, n,
+                first, why);
 }
 
 static qg_status read_all(qg_table_reader *r, const qg_format *f,
@@ -456,8 +451,8 @@ static qg_status read_all(qg_table_reader *r, const qg_format *f,
     if (!r->plan)
         return qg_nomem(r->ctx);
     QG_TRY(f->table->parse(r, from));
-    warn_left_out(r, missing);
-    warn_left_out(r, unscaled);
+    for (size_t i = 0; i < QG_N_LEFT; i++)
+        warn_left_out(r, reason[i]);
     if (!r->found)
         qg_warn(r->ctx, "import: %s: has no entry for the model", from->name);
     QG_TRY(qg_import_quant(r->g, r->from, NULL, out));

@@ -210,10 +210,17 @@ bool qg_table_next_line(qg_table_reader *r, size_t *offset, qg_table_line *line)
 /* "import: FILE: line 3: <message>", QG_EPARSE.  Lines count from 1. */
 qg_status qg_table_fail(const qg_table_reader *r, const char *fmt, ...) QG_PRINTF(2, 3);
 
-/* An entry of a name that the model lacks. */
-QG_NODISCARD qg_status qg_table_missing(qg_table_reader *r, const char *name);
-/* An entry of scale 0, by which a format marks a tensor without a range. */
-QG_NODISCARD qg_status qg_table_unscaled(qg_table_reader *r, const char *name);
+/* Why an entry is left out; UNSCALED: a scale of 0, by which a format marks a tensor
+ * without a range. */
+enum qg_table_reason {
+    QG_LEFT_MISSING,
+    QG_LEFT_UNSCALED,
+    QG_LEFT_WITHOUT_DATA,
+    QG_LEFT_WITHOUT_WEIGHT,
+    QG_N_LEFT
+};
+QG_NODISCARD qg_status qg_table_leave_out(qg_table_reader *r, const char *name,
+                                          enum qg_table_reason why);
 
 /* Records for g (inferred) from the bytes of a file of that format, which has a table
  * with `parse`.  *out lies in the arena of g and has passed qg_check_tqcs.  Hostile

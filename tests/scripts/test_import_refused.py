@@ -240,6 +240,9 @@ REFUSED = [  # files, change, pattern of the message
     ("ncnn.table", text("conv1 ", "conv0 "), "line 10: conv0.in0: has two entries"),
     ("ncnn.table", text("conv1_param_0 ", "conv0_param_0 "), "line 2: conv0.in1: "),
     ("ncnn.table", text("conv0 127.0", "conv0 127.0\0 5"), "is 0, expected a file of text"),
+    ("ncnn.table", text("conv1_param_0", "#conv1_param_0"),
+     "layer 'conv1': has a line for its data alone, expected 'conv1_param_0', too"),
+    ("ncnn.table", text("conv0 127.0", "\nconv0 127.0"), "line 10: has an empty line above it"),
     # ppq-json
     ("ppq.json", text('"conv0": {', '"nobody": {'), "configs: describes [0-9]+ nodes, the model "
      "has [0-9]+ of them and not 'nobody', expected the model of this file"),
@@ -284,7 +287,11 @@ LENIENT = [  # files, change, entry that is left out and why, or a warning, or N
     ("trt.cache", text("image:", "nothing:"), ("nothing", MISSING)),
     ("trt.json", text('"image"', '"nothing"'), ("nothing", MISSING)),
     ("ncnn.table", text("\n", "\r\n", -1), None),
-    ("ncnn.table", text("conv0 127.0", "nothing 127.0"), ("nothing", MISSING)),
+    ("ncnn.table", lambda data: data + b"nothing 127.0\n\n", ("nothing", MISSING)),
+    ("ncnn.table", text("conv0 127.0", "#conv0 127.0"),
+     ("conv0.in1", "the layer's data have no entry")),
+    ("ncnn.table", lambda data: data + b"relu1 127.0\n",
+     ("relu1.in0", "the layer has no quantized weight")),
     ("aimet6.json", text('"image"', '"nothing"'), ("nothing", MISSING)),
     # AIMET's use_unsigned_symmetric, and its strict_symmetric
     ("aimet6.json", member(["activation_encodings", "image"], [
@@ -338,7 +345,7 @@ def is_read(done, left, told):
     if isinstance(told, tuple):
         entry_name, why = told
         return rows == [{"entry": entry_name, "why": why}] and \
-            f"1 left out, '{entry_name}' first: it {why}" in done.stderr
+            f"1 left out, '{entry_name}' first: {why}" in done.stderr
     return not rows and (told or "") in done.stderr
 
 

@@ -436,7 +436,7 @@ static qg_status take_record(const sheet *s)
     if (there && !is_taken((qg_tqc_state)state))
         return QG_OK;
     if (!there || !has_record(at))
-        return qg_table_missing(s->r, name);
+        return qg_table_leave_out(s->r, name, QG_LEFT_MISSING);
     QG_TRY(read_scheme(s, &scheme));
     QG_TRY(read_params(s, &scheme, &grid));
     return qg_table_found_at(s->r, at, &grid);

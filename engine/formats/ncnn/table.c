@@ -348,12 +348,40 @@ static qg_status read_line(qg_table_reader *r, char *text)
     }
     if (!node || node->n_in == 0 || !node->in[slot] ||
         qg_node_has(node, QG_OP_CONTROL | QG_OP_QUANTIZER))
-        return qg_table_missing(r, name);
+        return qg_table_leave_out(r, name, QG_LEFT_MISSING);
     return add_record(r, node, slot, scale, n);
+}
+
+/* Takes a planned grid back; the layer stays in float. */
+static qg_status drop(qg_table_reader *r, const qg_node *n, uint32_t slot,
+                      enum qg_table_reason why)
+{
+    char name[QG_ENDPOINT_TEXT];
+    r->plan[n->id].in[slot] = NULL;
+    r->found--;
+    return qg_table_leave_out(r, qg_endpoint_text(qg_input_at(n, slot), name), why);
+}
+
+/* ncnn2int8 quantizes layers with weights, by both of their lines: it leaves one
+ * without the line of its data in float, and stops at one without that of its weight. */
+static qg_status check_pairs(qg_table_reader *r, const qg_node *n)
+{
+    uint32_t slot = weight_slot(n);
+    bool data = qg_record_planned(&r->plan[n->id], qg_input_at(n, 0));
+    bool weight = slot && qg_record_planned(&r->plan[n->id], qg_input_at(n, slot));
+    if (data && slot && !weight)
+        return qg_fail(r->ctx, QG_EMODEL,
+                       "import: %s: layer '%.100s': has a line for its data alone, "
+                       "expected '%.100s_param_0', too",
+                       r->file->name, n->name, n->name);
+    if (data && !slot)
+        return drop(r, n, 0, QG_LEFT_WITHOUT_WEIGHT);
+    return weight && !data ? drop(r, n, slot, QG_LEFT_WITHOUT_DATA) : QG_OK;
 }
 
 static qg_status parse(qg_table_reader *r, const qg_json_source *from)
 {
+    bool ended = false;
     qg_table_line text;
     size_t offset = 0;
     (void)from;
@@ -362,8 +390,16 @@ static qg_status parse(qg_table_reader *r, const qg_json_source *from)
         if (!copy)
             return qg_nomem(r->ctx);
         memcpy(copy, text.at, text.n);
+        bool empty = !copy[strspn(copy, " \t\r")];
+        if (ended && !empty)
+            return qg_table_fail(r, "has an empty line above it, where ncnn2int8 stops "
+                                    "reading, expected none");
+        ended |= empty;
         QG_TRY(read_line(r, copy));
     }
+    for (size_t i = 0; i < r->g->node.n; i++)
+        if (r->g->node.at[i]->n_in)
+            QG_TRY(check_pairs(r, r->g->node.at[i]));
     return QG_OK;
 }
 

@@ -195,7 +195,7 @@ static qg_status parse_entry(qg_table_reader *r, qg_table_line text)
                              (int)(text.n < 60 ? text.n : 60), text.at);
     memcpy(name, text.at, colon - 2);
     if (scale == 0 && !signbit(scale))
-        return qg_table_unscaled(r, name);
+        return qg_table_leave_out(r, name, QG_LEFT_UNSCALED);
     return qg_table_found_int8(r, name, scale, 128);
 }
 
