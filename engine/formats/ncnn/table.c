@@ -362,8 +362,8 @@ static qg_status drop(qg_table_reader *r, const qg_node *n, uint32_t slot,
     return qg_table_leave_out(r, qg_endpoint_text(qg_input_at(n, slot), name), why);
 }
 
-/* ncnn2int8 quantizes layers with weights, by both of their lines: it leaves one
- * without the line of its data in float, and stops at one without that of its weight. */
+/* ncnn2int8 quantizes layers with weights, by both of their lines: one without the line
+ * of its data stays in float, one without that of its weight is an error. */
 static qg_status check_pairs(qg_table_reader *r, const qg_node *n)
 {
     uint32_t slot = weight_slot(n);
@@ -392,8 +392,8 @@ static qg_status parse(qg_table_reader *r, const qg_json_source *from)
         memcpy(copy, text.at, text.n);
         bool empty = !copy[strspn(copy, " \t\r")];
         if (ended && !empty)
-            return qg_table_fail(r, "has an empty line above it, where ncnn2int8 stops "
-                                    "reading, expected none");
+            return qg_table_fail(
+                r, "has an empty line above it, where ncnn2int8 stops, expected none");
         ended |= empty;
         QG_TRY(read_line(r, copy));
     }
