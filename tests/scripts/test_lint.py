@@ -363,6 +363,7 @@ CASES = {
     "scale-at-run-time": ("trt", (dense, TENSORRT, "op=Gemm slot=input "
                                   "policy=per-tensor,linear,symmetric,dynamic"),
                           (dense, TENSORRT)),
+    "floating-codes": ("openvino", (conv, "trt-fp8"), (conv, TENSORRT)),
     "guide-weighted-inputs": ("trt", (conv, TENSORRT, "op=Conv slot=weight state=fp32"),
                               (conv, TENSORRT)),
     "guide-weighted-output": ("trt", (conv, "ncnn-int8", "op=Conv slot=output state=initial"),
