@@ -379,7 +379,7 @@ CASES = {
                                          "policy=per-tensor,linear,symmetric"), (conv, TENSORRT)),
     "guide-bias": ("trt", DEFAULT, (conv, TENSORRT)),
     "guide-symmetric": ("trt", DEFAULT, (conv, TENSORRT)),
-    "guide-signed-codes": ("trt", (conv, TENSORRT, ASYMMETRIC.format("input")), (conv, TENSORRT)),
+    "guide-signed-codes": ("trt", (conv, TENSORRT, ASYMMETRIC.format("input")), (conv, "trt-fp8")),
     "guide-widths": ("trt", (conv, TENSORRT, WIDE.format("input")), (conv, TENSORRT)),
     "float16-casts": ("ort", (half, RUNTIME), (conv, RUNTIME)),
     "opset-too-new": ("trt", (new_opset, TENSORRT), (conv, TENSORRT)),
