@@ -440,8 +440,9 @@ static qg_status read_rules(const reader *r, const qg_yaml *file)
 }
 
 /* The keys of configs/schema/lint.json; a test compares the two. */
-static const char *const file_keys[] = { "name",     "title", "extends", "kernels",
-                                         "-kernels", "rules", "-rules",  NULL };
+static const char *const file_keys[] = { "name",           "title",   "extends",
+                                         "floating-codes", "kernels", "-kernels",
+                                         "rules",          "-rules",  NULL };
 
 static qg_status read_file(const reader *r, const qg_yaml *file)
 {
@@ -452,6 +453,9 @@ static qg_status read_file(const reader *r, const qg_yaml *file)
     QG_TRY(qg_yaml_need(r->ctx, file, "lint", "title", &y));
     QG_TRY(qg_yaml_text(r->ctx, y, "title", &r->t->title));
     r->t->file = file->file;
+    y = qg_yaml_get(file, "floating-codes");
+    if (y)
+        QG_TRY(qg_yaml_bool(r->ctx, y, "floating-codes", &r->t->floating_codes));
     QG_TRY(read_kernels(r, file));
     return read_rules(r, file);
 }

@@ -3,6 +3,8 @@
  *
  * One file may extend one parent (`extends: common`); parents are read first.
  *     name, title  required
+ *     floating-codes  true: kernels take floating-point codes (FP8), too; else records of
+ *                  such codes count as float; default: that of the parent, else false
  *     kernels      in order: the first row that fits a node decides how the target
  *                  computes it; a node that no row fits is float.  Rows of the file
  *                  stand before the parent's
@@ -189,7 +191,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(SCALE_NOT, "scale-not", NUMBER, "the scale is another one")                      \
     X(LOWEST_IS_NOT_ZERO, "lowest-is-not-zero", NONE, "the lowest code is not that of "\
       "0, although the value is never negative")                                       \
-    X(FLOATING, "floating", NONE, "codes are floating-point numbers")                  \
+    X(FLOATING, "floating", NONE, "the quantizer is active, and its codes are "        \
+      "floating-point numbers")                                                        \
     X(DYNAMIC, "dynamic", NONE, "the scale is computed at run time")                   \
     X(REQUANTIZES, "requantizes", NONE, "its producer rounds the value on another "    \
       "grid")                                                                          \
@@ -282,6 +285,7 @@ typedef struct qg_lint_rule {
 /* Immutable once read. */
 typedef struct qg_lint_target {
     const char *name, *title, *file;
+    bool floating_codes; /* kernels compute on them */
     QG_VEC(qg_lint_kernel) kernel;
     QG_VEC(qg_lint_rule) rule;
 } qg_lint_target;

@@ -384,12 +384,11 @@ static qg_status vary_grid(maker *k)
 /* --- constants --- */
 
 /* A tensor of zeros with the dims of `like`, in the arena of the changed graph. */
-static qg_status new_constant(maker *k, const char *name, const qg_tensor *like,
-                              qg_dtype type, qg_tensor **out)
+static qg_status new_constant(maker *k, const qg_tensor *like, qg_dtype type,
+                              qg_tensor **out)
 {
     qg_graph *g = k->now.cut.graph;
     qg_tensor *t = QG_NEW(g->arena, qg_tensor);
-    (void)name;
     if (!t)
         return qg_nomem(k->d->ctx);
     qg_tensor_init(t, type, like->rank, like->dim);
@@ -413,7 +412,7 @@ static qg_status zero_padding(maker *k, qg_node *n, const qg_recipe *r)
     qg_tensor *bias, like;
     int64_t channels = w->dim[0], taps = qg_dims_product(w, 1, w->rank);
     qg_tensor_init(&like, QG_I32, 1, &channels);
-    QG_TRY(new_constant(k, "bias", &like, QG_I32, &bias));
+    QG_TRY(new_constant(k, &like, QG_I32, &bias));
     for (int64_t c = 0; c < channels; c++) {
         int64_t sum = 0, own = b ? qg_tensor_i64(b, c) : 0;
         for (int64_t i = 0; i < taps; i++)
@@ -490,7 +489,7 @@ static qg_status one_scale(maker *k, qg_node *n, const qg_recipe *r, const qg_no
     scheme.axis = -1;
     if (!qg_same_dims(from, n->in[1]->constant))
         return QG_EUNSUPPORTED;
-    QG_TRY(new_constant(k, "weight", from, n->in[1]->constant->dtype, &codes));
+    QG_TRY(new_constant(k, from, n->in[1]->constant->dtype, &codes));
     QG_TRY(qg_quantize(k->d->ctx, n->name, &scheme, &(qg_qparam){ 1, &scale, &zero },
                        from, codes));
     QG_TRY(qg_edit_give_constant(g, n, 1, "weight", codes));
@@ -501,10 +500,11 @@ static qg_status one_scale(maker *k, qg_node *n, const qg_recipe *r, const qg_no
     const qg_value *fb = bias >= 0 && (uint32_t)bias < m->n_in ? m->in[bias] : NULL;
     if (n->n_in > 2 && n->in[2] && fb && fb->constant &&
         fb->constant->dtype == QG_F32) {
-        QG_TRY(new_constant(k, "bias", fb->constant, QG_I32, &b));
+        QG_TRY(new_constant(k, fb->constant, QG_I32, &b));
         for (int64_t i = 0; i < qg_tensor_count(b); i++)
             b->i32[i] =
-                qg_lower_bias_code(fb->constant->f32[i], r->in[0].scale[0] * scale);
+                qg_lower_bias_code(qg_input_tqc(m, (uint32_t)bias),
+                                   fb->constant->f32[i], r->in[0].scale[0] * scale);
         QG_TRY(qg_edit_give_constant(g, n, 2, "bias", b));
     }
     return qg_kernel_edit(k->d, g, n,

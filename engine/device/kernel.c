@@ -34,8 +34,9 @@ static qg_status rescale_bias(const qg_device *d, qg_graph *g, qg_node *n, float
     b->data = NULL;
     QG_TRY(qg_tensor_alloc(d->ctx, g->arena, b));
     for (int64_t i = 0; i < qg_tensor_count(b); i++)
-        b->i32[i] = qg_lower_bias_code(v->constant->f32[i],
-                                       s_x * w->scale[w->n > 1 ? i % w->n : 0]);
+        b->i32[i] =
+            qg_lower_bias_code(qg_input_tqc(m, (uint32_t)slot), v->constant->f32[i],
+                               s_x * w->scale[w->n > 1 ? i % w->n : 0]);
     return qg_edit_give_constant(g, n, 2, "bias", b);
 }
 

@@ -69,7 +69,7 @@ static void sharpen_bias(const rounded *r, const qg_node *n, const qg_tensor *fr
     for (int64_t i = 0; i < qg_tensor_count(from); i++) {
         float step = bias_step(r, n, i);
         if (step > 0)
-            out[i] = qg_lower_bias_code(from->f32[i], step) * exact_step(r, n, i);
+            out[i] = qg_lower_bias_code(NULL, from->f32[i], step) * exact_step(r, n, i);
     }
 }
 

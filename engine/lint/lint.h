@@ -97,8 +97,9 @@ typedef struct qg_lint_site {
 /* Fills grid and nonnegative; node is allocated, every fate is NONE. */
 QG_NODISCARD qg_status qg_lint_place(qg_lint *l);
 
-/* Whether the record rounds its endpoint or has put its constant on the grid. */
-bool qg_lint_rounds(const qg_tqc *t);
+/* Whether the record rounds its endpoint or has put its constant on the grid, in codes
+ * of a kind that the target has. */
+bool qg_lint_rounds(const qg_lint *l, const qg_tqc *t);
 /* The record on whose grid input `slot` arrives; NULL: floats, or no such slot. */
 const qg_tqc *qg_lint_input_grid(const qg_lint *l, const qg_node *n, uint32_t slot);
 /* The record on whose grid output 0 is stored, behind the clamps that the kernel takes;

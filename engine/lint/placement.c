@@ -25,10 +25,12 @@
 #include "engine/formats/qdq/qdq.h"
 #include "engine/quant/nonnegative.h"
 
-bool qg_lint_rounds(const qg_tqc *t)
+bool qg_lint_rounds(const qg_lint *l, const qg_tqc *t)
 {
-    return t && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-                 t->state == QG_TQC_PASSIVE_BAKED);
+    bool is_known =
+        t && (l->target->floating_codes || !(t->scheme.policy & QG_FLOATING));
+    return is_known && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
+                        t->state == QG_TQC_PASSIVE_BAKED);
 }
 
 bool qg_lint_same_grid(const qg_tqc *a, const qg_tqc *b)
@@ -59,7 +61,7 @@ const qg_tqc *qg_lint_input_grid(const qg_lint *l, const qg_node *n, uint32_t sl
     const qg_tqc *t = qg_input_tqc(n, slot);
     if (slot >= n->n_in || !n->in[slot])
         return NULL;
-    return qg_lint_rounds(t) ? t : l->grid[n->in[slot]->id];
+    return qg_lint_rounds(l, t) ? t : l->grid[n->in[slot]->id];
 }
 
 const qg_value *qg_lint_stored(const qg_lint *l, const qg_node *n)
@@ -109,10 +111,10 @@ static qg_carry carries(const qg_lint *l, const qg_node *n, bool back)
     return QG_CARRY_NO;
 }
 
-static bool is_quantized_again(const qg_value *v)
+static bool is_quantized_again(const qg_lint *l, const qg_value *v)
 {
     for (size_t i = 0; i < v->use.n; i++)
-        if (qg_lint_rounds(qg_input_tqc(v->use.at[i].node, v->use.at[i].slot)))
+        if (qg_lint_rounds(l, qg_input_tqc(v->use.at[i].node, v->use.at[i].slot)))
             return true;
     return false;
 }
@@ -130,8 +132,8 @@ static void grids_forward(qg_lint *l)
             if (!v || v->type.dtype != QG_F32)
                 continue;
             bool moves = how == QG_CARRY_YES ||
-                         (how == QG_CARRY_TO_READERS && !is_quantized_again(v));
-            l->grid[v->id] = qg_lint_rounds(t) ? t : moves ? in : NULL;
+                         (how == QG_CARRY_TO_READERS && !is_quantized_again(l, v));
+            l->grid[v->id] = qg_lint_rounds(l, t) ? t : moves ? in : NULL;
         }
     }
 }
@@ -146,7 +148,7 @@ static const qg_tqc *grid_read(const qg_lint *l, const qg_value *v)
         const qg_tqc *t = qg_input_tqc(n, v->use.at[i].slot);
         if (qg_node_has(n, QG_OP_DIMS_ONLY))
             continue;
-        if (!qg_lint_rounds(t))
+        if (!qg_lint_rounds(l, t))
             t = v->use.n == 1 && v->use.at[i].slot == 0 && n->n_out == 1 && n->out[0] &&
                         carries(l, n, true)
                     ? l->grid[n->out[0]->id]

@@ -72,14 +72,14 @@ static size_t readers_on(const qg_lint *l, const qg_value *v, const qg_tqc *t)
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_use *u = &v->use.at[i];
         const qg_tqc *at = qg_input_tqc(u->node, u->slot);
-        bool other = all && qg_lint_rounds(at) && !qg_lint_same_grid(t, at);
+        bool other = all && qg_lint_rounds(l, at) && !qg_lint_same_grid(t, at);
         if (reads_again(v, i) || (other && apart))
             continue;
         apart |= other;
         if (all && is_idle(l, u->node))
             n += readers_on(l, u->node->out[0], t);
         else
-            n += all || (qg_lint_rounds(at) && qg_lint_same_grid(t, at));
+            n += all || (qg_lint_rounds(l, at) && qg_lint_same_grid(t, at));
     }
     return n;
 }

@@ -206,7 +206,7 @@ static bool bias_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     if (slot == QG_NONE)
         return true;
     const qg_tqc *t = qg_input_tqc(s->node, slot);
-    return qg_lint_rounds(t) && t->visibility != QG_EXPORT_INTERNAL &&
+    return qg_lint_rounds(l, t) && t->visibility != QG_EXPORT_INTERNAL &&
            t->scheme.bits > 16 && offset_of(t) == 0 && is_product_grid(l, s->node, t);
 }
 
@@ -233,7 +233,7 @@ static bool output_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *
 static bool output_rounded(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)l, (void)c;
-    return qg_lint_rounds(qg_output_tqc(s->node, 0));
+    return qg_lint_rounds(l, qg_output_tqc(s->node, 0));
 }
 
 /* Whether all data inputs have the grid `first`, or, without one, that of the first of
@@ -263,9 +263,9 @@ static bool output_float(const qg_lint *l, qg_lint_site *s, const qg_condition *
     const qg_tqc *t = qg_output_tqc(s->node, 0);
     (void)l, (void)c;
     for (size_t i = 0; v && i < v->use.n; i++)
-        if (qg_lint_rounds(qg_input_tqc(v->use.at[i].node, v->use.at[i].slot)))
+        if (qg_lint_rounds(l, qg_input_tqc(v->use.at[i].node, v->use.at[i].slot)))
             return false;
-    return !t || (!qg_lint_rounds(t) && t->state != QG_TQC_OVERLAPPED);
+    return !t || (!qg_lint_rounds(l, t) && t->state != QG_TQC_OVERLAPPED);
 }
 
 static bool same_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -375,7 +375,7 @@ static float rounded_limit(const qg_lint *l, const qg_node *n, uint32_t slot, fl
 {
     const qg_tqc *t = slot < n->n_in ? qg_input_tqc(n, slot) : NULL;
     const qg_tensor *raw = t && n->in[slot] ? n->in[slot]->constant : NULL;
-    if (!raw || !qg_lint_rounds(t) || qg_tensor_count(raw) != 1)
+    if (!raw || !qg_lint_rounds(l, t) || qg_tensor_count(raw) != 1)
         return x;
     qg_tensor from = *raw, to = *raw;
     float rounded = x;
@@ -497,7 +497,7 @@ static bool opset_above(const qg_lint *l, qg_lint_site *s, const qg_condition *c
 static bool rounds(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)l, (void)c;
-    return qg_lint_rounds(s->at);
+    return qg_lint_rounds(l, s->at);
 }
 
 static bool constant(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -590,8 +590,11 @@ static bool lowest_is_not_zero(const qg_lint *l, qg_lint_site *s, const qg_condi
 
 static bool floating(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
+    const qg_tqc *t = s->at;
     (void)l, (void)c;
-    return (s->at->scheme.policy & QG_FLOATING) != 0;
+    return (t->scheme.policy & QG_FLOATING) &&
+           (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
+            t->state == QG_TQC_PASSIVE_BAKED);
 }
 
 static bool dynamic(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -601,16 +604,16 @@ static bool dynamic(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 }
 
 /* The record that rounds the value of an input at its producer; NULL: none does. */
-static const qg_tqc *rounded_before(const qg_lint_site *s)
+static const qg_tqc *rounded_before(const qg_lint *l, const qg_lint_site *s)
 {
     const qg_value *v = s->at->is_output ? NULL : qg_tqc_value(s->at);
     const qg_tqc *t = v ? qg_producer_tqc(v) : NULL;
-    return qg_lint_rounds(s->at) && qg_lint_rounds(t) ? t : NULL;
+    return qg_lint_rounds(l, s->at) && qg_lint_rounds(l, t) ? t : NULL;
 }
 
 static bool requantizes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_tqc *t = rounded_before(s);
+    const qg_tqc *t = rounded_before(l, s);
     char name[QG_ENDPOINT_TEXT];
     (void)l, (void)c;
     if (!t || qg_lint_same_grid(t, s->at))
@@ -625,7 +628,7 @@ static bool requantizes(const qg_lint *l, qg_lint_site *s, const qg_condition *c
 /* Rounding twice on one grid is rounding once. */
 static bool repeats(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_tqc *t = rounded_before(s);
+    const qg_tqc *t = rounded_before(l, s);
     (void)l, (void)c;
     return t && qg_lint_same_grid(t, s->at);
 }
@@ -640,7 +643,7 @@ static bool between_floats(const qg_lint *l, qg_lint_site *s, const qg_condition
 {
     const qg_value *v = qg_tqc_value(s->at);
     (void)c;
-    if (!v || !qg_lint_rounds(s->at))
+    if (!v || !qg_lint_rounds(l, s->at))
         return false;
     if (!s->at->is_output)
         return in_float(l, s->node) && (!v->def || in_float(l, v->def));
@@ -656,7 +659,7 @@ static bool fused_inside(const qg_lint *l, qg_lint_site *s, const qg_condition *
     (void)l, (void)c;
     if (!s->at->is_output || !v || v->use.n != 1 || v->is_output)
         return false;
-    return qg_lint_rounds(s->at) &&
+    return qg_lint_rounds(l, s->at) &&
            qg_node_has(v->use.at[0].node, QG_OP_ACTIVATION | QG_OP_NORMALIZE);
 }
 

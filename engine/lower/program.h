@@ -82,8 +82,8 @@ QG_NODISCARD qg_status qg_lower_program(const qg_graph *g, const qg_profile *pro
                                         const qg_lower_options *o, qg_program **out);
 void qg_program_free(qg_program *p); /* NULL is fine */
 
-/* An int32 bias in steps of f32(s_x s_w), half away from zero; a weight of zeros has
- * any step. */
-int32_t qg_lower_bias_code(float bias, float step);
+/* An int32 bias in steps of f32(s_x s_w), half away from zero, within the limits of its
+ * record t where that rounds (NULL: it has none); a weight of zeros has any step. */
+int32_t qg_lower_bias_code(const qg_tqc *t, float bias, float step);
 
 #endif

@@ -101,10 +101,13 @@ static bool is_product(float own, float step)
     return fabsf(own - step) < 0x1p-16f * step;
 }
 
-int32_t qg_lower_bias_code(float bias, float step)
+int32_t qg_lower_bias_code(const qg_tqc *t, float bias, float step)
 {
     double q = step > 0 ? round((double)bias / (double)step) : 0;
-    return q >= INT32_MAX ? INT32_MAX : q > INT32_MIN ? (int32_t)q : INT32_MIN;
+    bool limited = t && qg_lower_rounds(t);
+    double low = limited ? t->scheme.qmin : INT32_MIN;
+    double high = limited ? t->scheme.qmax : INT32_MAX;
+    return (int32_t)fmin(fmax(q, low), high);
 }
 
 /* Bias c, and as its record rounds it: a record in steps of the products gives the
@@ -113,12 +116,8 @@ static int32_t code_of(const qg_tqc *t, const qg_stored *product, int64_t c, flo
                        float rounded)
 {
     const float step = product->scale[c % product->n], own = own_step(t, product, c);
-    if (!qg_lower_rounds(t))
-        return qg_lower_bias_code(bias, step);
-    if (!is_product(own, step))
-        return qg_lower_bias_code(rounded, step);
-    return (int32_t)qg_clamp_i64(qg_lower_bias_code(bias, own), t->scheme.qmin,
-                                 t->scheme.qmax);
+    return is_product(own, step) ? qg_lower_bias_code(t, bias, own)
+                                 : qg_lower_bias_code(NULL, rounded, step);
 }
 
 /* in->stored: the steps. */

@@ -363,6 +363,7 @@ CASES = {
     "scale-at-run-time": ("trt", (dense, TENSORRT, "op=Gemm slot=input "
                                   "policy=per-tensor,linear,symmetric,dynamic"),
                           (dense, TENSORRT)),
+    "floating-codes": ("openvino", (conv, "trt-fp8"), (conv, TENSORRT)),
     "guide-weighted-inputs": ("trt", (conv, TENSORRT, "op=Conv slot=weight state=fp32"),
                               (conv, TENSORRT)),
     "guide-weighted-output": ("trt", (conv, "ncnn-int8", "op=Conv slot=output state=initial"),
@@ -378,7 +379,7 @@ CASES = {
                                          "policy=per-tensor,linear,symmetric"), (conv, TENSORRT)),
     "guide-bias": ("trt", DEFAULT, (conv, TENSORRT)),
     "guide-symmetric": ("trt", DEFAULT, (conv, TENSORRT)),
-    "guide-signed-codes": ("trt", (conv, TENSORRT, ASYMMETRIC.format("input")), (conv, TENSORRT)),
+    "guide-signed-codes": ("trt", (conv, TENSORRT, ASYMMETRIC.format("input")), (conv, "trt-fp8")),
     "guide-widths": ("trt", (conv, TENSORRT, WIDE.format("input")), (conv, TENSORRT)),
     "float16-casts": ("ort", (half, RUNTIME), (conv, RUNTIME)),
     "opset-too-new": ("trt", (new_opset, TENSORRT), (conv, TENSORRT)),
