@@ -431,9 +431,9 @@ static bool has_value(const qg_node *n, const char *name)
 /* Whether the node has every value that the file describes there. */
 static qg_status check_values(reader *r, const qg_json *node, const qg_node *n)
 {
-    size_t found = 0;
+    size_t found = 0, most = (size_t)n->n_in + n->n_out;
     const char *strange = "";
-    for (size_t i = 0; i < node->count; i++) {
+    for (size_t i = 0; i < node->count && i <= most; i++) {
         bool known = has_value(n, node->item[i].key);
         found += known;
         strange = known ? strange : node->item[i].key;
