@@ -69,9 +69,6 @@ EXCEPTIONS = {
     ("pad_axes", "onnx-qoperator shipped"): (
         "ONNX Runtime's change of layout reads a pad of an axis that `axes` leaves out",
         ("openvino-int8",)),
-    ("clamps", "lint xnnpack"): (
-        "limits on the grid of the value before them are an operator of their own",
-        ("tflite-int8",)),
     **{("matmul_of_vector", f"openvino {file}shipped"): (
         "the plugin's integer product of a vector has the dims of a matrix", ("openvino-int8",))
        for file in ("", "qdq ")},
