@@ -197,15 +197,11 @@ static qg_status add_clip(builder *b, const qg_tqc *t, const char *stem, qg_valu
                     &(qg_node_spec){ .in = in, .n_in = 3, .out = &out, .n_out = 1 });
 }
 
-/* The same values, by a node that ONNX Runtime's optimizer does not see through. */
 static qg_status add_neutral(builder *b, const char *op, const char *stem, qg_value **x)
 {
-    qg_value *in = *x, *out;
+    qg_value *out;
     QG_TRY(add_value(b, stem, "_kept", &out));
-    out->type = in->type;
-    *x = out;
-    return add_node(b, op,
-                    &(qg_node_spec){ .in = &in, .n_in = 1, .out = &out, .n_out = 1 });
+    return qg_onnx_hide(b->g, op, b->opset, out, x);
 }
 
 /* What keeps the optimizer from computing another result; NULL: nothing is needed.
