@@ -15,12 +15,6 @@ bool qg_test_pads_one_axis(const qg_lint *l, qg_lint_site *s, const qg_condition
     return qg_plugin_pads_wrong(s->node);
 }
 
-bool qg_test_mapped_maximum(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    (void)l, (void)c;
-    return qg_plugin_mapped_maximum(s->node);
-}
-
 bool qg_test_joins_constant(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)l, (void)c;

@@ -189,6 +189,23 @@ FORMS = {
     "reshape_clip_band": Form("c=Conv x w:3,4,3,3 p=1 | s=Reshape c #0,3,64,1 | r=Clip s ~-.3 ~.7 "
                               "| y=Conv r u:3,3,1,1"),
     "pad_one_axis": Form("c=Conv x w:3,4,3,3 | q=Pad c #0,0,0,1,0,0,0,0 ~.5 | y=Conv q u:2,3,1,1"),
+    "pad_one_axis_below": Form("c=Conv x w:3,4,3,3 | q=Pad c #0,0,0,0,0,0,2,0 ~-.5 "
+                               "| y=Conv q u:2,3,1,1"),
+    "pad_batch": Form("c=Conv x w:3,4,3,3 | q=Pad c #1,0,0,0,1,0,0,0 | y=Conv q u:2,3,1,1"),
+    "pad_one_channel": Form("c=Conv x w:1,4,3,3 | q=Pad c #0,1,0,0,0,0,0,0 "
+                            "| y=Conv q u:2,2,1,1"),
+    "clip_one_element": Form("c=Conv x w:1,4,8,8 | s=Reshape c #1,1 | r=Clip s ~-.3 ~.7 "
+                             "| y=MatMul r u:1,3"),
+    "clip_above_one_element": Form("c=Conv x w:1,4,8,8 | s=Flatten c | r=Clip s ~.1 ~.7 "
+                                   "| y=MatMul r u:1,3"),
+    "stride_of_one_element": Form("c=Conv x w:6,4,1,1 b:6 strides=2,2 p=1 | r=Relu c "
+                                  "| y=Conv r v:3,6,1,1 strides=2,2"),
+    "stride_behind_pad": Form("c=Conv x w:4,4,3,3 p=1 | r=Relu c | q=Pad r #0,0,1,1,0,0,1,1 "
+                              "| y=Conv q v:6,4,1,1 strides=2,2"),
+    "stride_of_one_in_line": Form("c=Conv x w:6,4,3 | s=Sigmoid c | y=Conv s v:3,6,1 strides=2, "
+                                  "pads=1,0", x=LINE),
+    "stride_of_one_in_cube": Form("c=Conv x w:6,4,1,1,1 pads=1,1,1,1,1,1 "
+                                  "| y=Conv c v:3,6,1,1,1 strides=2,1,3", x=CUBE),
     "turned_far": Form("y=ConvTranspose x w:4,3,1,1 b:3 strides=2,2"),
     "turned_far_dilated": Form("y=ConvTranspose x w:4,3,3,3 strides=2,2 dilations=2,2"),
     "turned_thirds": Form("d=ConvTranspose x w:4,3,4,4 b:3 strides=3,3 | y=Conv d v:2,3,2,2"),
