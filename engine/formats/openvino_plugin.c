@@ -283,6 +283,39 @@ static bool moves_strides(const qg_node *n)
     return strided;
 }
 
+/* --- products --- */
+
+/* A product of at most two dims with a constant. */
+static bool is_product(const qg_node *n)
+{
+    static const char *const names[] = { "MatMul", "Gemm" };
+    return is_one_of(n, names, sizeof names / sizeof *names) &&
+           n->in[0]->type.rank == 2 && n->in[1]->constant;
+}
+
+/* Whether v comes from such a product through nodes that one kernel computes. */
+static bool is_behind_product(const qg_value *v, int depth)
+{
+    const qg_node *n = v ? v->def : NULL;
+    if (!n || depth == 0)
+        return false;
+    if (is_product(n))
+        return true;
+    if (qg_node_has(n, QG_OP_COMPUTE | QG_OP_PASSIVE))
+        return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (is_behind_product(n->in[k], depth - 1))
+            return true;
+    return false;
+}
+
+/* Whether the plugin joins n, of several rows, and a product before it. */
+static bool is_chained(const qg_node *n)
+{
+    return is_product(n) && n->in[0]->type.dim[0] != 1 && n->in[0]->type.dim[1] > 0 &&
+           is_behind_product(n->in[0], CHAIN);
+}
+
 /* --- edits --- */
 
 static qg_status add_number(qg_graph *g, const qg_node *n, float number,
@@ -375,6 +408,44 @@ static qg_status keep_behind(qg_graph *g, const qg_node *n, const qg_node *copy)
     return qg_edit_set_input(g, x->def, 0, y);
 }
 
+/* *x through a MaxPool of single elements along so many axes. */
+static qg_status add_pool(qg_graph *g, const qg_node *n, size_t axes, qg_value **x)
+{
+    qg_value *in = *x;
+    int64_t *one = QG_NEWN(g->arena, axes, int64_t);
+    qg_attr *attr = QG_NEW(g->arena, qg_attr);
+    const char *name = qg_intern(g->ctx, "kernel_shape");
+    if (!one || !attr || !name)
+        return qg_nomem(g->ctx);
+    for (size_t k = 0; k < axes; k++)
+        one[k] = 1;
+    *attr = (qg_attr){
+        .name = name, .type = QG_ATTR_INTS, .count = (uint32_t)axes, .ints = one
+    };
+    return add_node(g, n, "MaxPool",
+                    &(qg_node_spec){ .in = &in, .n_in = 1, .attr = attr, .n_attr = 1 },
+                    x);
+}
+
+/* *x in another form; one dim may be open. */
+static qg_status add_reshape(qg_graph *g, const qg_node *n, int rank,
+                             const int64_t *dim, qg_value **x)
+{
+    qg_value *in[2] = { *x };
+    int64_t count = rank;
+    const char *name = qg_arena_printf(g->arena, "%s_dims", n->out[0]->name);
+    qg_tensor *t = QG_NEW(g->arena, qg_tensor);
+    if (!name || !t)
+        return qg_nomem(g->ctx);
+    qg_tensor_init(t, QG_I64, 1, &count);
+    QG_TRY(qg_tensor_alloc(g->ctx, g->arena, t));
+    memcpy(t->i64, dim, (size_t)rank * sizeof *dim);
+    QG_TRY(qg_edit_add_constant(g, name, t, &in[1]));
+    QG_TRY(add_node(g, n, "Reshape", &(qg_node_spec){ .in = in, .n_in = 2 }, x));
+    qg_tensor_init(&(*x)->type, QG_F32, rank, dim);
+    return QG_OK;
+}
+
 /* A MaxPool of single elements in front of copy, over which no stride is moved; nor is
  * one over a FakeQuantize or an input of the network.  A Pad that copy reads becomes a
  * part of it, if nothing is between them. */
@@ -383,24 +454,101 @@ static qg_status keep_strides(qg_graph *g, const qg_node *n, qg_node *copy)
     static const char *const pad = "Pad", *const pool = "MaxPool";
     while (is_one_of(copy->in[0]->def, &pad, 1))
         copy = copy->in[0]->def;
-    qg_value *in = copy->in[0], *x = in;
-    size_t axes = (size_t)n->in[1]->type.rank - 2;
-    int64_t *one = QG_NEWN(g->arena, axes, int64_t);
-    qg_attr *attr = QG_NEW(g->arena, qg_attr);
-    const char *name = qg_intern(g->ctx, "kernel_shape");
-    if (!one || !attr || !name)
-        return qg_nomem(g->ctx);
-    if (!in->def || qg_is_fake_quantize(in->def->op) || is_one_of(in->def, &pool, 1))
+    qg_value *x = copy->in[0];
+    if (!x->def || qg_is_fake_quantize(x->def->op) || is_one_of(x->def, &pool, 1))
         return QG_OK;
-    for (size_t k = 0; k < axes; k++)
-        one[k] = 1;
-    *attr = (qg_attr){
-        .name = name, .type = QG_ATTR_INTS, .count = (uint32_t)axes, .ints = one
-    };
-    QG_TRY(add_node(g, n, "MaxPool",
-                    &(qg_node_spec){ .in = &in, .n_in = 1, .attr = attr, .n_attr = 1 },
-                    &x));
+    QG_TRY(add_pool(g, n, (size_t)n->in[1]->type.rank - 2, &x));
     return qg_edit_set_input(g, copy, 0, x);
+}
+
+/* The same in front of a product, which needs three dims. */
+static qg_status keep_apart(qg_graph *g, const qg_node *n, qg_node *copy)
+{
+    const int64_t *dim = n->in[0]->type.dim, more[] = { 1, dim[0], dim[1] };
+    qg_value *x = copy->in[0];
+    QG_TRY(add_reshape(g, n, 3, more, &x));
+    QG_TRY(add_pool(g, n, 1, &x));
+    QG_TRY(add_reshape(g, n, 2, dim, &x));
+    return qg_edit_set_input(g, copy, 0, x);
+}
+
+/* Numbers of an attribute, which n may lack. */
+static qg_status set_attribute(qg_graph *g, qg_node *n, const char *name,
+                               const int64_t *x, size_t count)
+{
+    qg_attr *attr = QG_NEWN(g->arena, n->n_attr + 1, qg_attr), *to = attr;
+    int64_t *copy = QG_NEWN(g->arena, count, int64_t);
+    const char *word = qg_intern(g->ctx, name);
+    if (!attr || !copy || !word)
+        return qg_nomem(g->ctx);
+    if (n->n_attr)
+        memcpy(attr, n->attr, n->n_attr * sizeof *attr);
+    memcpy(copy, x, count * sizeof *x);
+    while (to < attr + n->n_attr && to->name != word)
+        to++;
+    if (to == attr + n->n_attr) {
+        *to = (qg_attr){ .name = word, .type = QG_ATTR_INTS };
+        n->n_attr++;
+    }
+    to->count = (uint32_t)count;
+    to->ints = copy;
+    n->attr = attr;
+    return QG_OK;
+}
+
+/* A dilation of one element of a kernel is none. */
+static qg_status drop_dilations(qg_graph *g, const qg_node *n, qg_node *copy)
+{
+    static const char *const name = "Conv";
+    const qg_tensor *w = n->n_in > 1 && n->in[1] ? &n->in[1]->type : NULL;
+    const qg_attr *a = qg_attr_find(n, "dilations");
+    int64_t dilation[QG_MAX_RANK];
+    if (!is_one_of(n, &name, 1) || !w || !a || a->type != QG_ATTR_INTS ||
+        (int64_t)a->count + 2 != w->rank)
+        return QG_OK;
+    for (size_t k = 0; k < a->count; k++)
+        dilation[k] = w->dim[k + 2] == 1 ? 1 : a->ints[k];
+    return memcmp(dilation, a->ints, a->count * sizeof *dilation) == 0
+               ? QG_OK
+               : set_attribute(g, copy, "dilations", dilation, a->count);
+}
+
+/* Pads with which a pool whose extents are rounded up has them rounded down, too, in
+ * pads: a last window may end behind the data, but begins before.  False: it is none, or
+ * dims are open. */
+static bool reach_last(const qg_node *n, int64_t pads[2 * QG_MAX_RANK])
+{
+    static const char *const names[] = { "MaxPool", "AveragePool" };
+    const qg_attr *kernel = qg_attr_find(n, "kernel_shape"),
+                  *ceil = qg_attr_find(n, "ceil_mode"),
+                  *counted = qg_attr_find(n, "count_include_pad");
+    if (!is_one_of(n, names, sizeof names / sizeof *names) || !ceil || !ceil->ints[0] ||
+        (counted && counted->ints[0]) || qg_attr_has(n, "auto_pad") || !kernel)
+        return false;
+    for (size_t k = 0, axes = kernel->count; k < axes; k++) {
+        int64_t in = n->in[0]->type.dim[k + 2], out = n->out[0]->type.dim[k + 2],
+                begin = along(n, "pads", k, 0),
+                window = (kernel->ints[k] - 1) * along(n, "dilations", k, 1) + 1;
+        if (in < 0 || out < 1)
+            return false;
+        int64_t end = (out - 1) * along(n, "strides", k, 1) + window - in - begin;
+        pads[k] = begin;
+        pads[k + axes] = end > 0 ? end : 0;
+    }
+    return true;
+}
+
+/* Extents rounded down: OpenVINO's reader of ONNX counts windows that begin behind the
+ * data. */
+static qg_status round_down(qg_graph *g, const qg_node *n, qg_node *copy)
+{
+    const int64_t none = 0;
+    int64_t pads[2 * QG_MAX_RANK];
+    if (!reach_last(n, pads))
+        return QG_OK;
+    QG_TRY(set_attribute(g, copy, "ceil_mode", &none, 1));
+    return set_attribute(g, copy, "pads", pads,
+                         2 * qg_attr_find(n, "kernel_shape")->count);
 }
 
 /* --- clips --- */
@@ -507,6 +655,10 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
             QG_TRY(keep_behind(g, n, copy));
         if (moves_strides(n))
             QG_TRY(keep_strides(g, n, copy));
+        if (is_chained(n))
+            QG_TRY(keep_apart(g, n, copy));
+        QG_TRY(drop_dilations(g, n, copy));
+        QG_TRY(round_down(g, n, copy));
     }
     return QG_OK;
 }

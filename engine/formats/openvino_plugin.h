@@ -16,6 +16,12 @@
  *                   before it although it pads, with the transformations off, too, and
  *                   it has no integer kernel behind DequantizeLinear: a MaxPool of
  *                   single elements, over which they are not moved, is between
+ *     products      of two dims, one behind another and with functions between, become
+ *                   one kernel for 4, 6 and 8 rows (measured on two threads), which is
+ *                   wrong on codes: the same MaxPool is in front of the later one
+ *     dilations     of a kernel of one element can end the process: they are 1
+ *     pools         whose extents are rounded up have windows behind the data in the
+ *                   reader of ONNX: they are rounded down, with larger pads
  *     joins         of a constant are right, but stay in float
  *
  * Barrier  Max with the least float: the same values, and no code passes it

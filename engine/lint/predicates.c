@@ -707,6 +707,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_STRIDE_BEYOND_KERNEL] = qg_test_stride_beyond_kernel,
     [QG_PREDICATE_TURNS_APART] = qg_test_turns_apart,
     [QG_PREDICATE_PADS_ONE_AXIS] = qg_test_pads_one_axis,
+    [QG_PREDICATE_FRACTIONAL_EXTENT] = qg_test_fractional_extent,
     [QG_PREDICATE_JOINS_CONSTANT] = qg_test_joins_constant,
     [QG_PREDICATE_PADS] = qg_test_pads,
     [QG_PREDICATE_PADS_APART] = qg_test_pads_apart,

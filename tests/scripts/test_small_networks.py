@@ -74,9 +74,6 @@ EXCEPTIONS = {
     **{("matmul_of_vector", f"openvino {file}shipped"): (
         "the plugin's integer product of a vector has the dims of a matrix", ("openvino-int8",))
        for file in ("", "qdq ")},
-    **{(name, "openvino qdq shipped"): (
-        "OpenVINO's reader of ONNX counts windows that begin behind the data", ("openvino-int8",))
-       for name in ("max_ceil_pads", "max_ceil_apart")},
     ("concat_constant", "lint xnnpack"): AS_BUILT_IN,
     ("concat_itself", "lint xnnpack"): AS_BUILT_IN,
     ("concat_batch", "lint xnnpack"): AS_BUILT_IN,

@@ -41,6 +41,7 @@
 #include "engine/formats/quantize_linear.h"
 #include "engine/formats/qonnx/quant.h"
 #include "engine/formats/quantizers.h"
+#include "engine/formats/resize_extent.h"
 #include "engine/onnx/export.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/float_type.h"
@@ -667,6 +668,8 @@ static qg_status build_graph(builder *b)
     QG_TRY(put_nodes(b));
     warn_of_int8(b);
     QG_TRY(lose_forced(b));
+    if (b->place != QG_PLACE_TRT)
+        QG_TRY(qg_export_lose_fractions(b->e));
     if (b->form == FUSED) {
         QG_TRY(qg_graph_upgrade(b->g, b->opset));
         QG_TRY(qg_qdq_fuse(b->e, b->g, b->opset));
