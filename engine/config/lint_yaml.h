@@ -139,9 +139,10 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "stride above 2, a kernel above 4 or beyond its data or below its stride, or "   \
       "pads other than one element on either side of 3 or 4")                          \
     X(PADS_ONE_AXIS, "pads-one-axis", NONE, "it pads values that are codes, or made "  \
-      "of codes without a product, along one axis, with a constant other than 0")      \
-    X(MAPPED_MAXIMUM, "mapped-maximum", NONE, "a maximum or minimum of floats that "   \
-      "is rounded behind functions of it alone, or behind a Concat")                   \
+      "of codes without a product, along one axis, with a constant other than 0 or "   \
+      "where the axis has one element or is open")                                     \
+    X(FRACTIONAL_EXTENT, "fractional-extent", NONE, "a linear or cubic Resize from "   \
+      "the first to the last element, whose scales give no whole extents")             \
     X(JOINS_CONSTANT, "joins-constant", NONE, "input 0 is a Concat with a constant "   \
       "operand, perhaps moved")                                                        \
     X(PADS, "pads", NONE, "it pads its input")                                         \

@@ -150,7 +150,7 @@ qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
 bool qg_lint_is_narrow(const qg_tqc *t);
 
 /* Those of predicate_plugin.c. */
-qg_predicate_test qg_test_turns_apart, qg_test_pads_one_axis, qg_test_mapped_maximum,
+qg_predicate_test qg_test_turns_apart, qg_test_pads_one_axis, qg_test_fractional_extent,
     qg_test_joins_constant;
 
 /* Those of predicate_ranges.c. */

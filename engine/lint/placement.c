@@ -89,9 +89,10 @@ static bool fits_alone(const qg_lint *l, const qg_lint_kernel *k, const qg_node 
     for (size_t i = 0; i < k->when.n; i++) {
         const qg_condition *c = &k->when.at[i];
         qg_predicate_test *test =
-            c->predicate == QG_PREDICATE_PADS_WITH_ZERO ? qg_test_pads_with_zero
-            : c->predicate == QG_PREDICATE_PADS_INTO    ? qg_test_pads_into
-                                                        : NULL;
+            c->predicate == QG_PREDICATE_PADS_WITH_ZERO  ? qg_test_pads_with_zero
+            : c->predicate == QG_PREDICATE_PADS_INTO     ? qg_test_pads_into
+            : c->predicate == QG_PREDICATE_PADS_ONE_AXIS ? qg_test_pads_one_axis
+                                                         : NULL;
         if (test && test(l, &s, c) == c->is_not)
             return false;
     }
