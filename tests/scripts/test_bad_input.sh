@@ -96,6 +96,9 @@ for where in "$work/file" "$work/file/below" /proc/nowhere; do
 done
 mkdir "$work/theirs" && cp $model "$work/theirs/model.onnx"
 expect 1 'not part of a snapshot' "$qg" quantize $model -b trt-int8 -d $data -o "$work/theirs"
+mkdir "$work/notes" && echo mine >"$work/notes/quant.json"
+expect 1 'not part of a snapshot' "$qg" quantize $model -b trt-int8 -d $data -o "$work/notes"
+expect 0 mine cat "$work/notes/quant.json"
 cmp -s $model "$work/theirs/model.onnx" || complain "a model that is not ours was overwritten"
 expect 1 'cannot write to stdout' bash -c "'$qg' list ops >/dev/full"
 
