@@ -293,7 +293,8 @@ static bool is_product(const qg_node *n)
            n->in[0]->type.rank == 2 && n->in[1]->constant;
 }
 
-/* Whether v comes from such a product through nodes that one kernel computes. */
+/* Whether v comes from such a product through nodes that one kernel computes, or that
+ * are perhaps removed, as two Transposes are. */
 static bool is_behind_product(const qg_value *v, int depth)
 {
     const qg_node *n = v ? v->def : NULL;
@@ -301,7 +302,7 @@ static bool is_behind_product(const qg_value *v, int depth)
         return false;
     if (is_product(n))
         return true;
-    if (qg_node_has(n, QG_OP_COMPUTE | QG_OP_PASSIVE))
+    if (qg_node_has(n, QG_OP_COMPUTE))
         return false;
     for (uint32_t k = 0; k < n->n_in; k++)
         if (is_behind_product(n->in[k], depth - 1))
@@ -514,8 +515,8 @@ static qg_status drop_dilations(qg_graph *g, const qg_node *n, qg_node *copy)
 }
 
 /* Pads with which a pool whose extents are rounded up has them rounded down, too, in
- * pads: a last window may end behind the data, but begins before.  False: it is none, or
- * dims are open. */
+ * pads: a last window may end behind the data, but begins before.  False: it is none,
+ * or dims are open. */
 static bool reach_last(const qg_node *n, int64_t pads[2 * QG_MAX_RANK])
 {
     static const char *const names[] = { "MaxPool", "AveragePool" };

@@ -3,8 +3,9 @@
  * it; read by the exports for OpenVINO and by lint.
  *
  *     maxima        Reduce of floats that stores 8-bit codes is wrong.  Maxima commute
- *                   with rounding: the quantizer behind one stands in front of it.  With
- *                   functions or a Concat between them, a barrier is behind the maximum
+ *                   with rounding: the quantizer behind one stands in front of it.
+ *                   With functions or a Concat between them, a barrier is behind the
+ *                   maximum
  *     clips         a Clip of codes has its limits rounded to codes; Relu or Max, then
  *                   Min compute the same and stay in float.  Of one element they would
  *                   become a Clip again: Neg, Min and Neg are that Max
@@ -12,10 +13,10 @@
  *                   their weights are floats on their grid
  *     pads          along one axis, with a constant, which is cast to a code, or of one
  *                   element: a barrier is in front of them
- *     strides       of a convolution with a kernel of one element are moved to the nodes
- *                   before it although it pads, with the transformations off, too, and
- *                   it has no integer kernel behind DequantizeLinear: a MaxPool of
- *                   single elements, over which they are not moved, is between
+ *     strides       of a convolution with a kernel of one element are moved to the
+ *                   nodes before it although it pads, with the transformations off,
+ *                   too, and it has no integer kernel behind DequantizeLinear: a
+ *                   MaxPool of single elements, which stops them, is between
  *     products      of two dims, one behind another and with functions between, become
  *                   one kernel for 4, 6 and 8 rows (measured on two threads), which is
  *                   wrong on codes: the same MaxPool is in front of the later one

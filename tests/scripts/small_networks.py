@@ -46,6 +46,10 @@ FORMS = {
     "resize_linear": Form(C + "q=Resize c - ~1,1,2,2 mode=linear" + Y),
     "resize_corners": Form(C + "q=Resize c - ~1,1,2,2 mode=linear "
                            "coordinate_transformation_mode=align_corners" + Y),
+    "resize_corners_fraction": Form(C + "q=Resize c - ~1,1,1.3,1.7 mode=linear "
+                                    "coordinate_transformation_mode=align_corners" + Y),
+    "resize_corners_nearest": Form(C + "q=Resize c - ~1,1,1.3,1.7 mode=nearest "
+                                   "coordinate_transformation_mode=align_corners" + Y),
     "resize_pytorch": Form(C + "q=Resize c - ~1,1,2,2 mode=linear "
                            "coordinate_transformation_mode=pytorch_half_pixel" + Y),
     "resize_cubic": Form(C + "q=Resize c - ~1,1,2,2 mode=cubic" + Y),
@@ -201,6 +205,9 @@ FORMS = {
     "rows_chained": Form("c=MatMul x w:6,10 | r=Relu c | y=MatMul r v:10,5", x=(4, 6)),
     "rows_chained_softmax": Form("c=Gemm x w:6,10 b:10 | r=Softmax c axis=-1 | d=Add r b "
                                  "| e=MatMul d v:10,5 | y=Gemm e u:5,7 k:7", x=(6, 6)),
+    "rows_chained_moved": Form("c=MatMul x w:6,10 | t=Transpose c perm=1,0 "
+                               "| u=Transpose t perm=1,0 | f=Reshape u #2,4,5 "
+                               "| g=Reshape f #4,10 | y=MatMul g v:10,5", x=(4, 6)),
     "dilation_of_one_element": Form("y=Conv x w:3,1,1,1 b:3 dilations=1,2 strides=1,2 "
                                     "pads=2,1,2,2", x=(3, 1, 1, 1)),
     "max_ceil_dilated": Form(C + "q=MaxPool c kernel_shape=2,3 strides=3,2 ceil_mode=1 "

@@ -418,6 +418,8 @@ CASES = {
                         (conv, "openvino-int8")),
     "counted-padding": ("openvino", (counted, TFLITE), (apart, TFLITE)),
     "average-beyond-the-end": ("openvino", (ceiled, TFLITE), (pooled, TFLITE)),
+    "fractional-extent": ("openvino", (small_network("resize_corners_fraction"), "openvino-int8"),
+                          (small_network("resize_corners_nearest"), "openvino-int8")),
     "activations-only": ("openvino", (products, "openvino-int8"), (conv, "openvino-int8")),
     "odd-levels": ("openvino", (conv, "openvino-int8", "op=Conv slot=input range=-64,63"),
                    (conv, "openvino-int8", "op=Conv slot=weight range=-63,63")),
@@ -426,6 +428,8 @@ CASES = {
 }
 # Rules of one name in several targets, with cases of their own.
 MORE = [
+    ("fractional-extent", "ort", (small_network("resize_corners_fraction"), RUNTIME),
+     (small_network("resize_corners"), RUNTIME)),
     ("average-padding", "tflite", (counted, TFLITE), (pooled, TFLITE)),
     ("refused-operator", "tflite", (greater, TENSORRT), (scaled, TFLITE)),
     ("refused-operator", "tflite", (elu, TFLITE), (unread, TENSORRT)),
