@@ -473,7 +473,18 @@ static qg_status parse(qg_table_reader *r, const qg_json_source *from)
     return QG_OK;
 }
 
-static const qg_table_form form = { .constants = true, .parse = parse };
+static const char *endpoint_name(const qg_table_reader *r, size_t k)
+{
+    for (size_t i = 0; i < r->g->node.n; k -= qg_node_endpoints(r->g->node.at[i++]))
+        if (k < qg_node_endpoints(r->g->node.at[i]))
+            return qg_endpoint_full_text(
+                r->g->arena, qg_node_endpoint(r->g->node.at[i], (uint32_t)k));
+    return NULL;
+}
+
+static const qg_table_form form = { .constants = true,
+                                    .parse = parse,
+                                    .name = endpoint_name };
 
 const qg_format qg_format_csv = {
     .name = "csv",
