@@ -340,6 +340,7 @@ static const char *const reason[QG_N_LEFT] = {
     [QG_LEFT_UNSCALED] = "has scale 0",
     [QG_LEFT_WITHOUT_DATA] = "the layer's data have no entry",
     [QG_LEFT_WITHOUT_WEIGHT] = "the layer has no quantized weight",
+    [QG_LEFT_FLOAT] = "is in float by the file",
 };
 
 qg_status qg_table_leave_out(qg_table_reader *r, const char *name,
@@ -474,7 +475,10 @@ static qg_status refuse_all(const qg_table_reader *r)
 /* An empty table is what an export writes that has nothing for the format. */
 static qg_status check_found(const qg_table_reader *r)
 {
-    if (!r->found && r->left_out.n)
+    size_t in_float = 0;
+    for (size_t i = 0; i < r->left_out.n; i++)
+        in_float += r->left_out.at[i].why == reason[QG_LEFT_FLOAT];
+    if (!r->found && r->left_out.n > in_float)
         return refuse_all(r);
     if (r->strict && r->left_out.n)
         return qg_fail(r->ctx, QG_EUNSUPPORTED,

@@ -223,12 +223,13 @@ bool qg_table_next_line(qg_table_reader *r, size_t *offset, qg_table_line *line)
 qg_status qg_table_fail(const qg_table_reader *r, const char *fmt, ...) QG_PRINTF(2, 3);
 
 /* Why an entry is left out; UNSCALED: a scale of 0, by which a format marks a tensor
- * without a range. */
+ * without a range; FLOAT: of the model, and in float by the file. */
 enum qg_table_reason {
     QG_LEFT_MISSING,
     QG_LEFT_UNSCALED,
     QG_LEFT_WITHOUT_DATA,
     QG_LEFT_WITHOUT_WEIGHT,
+    QG_LEFT_FLOAT,
     QG_N_LEFT
 };
 QG_NODISCARD qg_status qg_table_leave_out(qg_table_reader *r, const char *name,

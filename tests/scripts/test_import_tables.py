@@ -5,6 +5,7 @@ TensorRT  a cache and a file of ranges have activations only; an import makes th
           weights as TensorRT does, max |w| / 127 per output channel.  It simulates as the
           snapshot that was exported, when this has such weights, too
 Weights   of layers behind nodes that only move elements have scales; of layers in float not
+csv       the words of states in small letters are those in capitals
 ncnn      a table for the layers of a .param file gives the same records as one for the nodes,
           by each way in which a layer is found
 Skipped (77) without numpy and onnx."""
@@ -93,6 +94,27 @@ def check_tensorrt(folder, seed, form, sets=()):
     return len(baked)
 
 
+def check_states(folder):
+    """As `qg list states` has the words."""
+    model, data, snap = folder / "m.onnx", folder / "x.npy", folder / "snap"
+    network(model, 84)
+    np.save(data, np.random.RandomState(84).randn(4, 3, 8, 8).astype(np.float32))
+    qg("quantize", model, "-b", "onnxruntime-int8", "-d", data, "--set", "node=n_i state=fp32",
+       "-o", snap)
+    qg("export", snap, "--format", "csv", "-o", folder / "a.csv")
+    words = [row["state"] for row in answer("list", "states")["states"]]
+    text, found = (folder / "a.csv").read_text(), 0
+    for word in words:
+        found += text.count("," + word.upper().replace("-", "_") + ",")
+        text = text.replace("," + word.upper().replace("-", "_") + ",", f",{word},")
+    assert len(words) == 11 and found == len(text.splitlines()) - 1, (words, found)
+    (folder / "b.csv").write_text(text)
+    for name in "ab":
+        qg("import", folder / f"{name}.csv", "--format", "csv", "--model", folder / "a.onnx",
+           "-o", folder / name)
+    assert records(folder / "a") == records(folder / "b") != {}
+
+
 PARAM = """7767517
 5 5
 Input x 0 1 x 0=8 1=8 2=3
@@ -164,6 +186,7 @@ def main():
                 place.mkdir()
                 print(form, seed, check_tensorrt(place, seed, form, sets), "weights")
         check_ncnn(folder)
+        check_states(folder)
     return 0
 
 
