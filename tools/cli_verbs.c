@@ -382,7 +382,8 @@ const cli_verb cli_verbs[] = {
     { .name = "import",
       .summary = "make a snapshot from a file of another tool",
       FILES("FILE", 1, 1),
-      .use = { NEEDS(FORMAT), TAKES(MODEL), NEEDS(SNAPSHOT) },
+      .use = { NEEDS(FORMAT), TAKES(MODEL), TAKES(NAMES), TAKES(STRICT),
+               NEEDS(SNAPSHOT) },
       .about = "A .tflite file can also be opened without an import.\n"
                "Formats without a graph need --model: the model that qg export wrote\n"
                "beside the file, since quantize may have changed the original.",

@@ -215,12 +215,24 @@ QG_API void qg_format_options_init(qg_format_options *o, size_t size);
 QG_NODISCARD QG_API qg_status qg_model_export(qg_model *m, const qg_format_options *o,
                                               const char *path, qg_report **report);
 
-/* Import: reads the file at `path`, with the graph of `model` (an ONNX file) when the
- * format has none of its own (else NULL), as a quantized model for qg_model_save.
- * *report (may be NULL): counts per state.  Messages of QG_EPARSE and QG_EMODEL give
- * the place. */
+/* For qg_model_import; texts are words of `qg list formats`. */
+typedef struct qg_import_options {
+    size_t size;
+    const char *format; /* "aimet"; required */
+    const char *model;  /* an ONNX file, when the format has no graph of its own; else
+                         * NULL */
+    const char *names;  /* ncnn-table: the .param file whose layers the table names;
+                         * NULL: it has the names of the nodes */
+    bool strict;        /* an entry that is left out is an error, not a row */
+} qg_import_options;
+QG_API void qg_import_options_init(qg_import_options *o, size_t size);
+
+/* Import: reads the file at `path` as a quantized model for qg_model_save.  *report
+ * (may be NULL): counts per state; the table `left_out` of entries without a place in
+ * the model.  QG_EMODEL when no entry has one.  Messages of QG_EPARSE and QG_EMODEL
+ * give the place. */
 QG_NODISCARD QG_API qg_status qg_model_import(qg_ctx *ctx, const char *path,
-                                              const char *format, const char *model,
+                                              const qg_import_options *o,
                                               qg_model **out, qg_report **report);
 
 /* --- backends --- */
