@@ -186,6 +186,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(BITS_ABOVE, "bits-above", NUMBER, "codes have more bits")                        \
     X(CODES_BELOW, "codes-below", NUMBER, "the lowest code is below")                  \
     X(CODES_ABOVE, "codes-above", NUMBER, "the highest code is above")                 \
+    X(USES_BELOW, "uses-below", NUMBER, "a code is below: of a constant one that it "  \
+      "has, else the lowest one")                                                      \
     X(NARROW, "narrow", NONE, "a node's result whose limits are narrower than the "    \
       "type of its codes")                                                             \
     X(SCALE_NOT, "scale-not", NUMBER, "the scale is another one")                      \

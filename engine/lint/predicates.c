@@ -20,8 +20,11 @@
 
 static bool quantized(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
+    bool is = s->node->platform == QG_PLATFORM_QUANTIZED;
     (void)l, (void)c;
-    return s->node->platform == QG_PLATFORM_QUANTIZED;
+    if (!is && s->node->reason)
+        (void)snprintf(s->detail, sizeof s->detail, "%s", s->node->reason);
+    return is;
 }
 
 static bool is_operator(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -742,6 +745,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_BITS_ABOVE] = bits_above,
     [QG_PREDICATE_CODES_BELOW] = codes_below,
     [QG_PREDICATE_CODES_ABOVE] = codes_above,
+    [QG_PREDICATE_USES_BELOW] = qg_test_uses_below,
     [QG_PREDICATE_NARROW] = qg_test_narrow,
     [QG_PREDICATE_SCALE_NOT] = scale_not,
     [QG_PREDICATE_LOWEST_IS_NOT_ZERO] = lowest_is_not_zero,
