@@ -152,8 +152,8 @@ static double lowest_used(const qg_tqc *t, const qg_tensor *x)
 bool qg_test_uses_below(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_value *v = qg_tqc_value(s->at);
-    double lowest = v && v->constant ? lowest_used(s->at, v->constant)
-                                     : (double)s->at->scheme.qmin;
+    double lowest =
+        v && v->constant ? lowest_used(s->at, v->constant) : (double)s->at->scheme.qmin;
     (void)l;
     (void)snprintf(s->detail, sizeof s->detail, "lowest code %g", lowest);
     return lowest < c->number;
