@@ -52,7 +52,9 @@ static qg_status visit_endpoints(qg_lint *l, const qg_lint_rule *rule, const qg_
 static qg_status find_refusal(qg_lint *l, const qg_lint_rule *rule)
 {
     const char *why;
-    QG_TRY(qg_model_refusal(l->model, rule->refused_by, l->arena, &why));
+    qg_model *m;
+    QG_TRY(qg_model_with_records(l->model, "lint", &m));
+    QG_TRY(qg_model_refusal(m, rule->refused_by, l->arena, &why));
     qg_lint_finding f = { .rule = rule, .detail = why };
     return why ? qg_vec_push(l->ctx, l->arena, &l->found, f) : QG_OK;
 }
@@ -318,11 +320,11 @@ qg_status qg_model_lint(qg_model *m, const qg_lint_options *given, qg_report **r
         return qg_fail(m->ctx, QG_ECONFIG,
                        "lint: no target, expected one of `qg list targets`");
     QG_TRY(check_files(m->ctx, m->path, &o));
-    QG_TRY(qg_model_with_records(m, "lint", &q));
+    QG_TRY(qg_model_as_written(m, "lint", &q));
     qg_lint l = { .ctx = m->ctx,
                   .arena = qg_arena_new(m->ctx->alloc),
                   .path = m->path,
-                  .model = q,
+                  .model = m,
                   .graph = q->graph,
                   .quant = q->quant };
     qg_status s = l.arena ? QG_OK : qg_nomem(m->ctx);

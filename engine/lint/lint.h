@@ -69,8 +69,8 @@ typedef struct qg_lint {
     qg_ctx *ctx;
     qg_arena *arena;
     const char *path;       /* of the snapshot or file, as it was opened; NULL: none */
-    struct qg_model *model; /* with records */
-    const qg_graph *graph;  /* its graph, normalized */
+    struct qg_model *model; /* as it was opened */
+    const qg_graph *graph;  /* with records as its file has them, normalized */
     const qg_quant *quant;
     const qg_lint_target *target;
     const qg_tqc **grid; /* [values] the record whose grid a value is on; NULL: float */

@@ -162,6 +162,43 @@ def check_codes(suite):
                     suite.bad.append(f"{what.name} {target} {words}: {rules}")
 
 
+def flattened(path):
+    """Moves without a quantizer behind them in the file, which ONNX Runtime computes in
+    float: it wants one on either side of a Flatten, not of a MaxPool."""
+    save(path, [node("Conv", "x w b", "c"), node("MaxPool", "c", "p", kernel_shape=[2, 2]),
+                node("Conv", "p v b", "d"), node("Flatten", "d", "f"), node("Gemm", "f g", "m"),
+                node("Split", "m", "s"), node("Add", "s1 s2", "y")],
+         {**CONV, "v": (4, 4, 1, 1), "g": (100, 8)})
+    model = onnx.load(path)
+    model.graph.node[5].output[:] = ["s1", "s2"]
+    model.graph.node[5].attribute.append(onnx.helper.make_attribute("axis", 1))
+    onnx.save(model, path)
+
+
+def fates(what, target):
+    return {n["node"]: n["fate"] for n in report(what, target)[0]["nodes"]}
+
+
+FILES = [(b, "ort") for b in ("ort-int8", "trt-int8", "openvino-int8", "tflite-int8")]
+FILES += [("trt-int8", "trt"), ("trt-qdq-int8", "trt"), ("openvino-int8", "openvino")]
+
+
+def check_files(suite):
+    """Of a file with quantizers lint tells what it does of the snapshot that it was made of; the
+    file can have more nodes, Add for a bias in float."""
+    for network in (flattened, lint.residual, lint.enlarged, lint.digits):
+        for backend, target in FILES:
+            snapshot, file = suite.snapshot(network, backend), suite.folder / "file.onnx"
+            run("export", snapshot, "--format", "onnx-qdq", "--placement", target, "-o", file)
+            of_file, of_snapshot = fates(file, target), fates(snapshot, target)
+            if {n: of_file.get(n) for n in of_snapshot} != of_snapshot:
+                suite.bad.append(f"{network.__name__} {backend} {target}: file {of_file}, "
+                                 f"snapshot {of_snapshot}")
+    kinds = fates(suite.snapshot(flattened, "ort-int8"), "ort")
+    if (kinds["f"], kinds["m"], kinds["p"]) != ("blocked", "blocked", "moves"):
+        suite.bad.append(f"flattened: {kinds}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         suite = lint.Suite(folder)
