@@ -96,8 +96,9 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "different types; signed codes become unsigned where one node reads them, and "  \
       "all of them from this opset on")                                                \
     X(SIGNED_INPUT, "signed-input", NUMBER, "input 0 stays signed by the same rule")   \
-    X(BECOMES_GEMM, "becomes-gemm", NONE, "a product of matrices whose only reader "   \
-      "adds a constant to it that is a row, a column or as large")                     \
+    X(BECOMES_GEMM, "becomes-gemm", WORDS, "a product by a matrix whose only reader, " \
+      "one of these operators, adds a row to it, or, to one of two axes, a column or " \
+      "a matrix as large")                                                             \
     X(INTO_CLAMP, "into-clamp", NONE, "a clamp stays behind output 0: its only "       \
       "reader, which no kernel takes, or the Clip before QuantizeLinear where the "    \
       "limits of the grid are narrower than its type")                                 \
