@@ -546,11 +546,12 @@ const cli_verb cli_verbs[] = {
     { .name = "lint",
       .summary = "what a target will not compute in integers, fuse or guess right",
       FILES("SNAPSHOT", 1, 1),
-      .use = { NEEDS(TARGET), TAKES(SARIF), TAKES(FIX), TAKES(PATCH), TAKES(SHAPE) },
+      .use = { NEEDS(TARGET), TAKES(SARIF), TAKES(FAIL_ON), TAKES(FIX), TAKES(PATCH),
+               TAKES(SHAPE) },
       .about = "Also for a file with quantizers.  Nothing runs.  --all shows how the\n"
                "target computes each node.  --fix writes what a policy can mend, for\n"
                "`qg quantize --policy`.  Exit status 0 when nothing was found, 3 when\n"
-               "something was.  Rules: docs/lint.md.",
+               "something was, of the level of --fail-on or above.  Rules: docs/lint.md.",
       .example = "qg lint snapshot --target trt --fix -o patch.yaml",
       .run = cli_lint },
     { .name = "report",

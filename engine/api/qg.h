@@ -556,11 +556,12 @@ QG_API void qg_lint_options_init(qg_lint_options *o, size_t size);
 
 /* What the target will compute in integers, what it will not fuse, and where it has to
  * guess, by the rules of configs/lint; nothing runs.  Facts: target, title,
- * integer_kernels, moves_of_codes, fused_nodes, other_kernels, float_nodes, converted
- * (text), found; with a patch mended_by_patch, and written or not_written.  When
- * something was found, tables rules (rule, level, findings, why, remedy, source, at)
- * and findings (rule, where, operator, detail); table nodes (node, operator, fate,
- * kernel, why).
+ * integer_kernels, moves_of_codes, fused_nodes, other_kernels, float_nodes,
+ * compute_nodes and integer_compute_nodes of them (a warning when less than half),
+ * converted (text), found, and of these errors, warnings, notes; with a patch
+ * mended_by_patch and written.  When something was found, tables rules (rule, level,
+ * findings, why, remedy, source, at) and findings (rule, where, operator, detail);
+ * table nodes (node, operator, fate, kernel, why).
  * QG_ESTATE when m has no records, QG_ECONFIG for an unknown target. */
 QG_NODISCARD QG_API qg_status qg_model_lint(qg_model *m, const qg_lint_options *o,
                                             qg_report **report);

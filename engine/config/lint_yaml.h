@@ -96,8 +96,9 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "different types; signed codes become unsigned where one node reads them, and "  \
       "all of them from this opset on")                                                \
     X(SIGNED_INPUT, "signed-input", NUMBER, "input 0 stays signed by the same rule")   \
-    X(BECOMES_GEMM, "becomes-gemm", NONE, "a product of matrices whose only reader "   \
-      "adds a constant to it that is a row, a column or as large")                     \
+    X(BECOMES_GEMM, "becomes-gemm", WORDS, "a product by a matrix whose only reader, " \
+      "one of these operators, adds a row to it, or, to one of two axes, a column or " \
+      "a matrix as large")                                                             \
     X(INTO_CLAMP, "into-clamp", NONE, "a clamp stays behind output 0: its only "       \
       "reader, which no kernel takes, or the Clip before QuantizeLinear where the "    \
       "limits of the grid are narrower than its type")                                 \
@@ -187,6 +188,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(BITS_ABOVE, "bits-above", NUMBER, "codes have more bits")                        \
     X(CODES_BELOW, "codes-below", NUMBER, "the lowest code is below")                  \
     X(CODES_ABOVE, "codes-above", NUMBER, "the highest code is above")                 \
+    X(USES_BELOW, "uses-below", NUMBER, "a code is below: of a constant one that it "  \
+      "has, else the lowest one")                                                      \
     X(NARROW, "narrow", NONE, "a node's result whose limits are narrower than the "    \
       "type of its codes")                                                             \
     X(SCALE_NOT, "scale-not", NUMBER, "the scale is another one")                      \

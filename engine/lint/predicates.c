@@ -21,8 +21,11 @@
 
 static bool quantized(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
+    bool is = s->node->platform == QG_PLATFORM_QUANTIZED;
     (void)l, (void)c;
-    return s->node->platform == QG_PLATFORM_QUANTIZED;
+    if (!is && s->node->reason)
+        (void)snprintf(s->detail, sizeof s->detail, "%s", s->node->reason);
+    return is;
 }
 
 static bool is_operator(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -295,29 +298,32 @@ static bool same_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return out && alike(l, s->node, out);
 }
 
-/* [n], [1, n], [m, 1] or [m, n]. */
-static bool is_bias_of(const qg_tensor *t, int64_t m, int64_t n)
+/* [n]; of a product of two axes also [1, n], [m, 1] or [m, n]. */
+static bool is_bias_of(const qg_tensor *t, const qg_tensor *product)
 {
+    int64_t n = product->dim[product->rank - 1], m = product->dim[0];
     if (t->rank == 1)
         return t->dim[0] == n;
-    return t->rank == 2 && ((t->dim[0] == 1 && t->dim[1] == n) ||
-                            (t->dim[0] == m && (t->dim[1] == 1 || t->dim[1] == n)));
+    return product->rank == 2 && t->rank == 2 &&
+           ((t->dim[0] == 1 && t->dim[1] == n) ||
+            (t->dim[0] == m && (t->dim[1] == 1 || t->dim[1] == n)));
 }
 
 /* Tests the conditions of MatMulAddFusion of ONNX Runtime, which runs before the
- * integer kernels are selected: source in configs/lint/ort.yaml. */
+ * integer kernels are selected: source in configs/lint/ort.yaml.  Its exceptions for
+ * attention do not see through the DequantizeLinear in front of a kernel on codes. */
 static bool becomes_gemm(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
-    (void)l, (void)c;
-    if (!v || v->use.n != 1 || v->is_output || v->type.rank != 2)
+    (void)l;
+    if (!v || v->use.n != 1 || v->is_output || v->type.rank == 0 ||
+        s->node->n_in < 2 || s->node->in[1]->type.rank != 2)
         return false;
     const qg_node *n = v->use.at[0].node;
-    if (!qg_node_has(n, QG_OP_JOIN) || !qg_node_has(n, QG_OP_ELEMENTWISE) ||
-        n->n_in != 2)
+    if (!qg_op_is_named(n->op, c->word, c->n_word) || n->n_in != 2)
         return false;
     const qg_value *b = n->in[1 - v->use.at[0].slot];
-    return b && b->constant && is_bias_of(b->constant, v->type.dim[0], v->type.dim[1]);
+    return b && is_bias_of(&b->type, &v->type);
 }
 
 /* The node behind output 0 and the Clip of narrow limits in front of a quantizer of the
@@ -762,6 +768,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_BITS_ABOVE] = bits_above,
     [QG_PREDICATE_CODES_BELOW] = codes_below,
     [QG_PREDICATE_CODES_ABOVE] = codes_above,
+    [QG_PREDICATE_USES_BELOW] = qg_test_uses_below,
     [QG_PREDICATE_NARROW] = qg_test_narrow,
     [QG_PREDICATE_SCALE_NOT] = scale_not,
     [QG_PREDICATE_LOWEST_IS_NOT_ZERO] = lowest_is_not_zero,

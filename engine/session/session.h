@@ -189,6 +189,10 @@ double qg_top1(const int32_t *vote, const int64_t *label, size_t n);
  * records; owned by m.  QG_ESTATE, beginning with `what`, when there are none. */
 QG_NODISCARD qg_status qg_model_with_records(qg_model *m, const char *what,
                                              qg_model **out);
+/* The same, where a value that is only moved has no quantizer unless the file has one
+ * there: what a runtime sees that computes such a move in float. */
+QG_NODISCARD qg_status qg_model_as_written(qg_model *m, const char *what,
+                                           qg_model **out);
 
 /* A plan of the model in mode float or simulate; the rest as for an executable. */
 QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode,

@@ -348,6 +348,7 @@ DEFAULT = conv, RUNTIME
 CASES = {
     "no-integer-kernel": ("ncnn", (pooled, TENSORRT), (conv, TENSORRT)),
     "blocked-kernel": ("ort", (conv, TENSORRT), DEFAULT),
+    "float-compute": ("ncnn", (products, "ncnn-int8"), (conv, "ncnn-int8")),
     "requantized-branch": ("trt", (residual, TENSORRT, "pass=align run=no", "op=s slot=in1 bits=4 range=-8,7"), (conv, TENSORRT)),
     "repeated-quantizer": ("trt", (pooled, TENSORRT, "pass=simplify run=no"),
                            (conv, TENSORRT)),
