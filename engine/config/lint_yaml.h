@@ -68,6 +68,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(DATA, "data", NONE, "it is used, and reads floats that are neither constants "   \
       "nor shapes")                                                                    \
     X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
+    X(AFTER_FUSED, "after-fused", NONE, "input 0 is made for it alone by a fused node")\
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
     X(NETWORK_INPUT, "network-input", NONE, "input 0 is an input of the network")      \
@@ -122,7 +123,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "of 8 bits, where on a grid")                                                    \
     X(SCALED_BIAS, "scaled-bias", NONE, "it has a bias, and alpha or beta is not 1")   \
     X(ODD_LEVELS, "odd-levels", NONE, "the endpoint, or a data input that is no "      \
-      "constant, has a number of codes other than 15, 16, 255, 256, 65535 and 65536") \
+      "constant, has a number of codes other than 15, 16, 255 and 256")               \
     X(EXACT_SOFTMAX, "exact-softmax", NUMBER, "output 0 is on a grid of a scale 1/n, " \
       "n whole, that is this one or larger, and rows have several elements")           \
     X(ROW_OF_ONE, "row-of-one", NONE, "the axis of a softmax has one element")         \
@@ -131,6 +132,14 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(INPUT_ZERO_POINT, "input-zero-point", WORDS, "the real 0 is neither the lowest " \
       "nor the middle code of input 0, or it is the middle one and another reader, "   \
       "one of these operators with a weight in codes, makes them unsigned")            \
+    X(TYPES_CLASH, "types-clash", WORDS, "codes of a data input are read by one of "   \
+      "these operators, which want them unsigned, and as second operand of a product " \
+      "of two activations, which wants them signed; perhaps moved")                    \
+    X(CONSTANT_ALONG, "constant-along", NUMBER, "one of two operands is a constant of "\
+      "one element, or of several along this axis of the output, counted from the "    \
+      "last one where negative")                                                       \
+    X(OPERAND_OF_OPERAND, "operand-of-operand", NONE, "one of two operands is made "   \
+      "of the other one by one node")                                                  \
     X(DEPTHWISE, "depthwise", NUMBER, "a convolution of an input of this rank, each "  \
       "channel by itself, without a multiplier")                                       \
     X(STRIDE_BEYOND_KERNEL, "stride-beyond-kernel", NONE, "a stride is larger than "   \

@@ -140,12 +140,12 @@ const qg_value *qg_lint_pad_value(const qg_node *n);
 qg_predicate_test qg_test_clamp, qg_test_scaled_bias, qg_test_pads, qg_test_pads_apart,
     qg_test_pads_with_zero, qg_test_pads_into, qg_test_same_dims, qg_test_steps,
     qg_test_equal_parts, qg_test_depthwise, qg_test_stride_beyond_kernel,
-    qg_test_flattened;
+    qg_test_flattened, qg_test_constant_along, qg_test_operand_of_operand;
 
 /* Those of predicate_types.c. */
 qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
     qg_test_odd_levels, qg_test_weight_centered, qg_test_centered,
-    qg_test_input_zero_point, qg_test_narrow;
+    qg_test_input_zero_point, qg_test_narrow, qg_test_types_clash;
 /* Whether the type of its codes in a file of ONNX has codes beyond its limits. */
 bool qg_lint_is_narrow(const qg_tqc *t);
 

@@ -163,11 +163,11 @@ bool qg_test_narrow(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return v && v->def && qg_lint_is_narrow(s->at);
 }
 
-/* What low precision transformations of OpenVINO know as levels of FakeQuantize: source
- * in configs/lint/openvino.yaml. */
+/* What low precision transformations of OpenVINO make integers of: levels of FakeQuantize,
+ * source in configs/lint/openvino.yaml. */
 static bool is_odd(const qg_tqc *t)
 {
-    static const double known[] = { 15, 16, 255, 256, 65535, 65536 };
+    static const double known[] = { 15, 16, 255, 256 };
     double levels = (double)t->scheme.qmax - (double)t->scheme.qmin + 1;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (levels == known[i])
@@ -245,6 +245,54 @@ bool qg_test_input_zero_point(const qg_lint *l, qg_lint_site *s, const qg_condit
         const qg_node *n = v->use.at[i].node;
         if (n != s->node && v->use.at[i].slot == 0 && wants_unsigned(l, n, c) &&
             qg_lint_same_grid(qg_lint_input_grid(l, n, 0), t))
+            return true;
+    }
+    return false;
+}
+
+/* --- types that readers want --- */
+
+typedef struct types_wanted {
+    bool is_unsigned, is_signed;
+} types_wanted;
+
+/* Whether the output has the codes of input 0. */
+static bool carries_codes(const qg_lint *l, const qg_node *n, const qg_tqc *t)
+{
+    return n && n->n_in && n->in[0] && n->n_out && n->out[0] &&
+           !qg_lint_rounds(l, qg_output_tqc(n, 0)) &&
+           qg_lint_same_grid(l->grid[n->out[0]->id], t) &&
+           qg_lint_same_grid(qg_lint_input_grid(l, n, 0), t);
+}
+
+static void collect_types(const qg_lint *l, const qg_value *v, const qg_tqc *t,
+                          const qg_condition *c, types_wanted *out)
+{
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        uint32_t slot = v->use.at[i].slot;
+        if (!qg_lint_same_grid(qg_lint_input_grid(l, n, slot), t))
+            continue;
+        out->is_unsigned |= slot == 0 && wants_unsigned(l, n, c);
+        out->is_signed |= slot > 0 && slot == qg_lint_weight_slot(n);
+        if (slot == 0 && carries_codes(l, n, t))
+            collect_types(l, n->out[0], t, c, out);
+    }
+}
+
+bool qg_test_types_clash(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    for (uint32_t k = 0; k < s->node->n_in; k++) {
+        const qg_value *v = s->node->in[k];
+        const qg_tqc *t =
+            qg_lint_is_data(s->node, k) ? qg_lint_input_grid(l, s->node, k) : NULL;
+        types_wanted types = { false, false };
+        if (!t || v->constant)
+            continue;
+        while (carries_codes(l, v->def, t))
+            v = v->def->in[0];
+        collect_types(l, v, t, c, &types);
+        if (types.is_unsigned && types.is_signed)
             return true;
     }
     return false;
