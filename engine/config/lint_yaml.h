@@ -19,7 +19,8 @@
  *         when: [input-codes, weight-codes, {not: pads}]
  *         carries: no                # yes where no quantizer is needed on the other
  *                                    # side; to-readers: not in front of a reader
- *                                    # that quantizes; yes is not for fused nodes;
+ *                                    # that quantizes; forward: not from the readers
+ *                                    # to the producer; yes is not for fused nodes;
  *                                    # default: no
  *         why: QLinearConv takes codes only
  *         source: https://...
@@ -258,7 +259,12 @@ const char *qg_fate_name(qg_fate f); /* "integer" */
 /* Whether the grid of input 0 becomes that of output 0, and the reverse, without a
  * quantizer between them.  TO_READERS: it becomes that of an output that no reader
  * quantizes by itself; a fused node may do so, not the reverse. */
-typedef enum qg_carry { QG_CARRY_NO, QG_CARRY_YES, QG_CARRY_TO_READERS } qg_carry;
+typedef enum qg_carry {
+    QG_CARRY_NO,
+    QG_CARRY_YES,
+    QG_CARRY_TO_READERS,
+    QG_CARRY_FORWARD
+} qg_carry;
 const char *qg_carry_name(qg_carry c); /* "to-readers" */
 
 /* A row of `kernels`. */

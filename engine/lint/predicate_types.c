@@ -256,13 +256,13 @@ typedef struct types_wanted {
     bool is_unsigned, is_signed;
 } types_wanted;
 
-/* Whether the output has the codes of input 0. */
+/* Whether the output has the codes of input 0: carried, or rounded behind the node alone,
+ * as the transformations pull a quantizer up to the other readers of input 0. */
 static bool carries_codes(const qg_lint *l, const qg_node *n, const qg_tqc *t)
 {
     return n && n->n_in && n->in[0] && n->n_out && n->out[0] &&
-           !qg_lint_rounds(l, qg_output_tqc(n, 0)) &&
-           qg_lint_same_grid(l->grid[n->out[0]->id], t) &&
-           qg_lint_same_grid(qg_lint_input_grid(l, n, 0), t);
+           qg_node_has(n, QG_OP_PASSIVE) &&
+           qg_lint_same_grid(l->grid[n->out[0]->id], t);
 }
 
 static void collect_types(const qg_lint *l, const qg_value *v, const qg_tqc *t,
@@ -271,12 +271,12 @@ static void collect_types(const qg_lint *l, const qg_value *v, const qg_tqc *t,
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_node *n = v->use.at[i].node;
         uint32_t slot = v->use.at[i].slot;
+        if (slot == 0 && carries_codes(l, n, t))
+            collect_types(l, n->out[0], t, c, out);
         if (!qg_lint_same_grid(qg_lint_input_grid(l, n, slot), t))
             continue;
         out->is_unsigned |= slot == 0 && wants_unsigned(l, n, c);
         out->is_signed |= slot > 0 && slot == qg_lint_weight_slot(n);
-        if (slot == 0 && carries_codes(l, n, t))
-            collect_types(l, n->out[0], t, c, out);
     }
 }
 
