@@ -44,7 +44,7 @@
  * of a list must hold.  The vocabulary is closed: QG_PREDICATE_MAP.
  *
  * To add a predicate: a line in QG_PREDICATE_MAP, a function of that name in
- * engine/lint/predicates.c, predicate_attributes.c or predicate_ranges.c, its row in
+ * engine/lint/predicates.c or a predicate_*.c, its row in
  * qg_predicate_table.
  *
  * Every message gives file, line, key, the fault and the expected form. */
@@ -70,6 +70,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "nor shapes")                                                                    \
     X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
     X(AFTER_FUSED, "after-fused", NONE, "input 0 is made for it alone by a fused node")\
+    X(AFTER_KERNEL, "after-kernel", WORDS, "input 0 is made for it alone by one of "   \
+      "these operators, which a row for integer kernels fits")                         \
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
     X(NETWORK_INPUT, "network-input", NONE, "input 0 is an input of the network")      \
@@ -139,6 +141,9 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(CONSTANT_ALONG, "constant-along", NUMBER, "one of two operands is a constant of "\
       "one element, or of several along this axis of the output, counted from the "    \
       "last one where negative")                                                       \
+    X(CONSTANT_OPERAND, "constant-operand", NONE, "a data input is a constant")        \
+    X(CARRIED_FLOATS, "carried-floats", NONE, "a data input is on a grid only since "  \
+      "its producer carries it, and that computes in float")                           \
     X(OPERAND_OF_OPERAND, "operand-of-operand", NONE, "one of two operands is made "   \
       "of the other one by one node")                                                  \
     X(DEPTHWISE, "depthwise", NUMBER, "a convolution of an input of this rank, each "  \
@@ -148,6 +153,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(TURNS_APART, "turns-apart", NONE, "a transposed convolution with dilations, a "  \
       "stride above 2, a kernel above 4 or beyond its data or below its stride, or "   \
       "pads other than one element on either side of 3 or 4")                          \
+    X(BATCHED_COLUMN, "batched-column", NONE, "a product with a constant of several "  \
+      "matrices of one column")                                                        \
     X(PADS_ONE_AXIS, "pads-one-axis", NONE, "it pads values that are codes, or made "  \
       "of codes without a product, along one axis, with a constant other than 0")      \
     X(MAPPED_MAXIMUM, "mapped-maximum", NONE, "a maximum or minimum of floats that "   \

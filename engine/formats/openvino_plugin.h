@@ -6,8 +6,9 @@
  *                   with rounding: the quantizer behind one stands in front of it
  *     clips         a Clip of codes has its limits rounded to codes; Relu or Max, then
  *                   Min compute the same and stay in float
- *     transposed    convolutions whose integer kernel is wrong, or that lose the bias:
- *                   their weights are floats on their grid
+ *     transposed    convolutions whose integer kernel is wrong, or that lose the bias,
+ *     columns       and products with several matrices of one column: their weights are
+ *                   floats on their grid
  *     pads          with a constant along one axis, which is cast to a code: a loss
  *     joins         of a constant are right, but stay in float
  *
@@ -32,6 +33,13 @@ bool qg_plugin_mapped_maximum(const qg_node *n);
 
 /* A transposed convolution that is right only with weights in float. */
 bool qg_plugin_turns_wrong(const qg_node *n);
+
+/* A product with a constant of several matrices of one column: the plugin takes the zero
+ * points of its dequantization for channels, and does not compile the network. */
+bool qg_plugin_batched_column(const qg_node *n);
+
+/* Whether our files have the weight of n as floats: n is one of the two above. */
+bool qg_plugin_weight_stays_float(const qg_node *n);
 
 /* A Pad of codes with a constant other than 0 along one axis. */
 bool qg_plugin_pads_wrong(const qg_node *n);

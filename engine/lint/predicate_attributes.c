@@ -220,35 +220,3 @@ bool qg_test_equal_parts(const qg_lint *l, qg_lint_site *s, const qg_condition *
             return false;
     return n->n_out <= c->number;
 }
-
-/* --- operands --- */
-
-bool qg_test_constant_along(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_node *n = s->node;
-    const qg_tensor *t = NULL;
-    (void)l;
-    if (n->n_in != 2 || !n->in[0] || !n->in[1] || !n->n_out || !n->out[0])
-        return false;
-    t = n->in[0]->constant ? n->in[0]->constant : n->in[1]->constant;
-    int rank = n->out[0]->type.rank;
-    int axis = (int)c->number + (c->number < 0 ? rank : 0);
-    for (int k = 0; t && k < t->rank; k++)
-        if (t->dim[k] != 1 && rank - t->rank + k != axis)
-            return false;
-    return t != NULL;
-}
-
-bool qg_test_operand_of_operand(const qg_lint *l, qg_lint_site *s,
-                                const qg_condition *c)
-{
-    const qg_node *n = s->node;
-    (void)l, (void)c;
-    for (uint32_t k = 0; n->n_in == 2 && k < 2; k++) {
-        const qg_node *from = n->in[k] ? n->in[k]->def : NULL;
-        for (uint32_t i = 0; from && i < from->n_in; i++)
-            if (from->in[i] && from->in[i] == n->in[1 - k])
-                return true;
-    }
-    return false;
-}
