@@ -42,7 +42,7 @@ static const char *const fates[] = {
 #undef X
 };
 
-static const char *const carries[] = { "no", "yes", "to-readers", NULL };
+static const char *const carries[] = { "no", "yes", "to-readers", "forward", NULL };
 
 static const char *const levels[] = { "error", "warning", "note", NULL };
 

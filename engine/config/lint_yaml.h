@@ -19,7 +19,8 @@
  *         when: [input-codes, weight-codes, {not: pads}]
  *         carries: no                # yes where no quantizer is needed on the other
  *                                    # side; to-readers: not in front of a reader
- *                                    # that quantizes; yes is not for fused nodes;
+ *                                    # that quantizes; forward: not from the readers
+ *                                    # to the producer; yes is not for fused nodes;
  *                                    # default: no
  *         why: QLinearConv takes codes only
  *         source: https://...
@@ -43,7 +44,7 @@
  * of a list must hold.  The vocabulary is closed: QG_PREDICATE_MAP.
  *
  * To add a predicate: a line in QG_PREDICATE_MAP, a function of that name in
- * engine/lint/predicates.c, predicate_attributes.c or predicate_ranges.c, its row in
+ * engine/lint/predicates.c or a predicate_*.c, its row in
  * qg_predicate_table.
  *
  * Every message gives file, line, key, the fault and the expected form. */
@@ -68,6 +69,9 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(DATA, "data", NONE, "it is used, and reads floats that are neither constants "   \
       "nor shapes")                                                                    \
     X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
+    X(AFTER_FUSED, "after-fused", NONE, "input 0 is made for it alone by a fused node")\
+    X(AFTER_KERNEL, "after-kernel", WORDS, "input 0 is made for it alone by one of "   \
+      "these operators, which a row for integer kernels fits")                         \
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
     X(NETWORK_INPUT, "network-input", NONE, "input 0 is an input of the network")      \
@@ -123,7 +127,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "of 8 bits, where on a grid")                                                    \
     X(SCALED_BIAS, "scaled-bias", NONE, "it has a bias, and alpha or beta is not 1")   \
     X(ODD_LEVELS, "odd-levels", NONE, "the endpoint, or a data input that is no "      \
-      "constant, has a number of codes other than 15, 16, 255, 256, 65535 and 65536") \
+      "constant, has a number of codes other than 15, 16, 255 and 256")               \
     X(EXACT_SOFTMAX, "exact-softmax", NUMBER, "output 0 is on a grid of a scale 1/n, " \
       "n whole, that is this one or larger, and rows have several elements")           \
     X(ROW_OF_ONE, "row-of-one", NONE, "the axis of a softmax has one element")         \
@@ -132,6 +136,17 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(INPUT_ZERO_POINT, "input-zero-point", WORDS, "the real 0 is neither the lowest " \
       "nor the middle code of input 0, or it is the middle one and another reader, "   \
       "one of these operators with a weight in codes, makes them unsigned")            \
+    X(TYPES_CLASH, "types-clash", WORDS, "codes of a data input are read by one of "   \
+      "these operators, which want them unsigned, and as second operand of a product " \
+      "of two activations, which wants them signed; perhaps moved")                    \
+    X(CONSTANT_ALONG, "constant-along", NUMBER, "one of two operands is a constant of "\
+      "one element, or of several along this axis of the output, counted from the "    \
+      "last one where negative")                                                       \
+    X(CONSTANT_OPERAND, "constant-operand", NONE, "a data input is a constant")        \
+    X(CARRIED_FLOATS, "carried-floats", NONE, "a data input is on a grid only since "  \
+      "its producer carries it, and that computes in float")                           \
+    X(OPERAND_OF_OPERAND, "operand-of-operand", NONE, "one of two operands is made "   \
+      "of the other one by one node")                                                  \
     X(DEPTHWISE, "depthwise", NUMBER, "a convolution of an input of this rank, each "  \
       "channel by itself, without a multiplier")                                       \
     X(STRIDE_BEYOND_KERNEL, "stride-beyond-kernel", NONE, "a stride is larger than "   \
@@ -139,6 +154,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(TURNS_APART, "turns-apart", NONE, "a transposed convolution with dilations, a "  \
       "stride above 2, a kernel above 4 or beyond its data or below its stride, or "   \
       "pads other than one element on either side of 3 or 4")                          \
+    X(BATCHED_COLUMN, "batched-column", NONE, "a product with a constant of several "  \
+      "matrices of one column")                                                        \
     X(PADS_ONE_AXIS, "pads-one-axis", NONE, "it pads values that are codes, or made "  \
       "of codes without a product, along one axis, with a constant other than 0 or "   \
       "where the axis has one element or is open")                                     \
@@ -253,7 +270,12 @@ const char *qg_fate_name(qg_fate f); /* "integer" */
 /* Whether the grid of input 0 becomes that of output 0, and the reverse, without a
  * quantizer between them.  TO_READERS: it becomes that of an output that no reader
  * quantizes by itself; a fused node may do so, not the reverse. */
-typedef enum qg_carry { QG_CARRY_NO, QG_CARRY_YES, QG_CARRY_TO_READERS } qg_carry;
+typedef enum qg_carry {
+    QG_CARRY_NO,
+    QG_CARRY_YES,
+    QG_CARRY_TO_READERS,
+    QG_CARRY_FORWARD
+} qg_carry;
 const char *qg_carry_name(qg_carry c); /* "to-readers" */
 
 /* A row of `kernels`. */

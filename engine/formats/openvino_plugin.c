@@ -205,6 +205,22 @@ bool qg_plugin_turns_wrong(const qg_node *n)
     return false;
 }
 
+/* --- products --- */
+
+bool qg_plugin_batched_column(const qg_node *n)
+{
+    static const char *const name = "MatMul";
+    const qg_tensor *w = n->n_in > 1 && n->in[1] ? n->in[1]->constant : NULL;
+    if (!is_one_of(n, &name, 1) || !w || w->rank < 3 || w->dim[w->rank - 1] != 1)
+        return false;
+    return qg_tensor_count(w) > w->dim[w->rank - 2];
+}
+
+bool qg_plugin_weight_stays_float(const qg_node *n)
+{
+    return qg_plugin_turns_wrong(n) || qg_plugin_batched_column(n);
+}
+
 /* --- pads --- */
 
 /* Elements of the constant or attribute that gives the pads. */

@@ -9,8 +9,9 @@
  *     clips         a Clip of codes has its limits rounded to codes; Relu or Max, then
  *                   Min compute the same and stay in float.  Of one element they would
  *                   become a Clip again: Neg, Min and Neg are that Max
- *     transposed    convolutions whose integer kernel is wrong, or that lose the bias:
- *                   their weights are floats on their grid
+ *     transposed    convolutions whose integer kernel is wrong, or that lose the bias,
+ *     columns       and products with several matrices of one column: their weights are
+ *                   floats on their grid
  *     pads          along one axis, with a constant, which is cast to a code, or of one
  *                   element: a barrier is in front of them
  *     strides       of a convolution with a kernel of one element are moved to the
@@ -45,6 +46,13 @@ bool qg_plugin_behind_maximum(const qg_value *v, const qg_tqc *t);
 
 /* A transposed convolution that is right only with weights in float. */
 bool qg_plugin_turns_wrong(const qg_node *n);
+
+/* A product with a constant of several matrices of one column: the plugin takes the zero
+ * points of its dequantization for channels, and does not compile the network. */
+bool qg_plugin_batched_column(const qg_node *n);
+
+/* Whether our files have the weight of n as floats: n is one of the two above. */
+bool qg_plugin_weight_stays_float(const qg_node *n);
 
 /* A Pad of codes along one axis, with a constant other than 0 or of one element, which
  * our files compute in float. */

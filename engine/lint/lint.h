@@ -142,16 +142,24 @@ qg_predicate_test qg_test_clamp, qg_test_scaled_bias, qg_test_pads, qg_test_pads
     qg_test_equal_parts, qg_test_depthwise, qg_test_stride_beyond_kernel,
     qg_test_flattened;
 
+/* --- predicate_chains.c: what is around a node --- */
+
+/* The producer of input 0, of which nothing else reads it; NULL: there is none. */
+const qg_node *qg_lint_own_producer(const qg_node *n);
+
+qg_predicate_test qg_test_after_fused, qg_test_after_kernel, qg_test_carried_floats,
+    qg_test_constant_operand, qg_test_constant_along, qg_test_operand_of_operand;
+
 /* Those of predicate_types.c. */
 qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
     qg_test_odd_levels, qg_test_weight_centered, qg_test_centered,
-    qg_test_input_zero_point, qg_test_narrow;
+    qg_test_input_zero_point, qg_test_narrow, qg_test_types_clash;
 /* Whether the type of its codes in a file of ONNX has codes beyond its limits. */
 bool qg_lint_is_narrow(const qg_tqc *t);
 
 /* Those of predicate_plugin.c. */
 qg_predicate_test qg_test_turns_apart, qg_test_pads_one_axis, qg_test_fractional_extent,
-    qg_test_joins_constant;
+    qg_test_joins_constant, qg_test_batched_column;
 
 /* Those of predicate_ranges.c. */
 qg_predicate_test qg_test_exact_softmax, qg_test_row_of_one, qg_test_ratio_above,

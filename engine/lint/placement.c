@@ -2,10 +2,10 @@
  *
  *     forward    a value is on the grid of its producer's record where that rounds, and
  *                on the grid of input 0 behind a node through which the target carries
- *                grids (`carries: yes`; `to-readers`: not into a quantizer)
+ *                grids (`carries: yes`, `forward`; `to-readers`: not into a quantizer)
  *     backward   a value without a grid takes that on which all of its readers round,
- *                directly or behind a node that carries grids: a quantizer in front of
- *                every reader is one quantizer behind the producer
+ *                directly or behind a node that carries grids (`yes`, `to-readers`): a
+ *                quantizer in front of every reader is one quantizer behind the producer
  *
  *     x -> Conv -> a -> Reshape -> b -> Conv      record of the second Conv rounds b
  *
@@ -101,14 +101,19 @@ static bool fits_alone(const qg_lint *l, const qg_lint_kernel *k, const qg_node 
     return true;
 }
 
+static bool is_forward(const qg_lint_kernel *k)
+{
+    return k->as == QG_FATE_FUSED || k->carries == QG_CARRY_FORWARD;
+}
+
 /* Whether, and how, the target carries the grid of an input through the node, or `back`
  * that of the output. */
 static qg_carry carries(const qg_lint *l, const qg_node *n, bool back)
 {
     for (size_t i = 0; i < l->target->kernel.n; i++) {
         const qg_lint_kernel *k = &l->target->kernel.at[i];
-        if (k->carries && !(back && k->as == QG_FATE_FUSED) &&
-            qg_node_matches(&k->node, n) && fits_alone(l, k, n))
+        if (k->carries && !(back && is_forward(k)) && qg_node_matches(&k->node, n) &&
+            fits_alone(l, k, n))
             return k->carries;
     }
     return QG_CARRY_NO;
@@ -134,7 +139,7 @@ static void grids_forward(qg_lint *l)
             const qg_value *v = n->out[k];
             if (!v || v->type.dtype != QG_F32)
                 continue;
-            bool moves = how == QG_CARRY_YES ||
+            bool moves = how == QG_CARRY_YES || how == QG_CARRY_FORWARD ||
                          (how == QG_CARRY_TO_READERS && !is_quantized_again(l, v));
             l->grid[v->id] = qg_lint_rounds(l, t) ? t : moves ? in : NULL;
         }

@@ -197,11 +197,11 @@ bool qg_test_narrow(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return v && v->def && qg_lint_is_narrow(s->at);
 }
 
-/* What low precision transformations of OpenVINO know as levels of FakeQuantize: source
- * in configs/lint/openvino.yaml. */
+/* What low precision transformations of OpenVINO make integers of: levels of FakeQuantize,
+ * source in configs/lint/openvino.yaml. */
 static bool is_odd(const qg_tqc *t)
 {
-    static const double known[] = { 15, 16, 255, 256, 65535, 65536 };
+    static const double known[] = { 15, 16, 255, 256 };
     double levels = (double)t->scheme.qmax - (double)t->scheme.qmin + 1;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (levels == known[i])
@@ -264,6 +264,50 @@ static bool wants_unsigned(const qg_lint *l, const qg_node *n, const qg_conditio
            !(qg_lint_groups(n) > 1 && n->in[0]->type.rank == over_three_axes);
 }
 
+/* --- types that readers want --- */
+
+/* by readers other than `but` */
+typedef struct types_wanted {
+    const qg_node *but;
+    bool is_unsigned, is_signed;
+} types_wanted;
+
+/* Whether the output has the codes of input 0: carried, or rounded behind the node alone,
+ * as the transformations pull a quantizer up to the other readers of input 0. */
+static bool carries_codes(const qg_lint *l, const qg_node *n, const qg_tqc *t)
+{
+    return n && n->n_in && n->in[0] && n->n_out && n->out[0] &&
+           qg_node_has(n, QG_OP_PASSIVE) &&
+           qg_lint_same_grid(l->grid[n->out[0]->id], t);
+}
+
+static void collect_types(const qg_lint *l, const qg_value *v, const qg_tqc *t,
+                          const qg_condition *c, types_wanted *out)
+{
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        uint32_t slot = v->use.at[i].slot;
+        if (slot == 0 && carries_codes(l, n, t))
+            collect_types(l, n->out[0], t, c, out);
+        if (!qg_lint_same_grid(qg_lint_input_grid(l, n, slot), t))
+            continue;
+        out->is_unsigned |= n != out->but && slot == 0 && wants_unsigned(l, n, c);
+        out->is_signed |= slot > 0 && slot == qg_lint_weight_slot(n);
+    }
+}
+
+/* Of the codes of input `slot`, on grid t, wherever they are carried. */
+static types_wanted types_of(const qg_lint *l, const qg_node *n, uint32_t slot,
+                             const qg_tqc *t, const qg_condition *c)
+{
+    types_wanted types = { .but = n };
+    const qg_value *v = n->in[slot];
+    while (carries_codes(l, v->def, t))
+        v = v->def->in[0];
+    collect_types(l, v, t, c, &types);
+    return types;
+}
+
 bool qg_test_input_zero_point(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_tqc *t = qg_lint_input_grid(l, s->node, 0);
@@ -272,13 +316,18 @@ bool qg_test_input_zero_point(const qg_lint *l, qg_lint_site *s, const qg_condit
         return false;
     if ((p.offset ? p.offset[0] : 0) == t->scheme.qmin)
         return false;
-    if (!is_centered(t))
-        return true;
-    const qg_value *v = s->node->in[0];
-    for (size_t i = 0; i < v->use.n; i++) {
-        const qg_node *n = v->use.at[i].node;
-        if (n != s->node && v->use.at[i].slot == 0 && wants_unsigned(l, n, c) &&
-            qg_lint_same_grid(qg_lint_input_grid(l, n, 0), t))
+    return !is_centered(t) || types_of(l, s->node, 0, t, c).is_unsigned;
+}
+
+bool qg_test_types_clash(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    for (uint32_t k = 0; k < s->node->n_in; k++) {
+        const qg_tqc *t =
+            qg_lint_is_data(s->node, k) ? qg_lint_input_grid(l, s->node, k) : NULL;
+        if (!t || s->node->in[k]->constant)
+            continue;
+        types_wanted types = types_of(l, s->node, k, t, c);
+        if ((types.is_unsigned || wants_unsigned(l, s->node, c)) && types.is_signed)
             return true;
     }
     return false;

@@ -1,6 +1,6 @@
 /* predicates.c -- the vocabulary of configs/lint: one function per line of
  * QG_PREDICATE_MAP, which has its meaning.  Those that read attributes are in
- * predicate_attributes.c, those on types of codes in predicate_types.c, those that
+ * predicate_attributes.c, those on nodes around it in predicate_chains.c, those on types of codes in predicate_types.c, those that
  * compute with weights and scales in predicate_ranges.c. */
 #include "engine/lint/lint.h"
 
@@ -85,10 +85,9 @@ static const qg_node *producer(const qg_node *n)
 
 static bool after(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_node *from = producer(s->node);
+    const qg_node *from = qg_lint_own_producer(s->node);
     (void)l;
-    return from && s->node->in[0]->use.n == 1 && !s->node->in[0]->is_output &&
-           qg_op_is_named(from->op, c->word, c->n_word);
+    return from && qg_op_is_named(from->op, c->word, c->n_word);
 }
 
 static bool network_input(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -696,6 +695,8 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_OPERATOR] = is_operator,
     [QG_PREDICATE_DATA] = data,
     [QG_PREDICATE_AFTER] = after,
+    [QG_PREDICATE_AFTER_FUSED] = qg_test_after_fused,
+    [QG_PREDICATE_AFTER_KERNEL] = qg_test_after_kernel,
     [QG_PREDICATE_BEHIND] = behind,
     [QG_PREDICATE_NETWORK_INPUT] = network_input,
     [QG_PREDICATE_INPUT_CODES] = input_codes,
@@ -732,9 +733,15 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_ROW_OF_ONE] = qg_test_row_of_one,
     [QG_PREDICATE_INPUT_OFFSET] = input_offset,
     [QG_PREDICATE_INPUT_ZERO_POINT] = qg_test_input_zero_point,
+    [QG_PREDICATE_TYPES_CLASH] = qg_test_types_clash,
+    [QG_PREDICATE_CONSTANT_ALONG] = qg_test_constant_along,
+    [QG_PREDICATE_CONSTANT_OPERAND] = qg_test_constant_operand,
+    [QG_PREDICATE_CARRIED_FLOATS] = qg_test_carried_floats,
+    [QG_PREDICATE_OPERAND_OF_OPERAND] = qg_test_operand_of_operand,
     [QG_PREDICATE_DEPTHWISE] = qg_test_depthwise,
     [QG_PREDICATE_STRIDE_BEYOND_KERNEL] = qg_test_stride_beyond_kernel,
     [QG_PREDICATE_TURNS_APART] = qg_test_turns_apart,
+    [QG_PREDICATE_BATCHED_COLUMN] = qg_test_batched_column,
     [QG_PREDICATE_PADS_ONE_AXIS] = qg_test_pads_one_axis,
     [QG_PREDICATE_FRACTIONAL_EXTENT] = qg_test_fractional_extent,
     [QG_PREDICATE_JOINS_CONSTANT] = qg_test_joins_constant,

@@ -426,9 +426,9 @@ static qg_status say_codes(builder *b, const place *p, qg_value *codes)
 }
 
 /* A weight that the plugin takes in float only. */
-static bool turns_wrong(const qg_tqc *t)
+static bool stays_float(const qg_tqc *t)
 {
-    return qg_tqc_role(t) == 'w' && qg_plugin_turns_wrong(t->node);
+    return qg_tqc_role(t) == 'w' && qg_plugin_weight_stays_float(t->node);
 }
 
 /* A constant that others read too gets a copy of its own for this slot. */
@@ -446,10 +446,10 @@ static qg_status say_constant(builder *b, place *p)
     QG_TRY(drop_zero_points(b, p, &code, &other));
     if (qg_onnx_turns_zero_points(p->tqc, &p->param))
         code = QG_F32;
-    if (say && turns_wrong(p->tqc)) {
+    if (say && stays_float(p->tqc)) {
         QG_TRY(lose_word(b, QG_SAYS_ENDPOINT, p->tqc,
                          "written as float values on its grid: OpenVINO's plugin "
-                         "computes something else on its codes"));
+                         "has no right kernel for its codes"));
         code = QG_F32;
         say = false;
     }

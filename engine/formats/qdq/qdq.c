@@ -366,12 +366,12 @@ static qg_status put_constant(builder *b, const qg_tqc *t, qg_value *v, qg_value
 {
     qg_onnx_grid how = grid_kind(b, t, true);
     bool internal = t->visibility == QG_EXPORT_INTERNAL;
-    bool apart =
-        is_for_plugin(b) && qg_tqc_role(t) == 'w' && qg_plugin_turns_wrong(t->node);
+    bool apart = is_for_plugin(b) && qg_tqc_role(t) == 'w' &&
+                 qg_plugin_weight_stays_float(t->node);
     if (how.fault || internal || apart) {
         qg_tensor y;
         if (apart && !internal)
-            how.fault = "OpenVINO's plugin computes something else on its codes";
+            how.fault = "OpenVINO's plugin has no right kernel for its codes";
         if (!internal)
             QG_TRY(lose_endpoint(b, t, how.fault));
         QG_TRY(qg_onnx_rounded(b->ctx, b->e->arena, t, v->constant, &y));
