@@ -71,6 +71,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
     X(NETWORK_INPUT, "network-input", NONE, "input 0 is an input of the network")      \
+    X(NETWORK_OUTPUT, "network-output", NONE, "output 0 is an output of the network")  \
     X(INPUT_CODES, "input-codes", NONE, "every data input is on a grid")               \
     X(SOME_CODES, "some-codes", NONE, "a data input is on a grid")                     \
     X(WEIGHT_CODES, "weight-codes", NONE, "the weight is on a grid")                   \

@@ -86,7 +86,8 @@ const qg_tqc *qg_lint_output_grid(const qg_lint *l, const qg_node *n)
 static bool is_on_node(qg_predicate p)
 {
     return p == QG_PREDICATE_PADS_WITH_ZERO || p == QG_PREDICATE_PADS_INTO ||
-           p == QG_PREDICATE_SAME_DIMS;
+           p == QG_PREDICATE_SAME_DIMS || p == QG_PREDICATE_NETWORK_INPUT ||
+           p == QG_PREDICATE_NETWORK_OUTPUT;
 }
 
 static bool fits_alone(const qg_lint *l, const qg_lint_kernel *k, const qg_node *n)

@@ -296,8 +296,8 @@ static bool becomes_gemm(const qg_lint *l, qg_lint_site *s, const qg_condition *
 {
     const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
     (void)l;
-    if (!v || v->use.n != 1 || v->is_output || v->type.rank == 0 ||
-        s->node->n_in < 2 || s->node->in[1]->type.rank != 2)
+    if (!v || v->use.n != 1 || v->is_output || v->type.rank == 0 || s->node->n_in < 2 ||
+        s->node->in[1]->type.rank != 2)
         return false;
     const qg_node *n = v->use.at[0].node;
     if (!qg_op_is_named(n->op, c->word, c->n_word) || n->n_in != 2)
@@ -678,6 +678,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_AFTER] = after,
     [QG_PREDICATE_BEHIND] = behind,
     [QG_PREDICATE_NETWORK_INPUT] = network_input,
+    [QG_PREDICATE_NETWORK_OUTPUT] = qg_test_network_output,
     [QG_PREDICATE_INPUT_CODES] = input_codes,
     [QG_PREDICATE_SOME_CODES] = some_codes,
     [QG_PREDICATE_WEIGHT_CODES] = weight_codes,
