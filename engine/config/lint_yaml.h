@@ -96,6 +96,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(MIXED_TYPES, "mixed-types", NUMBER, "data inputs and output 0 are stored in "    \
       "different types; signed codes become unsigned where one node reads them, and "  \
       "all of them from this opset on")                                                \
+    X(SIGNED_CONSTANT, "signed-constant", NUMBER, "constants are the only signed ones "\
+      "of them")                                                                       \
     X(SIGNED_INPUT, "signed-input", NUMBER, "input 0 stays signed by the same rule")   \
     X(BECOMES_GEMM, "becomes-gemm", WORDS, "a product by a matrix whose only reader, " \
       "one of these operators, adds a row to it, or, to one of two axes, a column or " \

@@ -191,7 +191,7 @@ qg_status qg_lint_place(qg_lint *l)
     if (!l->grid || !l->node)
         return qg_nomem(l->ctx);
     for (size_t i = 0; i < g->node.n; i++)
-        l->node[i] = (qg_lint_node){ QG_FATE_NONE, NULL, "" };
+        l->node[i] = (qg_lint_node){ QG_FATE_NONE, NULL, NULL, "" };
     QG_TRY(qg_nonnegative_values(g, l->arena, &l->nonnegative));
     l->opset = qg_qdq_file_opset(l->quant);
     grids_forward(l);

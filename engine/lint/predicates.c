@@ -72,7 +72,9 @@ static bool has_word(const qg_condition *c, const char *word)
 static bool fate(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_lint_node *n = &l->node[s->node->id];
-    (void)snprintf(s->detail, sizeof s->detail, "%s", n->why);
+    if (n->failed)
+        (void)snprintf(s->detail, sizeof s->detail, "%s: %s", n->why,
+                       qg_predicate_meaning(n->failed->predicate));
     return has_word(c, qg_fate_name(n->fate));
 }
 
@@ -694,6 +696,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_SAME_INPUTS] = same_inputs,
     [QG_PREDICATE_SAME_GRID] = same_grid,
     [QG_PREDICATE_MIXED_TYPES] = qg_test_mixed_types,
+    [QG_PREDICATE_SIGNED_CONSTANT] = qg_test_signed_constant,
     [QG_PREDICATE_SIGNED_INPUT] = qg_test_signed_input,
     [QG_PREDICATE_BECOMES_GEMM] = becomes_gemm,
     [QG_PREDICATE_INTO_CLAMP] = into_clamp,

@@ -327,7 +327,15 @@ POOLS = ((2, 2), (2, 2), "c p y"), ((1, 1), (1, 1), "c p y"), ((3, 1), (1, 2), "
 XNNPACK = [(Network([node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=kernel, strides=strides),
                      node("Conv p w -> y")], {"w": (4, 4, 1, 1)}, (1, 4, 9, 9)), TFLITE, found)
            for kernel, strides, found in POOLS]
-MENDED = [(biased, "snpe-int8", "c y"), (biased, "mnn-int8", "y")]
+def scaled(opset):
+    """A sum and a product with constants."""
+    def build():
+        return rows("MatMul x w -> m", "Add m k -> a", "Mul a f -> y", k=(1, 6), f=(1,), opset=opset)
+    return build
+
+
+MENDED = [(scaled(17), ORT, "m a y"), (scaled(21), ORT, "m a y"), (scaled(17), TFLITE, "m y"),
+          (biased, "snpe-int8", "c y"), (biased, "mnn-int8", "y")]
 
 
 def in_onnxruntime(folder, snapshot):
