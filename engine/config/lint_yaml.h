@@ -3,8 +3,9 @@
  *
  * One file may extend one parent (`extends: common`); parents are read first.
  *     name, title  required
- *     floating-codes  true: kernels take floating-point codes (FP8), too; else records of
- *                  such codes count as float; default: that of the parent, else false
+ *     floating-codes  true: kernels take floating-point codes (FP8), too; else
+ *                  records of such codes count as float; default: that of the parent,
+ *                  else false
  *     kernels      in order: the first row that fits a node decides how the target
  *                  computes it; a node that no row fits is float.  Rows of the file
  *                  stand before the parent's

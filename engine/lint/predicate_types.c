@@ -74,9 +74,9 @@ static size_t readers_behind(const qg_lint *l, const qg_node *n, const qg_tqc *t
                              bool all);
 
 /* Readers of a value that see it on grid t, behind one quantizer: that of the value, or
- * of what it is a copy of (`all`), or one that those which round it share.  Readers that
- * round it on other grids read one node of our files, which keeps two quantizers in a
- * row apart (formats/qdq). */
+ * of what it is a copy of (`all`), or one that those which round it share.  Readers
+ * that round it on other grids read one node of our files, which keeps two quantizers
+ * in a row apart (formats/qdq). */
 static size_t readers_on(const qg_lint *l, const qg_value *v, const qg_tqc *t, bool all)
 {
     all |= qg_lint_same_grid(l->grid[v->id], t);

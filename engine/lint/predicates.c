@@ -92,13 +92,6 @@ static bool after(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
            qg_op_is_named(from->op, c->word, c->n_word);
 }
 
-static bool network_input(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_value *v = s->node->n_in ? s->node->in[0] : NULL;
-    (void)l, (void)c;
-    return v && !v->def && !v->constant;
-}
-
 /* The chain of nodes that one kernel computes, whatever slot it arrives at: x *
  * sigmoid(x) behind a convolution, a sum with a residual that is on a grid.  In a
  * kernel row only fates of rows before it are known (fates.c). */
@@ -679,7 +672,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_DATA] = data,
     [QG_PREDICATE_AFTER] = after,
     [QG_PREDICATE_BEHIND] = behind,
-    [QG_PREDICATE_NETWORK_INPUT] = network_input,
+    [QG_PREDICATE_NETWORK_INPUT] = qg_test_network_input,
     [QG_PREDICATE_NETWORK_OUTPUT] = qg_test_network_output,
     [QG_PREDICATE_INPUT_CODES] = input_codes,
     [QG_PREDICATE_SOME_CODES] = some_codes,
