@@ -3,8 +3,9 @@
  *
  * One file may extend one parent (`extends: common`); parents are read first.
  *     name, title  required
- *     floating-codes  true: kernels take floating-point codes (FP8), too; else records of
- *                  such codes count as float; default: that of the parent, else false
+ *     floating-codes  true: kernels take floating-point codes (FP8), too; else
+ *                  records of such codes count as float; default: that of the parent,
+ *                  else false
  *     kernels      in order: the first row that fits a node decides how the target
  *                  computes it; a node that no row fits is float.  Rows of the file
  *                  stand before the parent's
@@ -75,6 +76,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
     X(NETWORK_INPUT, "network-input", NONE, "input 0 is an input of the network")      \
+    X(NETWORK_OUTPUT, "network-output", NONE, "output 0 is an output of the network")  \
     X(INPUT_CODES, "input-codes", NONE, "every data input is on a grid")               \
     X(SOME_CODES, "some-codes", NONE, "a data input is on a grid")                     \
     X(WEIGHT_CODES, "weight-codes", NONE, "the weight is on a grid")                   \
@@ -99,6 +101,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(MIXED_TYPES, "mixed-types", NUMBER, "data inputs and output 0 are stored in "    \
       "different types; signed codes become unsigned where one node reads them, and "  \
       "all of them from this opset on")                                                \
+    X(SIGNED_CONSTANT, "signed-constant", NUMBER, "constants are the only signed ones "\
+      "of them")                                                                       \
     X(SIGNED_INPUT, "signed-input", NUMBER, "input 0 stays signed by the same rule")   \
     X(BECOMES_GEMM, "becomes-gemm", WORDS, "a product by a matrix whose only reader, " \
       "one of these operators, adds a row to it, or, to one of two axes, a column or " \
