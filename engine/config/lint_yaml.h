@@ -70,8 +70,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "nor shapes")                                                                    \
     X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
     X(AFTER_FUSED, "after-fused", NONE, "input 0 is made for it alone by a fused node")\
-    X(AFTER_KERNEL, "after-kernel", WORDS, "input 0 is made for it alone by one of "   \
-      "these operators, which a row for integer kernels fits")                         \
+    X(AFTER_KERNEL, "after-kernel", WORDS, "the one data input that is no constant "   \
+      "is made for it alone by one of these operators, which an integer row fits")                         \
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
     X(NETWORK_INPUT, "network-input", NONE, "input 0 is an input of the network")      \
@@ -144,8 +144,14 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(CONSTANT_OPERAND, "constant-operand", NONE, "a data input is a constant")        \
     X(CARRIED_FLOATS, "carried-floats", NONE, "a data input is on a grid only since "  \
       "its producer carries it, and that computes in float")                           \
-    X(OPERAND_OF_OPERAND, "operand-of-operand", NONE, "one of two operands is made "   \
-      "of the other one by one node")                                                  \
+    X(GATES, "gates", WORDS, "it is one of the functions f of a value x in x * f(x), " \
+      "where the product is one of these operators")                                   \
+    X(GATED, "gated", NONE, "one of two operands is made of the other one by "         \
+      "functions of it alone")                                                         \
+    X(SUMS_KERNEL, "sums-kernel", WORDS, "one operand is made for it alone by one of " \
+      "these operators, and nodes fused into it, that does not read the other one; "   \
+      "and it is rounded, or the codes of the other one have no zero point, as for "   \
+      "input-zero-point")                                                              \
     X(DEPTHWISE, "depthwise", NUMBER, "a convolution of an input of this rank, each "  \
       "channel by itself, without a multiplier")                                       \
     X(STRIDE_BEYOND_KERNEL, "stride-beyond-kernel", NONE, "a stride is larger than "   \

@@ -18,10 +18,26 @@ bool qg_test_after_fused(const qg_lint *l, qg_lint_site *s, const qg_condition *
     return from && l->node[from->id].fate == QG_FATE_FUSED;
 }
 
+/* The one data input that is no constant; NULL: there are none or several. */
+static const qg_value *varying(const qg_node *n)
+{
+    const qg_value *one = NULL;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const qg_value *v = n->in[k];
+        if (!v || v->constant || v->type.dtype != QG_F32)
+            continue;
+        if (one)
+            return NULL;
+        one = v;
+    }
+    return one;
+}
+
 /* By the rows themselves, since kernels are decided after fused nodes. */
 bool qg_test_after_kernel(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_node *from = qg_lint_own_producer(s->node);
+    const qg_value *v = varying(s->node);
+    const qg_node *from = v && v->use.n == 1 && !v->is_output ? v->def : NULL;
     if (!from || !qg_op_is_named(from->op, c->word, c->n_word))
         return false;
     for (size_t i = 0; i < l->target->kernel.n; i++) {
@@ -34,11 +50,7 @@ bool qg_test_after_kernel(const qg_lint *l, qg_lint_site *s, const qg_condition 
     return false;
 }
 
-static bool is_float(qg_fate fate)
-{
-    return fate == QG_FATE_NONE || fate == QG_FATE_BLOCKED;
-}
-
+/* Nodes that carry grids have a row, so that they are blocked where they do not. */
 bool qg_test_carried_floats(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_node *n = s->node;
@@ -47,7 +59,8 @@ bool qg_test_carried_floats(const qg_lint *l, qg_lint_site *s, const qg_conditio
         const qg_node *from = qg_lint_is_data(n, k) ? n->in[k]->def : NULL;
         if (from && from->n_in && from->in[0] && l->grid[n->in[k]->id] &&
             l->grid[n->in[k]->id] == qg_lint_input_grid(l, from, 0) &&
-            !qg_lint_rounds(l, qg_input_tqc(n, k)) && is_float(l->node[from->id].fate))
+            !qg_lint_rounds(l, qg_input_tqc(n, k)) &&
+            l->node[from->id].fate == QG_FATE_BLOCKED)
             return true;
     }
     return false;
@@ -80,16 +93,72 @@ bool qg_test_constant_along(const qg_lint *l, qg_lint_site *s, const qg_conditio
     return t != NULL;
 }
 
-bool qg_test_operand_of_operand(const qg_lint *l, qg_lint_site *s,
-                                const qg_condition *c)
+/* The input of a chain of functions of one value, each read by the next one alone, that
+ * ends in v; `stop`: it is found, or all of the chain is. */
+static const qg_value *chain_start(const qg_value *v, const qg_value *stop)
+{
+    while (v && v != stop && v->def && v->use.n == 1 && !v->is_output &&
+           qg_node_has(v->def, QG_OP_ELEMENTWISE | QG_OP_ACTIVATION) && varying(v->def))
+        v = varying(v->def);
+    return v;
+}
+
+bool qg_test_gated(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_node *n = s->node;
     (void)l, (void)c;
+    for (uint32_t k = 0; n->n_in == 2 && k < 2; k++)
+        if (n->in[0] != n->in[1] && !n->in[1 - k]->constant &&
+            chain_start(n->in[k], n->in[1 - k]) == n->in[1 - k])
+            return true;
+    return false;
+}
+
+/* Down the chain to its product, whose test finds the chain again. */
+bool qg_test_gates(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    while (n && varying(n)) {
+        const qg_value *v = n->n_out == 1 ? n->out[0] : NULL;
+        n = v && v->use.n == 1 && !v->is_output ? v->use.at[0].node : NULL;
+    }
+    qg_lint_site site = { .node = n };
+    return n && n->n_in == 2 && qg_op_is_named(n->op, c->word, c->n_word) &&
+           qg_test_gated(l, &site, c);
+}
+
+/* --- sums --- */
+
+/* The first node of the kernel that makes v for one reader, behind which are nodes fused
+ * into it; NULL: others read it, too. */
+static const qg_node *kernel_of(const qg_lint *l, const qg_value *v)
+{
+    const qg_node *from = v && v->use.n == 1 && !v->is_output ? v->def : NULL;
+    while (from && l->node[from->id].fate == QG_FATE_FUSED) {
+        const qg_value *in = varying(from);
+        from = in ? in->def : from->in[0]->def;
+    }
+    return from;
+}
+
+static bool reads(const qg_node *n, const qg_value *v)
+{
+    for (uint32_t k = 0; n && k < n->n_in; k++)
+        if (n->in[k] == v)
+            return true;
+    return false;
+}
+
+bool qg_test_sums_kernel(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
     for (uint32_t k = 0; n->n_in == 2 && k < 2; k++) {
-        const qg_node *from = n->in[k] ? n->in[k]->def : NULL;
-        for (uint32_t i = 0; from && i < from->n_in; i++)
-            if (from->in[i] && from->in[i] == n->in[1 - k])
-                return true;
+        const qg_node *from = kernel_of(l, n->in[k]);
+        const qg_value *other = n->in[1 - k];
+        if (from && other && !other->constant && !reads(from, other) &&
+            qg_op_is_named(from->op, c->word, c->n_word) &&
+            (qg_lint_input_grid(l, n, k) || !qg_lint_has_zero_point(l, n, 1 - k, c)))
+            return true;
     }
     return false;
 }
