@@ -150,8 +150,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "functions of it alone")                                                         \
     X(SUMS_KERNEL, "sums-kernel", WORDS, "one operand is made for it alone by one of " \
       "these operators, and nodes fused into it, that does not read the other one; "   \
-      "and it is rounded, or the codes of the other one have no zero point, as for "   \
-      "input-zero-point")                                                              \
+      "and that operand is rounded, or the other one is made so, too")                 \
     X(DEPTHWISE, "depthwise", NUMBER, "a convolution of an input of this rank, each "  \
       "channel by itself, without a multiplier")                                       \
     X(STRIDE_BEYOND_KERNEL, "stride-beyond-kernel", NONE, "a stride is larger than "   \

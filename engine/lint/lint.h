@@ -155,10 +155,6 @@ qg_predicate_test qg_test_after_fused, qg_test_after_kernel, qg_test_carried_flo
 qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
     qg_test_odd_levels, qg_test_weight_centered, qg_test_centered,
     qg_test_input_zero_point, qg_test_narrow, qg_test_types_clash;
-/* Whether codes of the slot have a zero point: by their grid, or since readers of these
- * operators (c) want them unsigned. */
-bool qg_lint_has_zero_point(const qg_lint *l, const qg_node *n, uint32_t slot,
-                            const qg_condition *c);
 /* Whether the type of its codes in a file of ONNX has codes beyond its limits. */
 bool qg_lint_is_narrow(const qg_tqc *t);
 

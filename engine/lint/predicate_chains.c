@@ -153,11 +153,12 @@ bool qg_test_sums_kernel(const qg_lint *l, qg_lint_site *s, const qg_condition *
 {
     const qg_node *n = s->node;
     for (uint32_t k = 0; n->n_in == 2 && k < 2; k++) {
-        const qg_node *from = kernel_of(l, n->in[k]);
-        const qg_value *other = n->in[1 - k];
-        if (from && other && !other->constant && !reads(from, other) &&
+        const qg_node *from = kernel_of(l, n->in[k]),
+                      *peer = kernel_of(l, n->in[1 - k]);
+        if (from && !n->in[1 - k]->constant && !reads(from, n->in[1 - k]) &&
             qg_op_is_named(from->op, c->word, c->n_word) &&
-            (qg_lint_input_grid(l, n, k) || !qg_lint_has_zero_point(l, n, 1 - k, c)))
+            (qg_lint_input_grid(l, n, k) ||
+             (peer && qg_op_is_named(peer->op, c->word, c->n_word))))
             return true;
     }
     return false;

@@ -274,21 +274,15 @@ static types_wanted types_of(const qg_lint *l, const qg_node *n, uint32_t slot,
     return types;
 }
 
-bool qg_lint_has_zero_point(const qg_lint *l, const qg_node *n, uint32_t slot,
-                            const qg_condition *c)
+bool qg_test_input_zero_point(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_tqc *t = qg_lint_input_grid(l, n, slot);
+    const qg_tqc *t = qg_lint_input_grid(l, s->node, 0);
     qg_qparam p = t ? qg_tqc_param(t) : (qg_qparam){ 0 };
     if (p.n != 1)
         return false;
     if ((p.offset ? p.offset[0] : 0) == t->scheme.qmin)
         return false;
-    return !is_centered(t) || types_of(l, n, slot, t, c).is_unsigned;
-}
-
-bool qg_test_input_zero_point(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    return s->node->n_in && s->node->in[0] && qg_lint_has_zero_point(l, s->node, 0, c);
+    return !is_centered(t) || types_of(l, s->node, 0, t, c).is_unsigned;
 }
 
 bool qg_test_types_clash(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
