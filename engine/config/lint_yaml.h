@@ -3,8 +3,8 @@
  *
  * One file may extend one parent (`extends: common`); parents are read first.
  *     name, title  required
- *     floating-codes  true: kernels take floating-point codes (FP8), too; else records of
- *                  such codes count as float; default: that of the parent, else false
+ *     floating-codes  true: kernels take floating-point codes (FP8), too; else records
+ *                  of such codes count as float; default: that of the parent, else false
  *     kernels      in order: the first row that fits a node decides how the target
  *                  computes it; a node that no row fits is float.  Rows of the file
  *                  stand before the parent's
@@ -71,7 +71,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
     X(AFTER_FUSED, "after-fused", NONE, "input 0 is made for it alone by a fused node")\
     X(AFTER_KERNEL, "after-kernel", WORDS, "the one data input that is no constant "   \
-      "is made for it alone by one of these operators, which an integer row fits")                         \
+      "is made for it alone by one of these operators, which an integer row fits")     \
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
     X(NETWORK_INPUT, "network-input", NONE, "input 0 is an input of the network")      \

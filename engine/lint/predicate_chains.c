@@ -1,53 +1,44 @@
-/* predicate_chains.c -- conditions on the nodes around one: what makes its operands, and
- * whether a kernel computes them together. */
+/* predicate_chains.c -- conditions on the nodes around one: what makes its operands,
+ * and whether a kernel computes them together. */
 #include "engine/lint/lint.h"
 
 /* --- producers --- */
 
-const qg_node *qg_lint_own_producer(const qg_node *n)
+/* The producer of input 0, of which nothing else reads it; NULL: there is none. */
+static const qg_node *own_producer(const qg_node *n)
 {
     const qg_value *v = n->n_in ? n->in[0] : NULL;
     return v && v->use.n == 1 && !v->is_output ? v->def : NULL;
 }
 
-/* In a kernel row: by a row before it (fates.c). */
-bool qg_test_after_fused(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+bool qg_test_after(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_node *from = qg_lint_own_producer(s->node);
-    (void)c;
-    return from && l->node[from->id].fate == QG_FATE_FUSED;
+    const qg_node *from = own_producer(s->node);
+    (void)l;
+    return from && qg_op_is_named(from->op, c->word, c->n_word);
 }
 
-/* The one data input that is no constant; NULL: there are none or several. */
-static const qg_value *varying(const qg_node *n)
+/* The chain of nodes that one kernel computes, whatever slot it arrives at: x *
+ * sigmoid(x) behind a convolution, a sum with a residual that is on a grid.  In a
+ * kernel row only fates of rows before it are known (fates.c). */
+bool qg_test_behind(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_value *one = NULL;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        const qg_value *v = n->in[k];
-        if (!v || v->constant || v->type.dtype != QG_F32)
-            continue;
-        if (one)
-            return NULL;
-        one = v;
-    }
-    return one;
-}
-
-/* By the rows themselves, since kernels are decided after fused nodes. */
-bool qg_test_after_kernel(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_value *v = varying(s->node);
-    const qg_node *from = v && v->use.n == 1 && !v->is_output ? v->def : NULL;
-    if (!from || !qg_op_is_named(from->op, c->word, c->n_word))
-        return false;
-    for (size_t i = 0; i < l->target->kernel.n; i++) {
-        const qg_lint_kernel *k = &l->target->kernel.at[i];
-        qg_lint_site site = { .node = from };
-        if (k->as == QG_FATE_INTEGER && qg_node_matches(&k->node, from) &&
-            qg_lint_holds(l, &site, &k->when, NULL))
+    for (uint32_t k = 0; k < s->node->n_in; k++) {
+        const qg_node *from = qg_lint_is_data(s->node, k) ? s->node->in[k]->def : NULL;
+        if (from && !qg_lint_input_grid(l, s->node, k) &&
+            (l->node[from->id].fate == QG_FATE_FUSED ||
+             qg_op_is_named(from->op, c->word, c->n_word)))
             return true;
     }
     return false;
+}
+
+/* In a kernel row: by a row before it (fates.c). */
+bool qg_test_after_fused(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *from = own_producer(s->node);
+    (void)c;
+    return from && l->node[from->id].fate == QG_FATE_FUSED;
 }
 
 /* Nodes that carry grids have a row, so that they are blocked where they do not. */
@@ -67,6 +58,20 @@ bool qg_test_carried_floats(const qg_lint *l, qg_lint_site *s, const qg_conditio
 }
 
 /* --- operands --- */
+
+const qg_value *qg_lint_varying(const qg_node *n)
+{
+    const qg_value *one = NULL;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const qg_value *v = n->in[k];
+        if (!v || v->constant || v->type.dtype != QG_F32)
+            continue;
+        if (one)
+            return NULL;
+        one = v;
+    }
+    return one;
+}
 
 bool qg_test_constant_operand(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
@@ -98,8 +103,9 @@ bool qg_test_constant_along(const qg_lint *l, qg_lint_site *s, const qg_conditio
 static const qg_value *chain_start(const qg_value *v, const qg_value *stop)
 {
     while (v && v != stop && v->def && v->use.n == 1 && !v->is_output &&
-           qg_node_has(v->def, QG_OP_ELEMENTWISE | QG_OP_ACTIVATION) && varying(v->def))
-        v = varying(v->def);
+           qg_node_has(v->def, QG_OP_ELEMENTWISE | QG_OP_ACTIVATION) &&
+           qg_lint_varying(v->def))
+        v = qg_lint_varying(v->def);
     return v;
 }
 
@@ -118,7 +124,7 @@ bool qg_test_gated(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 bool qg_test_gates(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_node *n = s->node;
-    while (n && varying(n)) {
+    while (n && qg_lint_varying(n)) {
         const qg_value *v = n->n_out == 1 ? n->out[0] : NULL;
         n = v && v->use.n == 1 && !v->is_output ? v->use.at[0].node : NULL;
     }
@@ -129,13 +135,13 @@ bool qg_test_gates(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 
 /* --- sums --- */
 
-/* The first node of the kernel that makes v for one reader, behind which are nodes fused
- * into it; NULL: others read it, too. */
+/* The first node of the kernel that makes v for one reader, before nodes fused into it;
+ * NULL: others read it, too. */
 static const qg_node *kernel_of(const qg_lint *l, const qg_value *v)
 {
     const qg_node *from = v && v->use.n == 1 && !v->is_output ? v->def : NULL;
     while (from && l->node[from->id].fate == QG_FATE_FUSED) {
-        const qg_value *in = varying(from);
+        const qg_value *in = qg_lint_varying(from);
         from = in ? in->def : from->in[0]->def;
     }
     return from;

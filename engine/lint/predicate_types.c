@@ -163,8 +163,8 @@ bool qg_test_narrow(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return v && v->def && qg_lint_is_narrow(s->at);
 }
 
-/* What low precision transformations of OpenVINO make integers of: levels of FakeQuantize,
- * source in configs/lint/openvino.yaml. */
+/* What low precision transformations of OpenVINO make integers of: levels of
+ * FakeQuantize, source in configs/lint/openvino.yaml. */
 static bool is_odd(const qg_tqc *t)
 {
     static const double known[] = { 15, 16, 255, 256 };
@@ -238,8 +238,8 @@ typedef struct types_wanted {
     bool is_unsigned, is_signed;
 } types_wanted;
 
-/* Whether the output has the codes of input 0: carried, or rounded behind the node alone,
- * as the transformations pull a quantizer up to the other readers of input 0. */
+/* Whether the output has the codes of input 0: carried, or rounded behind the node
+ * alone, as the transformations pull a quantizer up to other readers of input 0. */
 static bool carries_codes(const qg_lint *l, const qg_node *n, const qg_tqc *t)
 {
     return n && n->n_in && n->in[0] && n->n_out && n->out[0] &&

@@ -1,7 +1,8 @@
 /* predicates.c -- the vocabulary of configs/lint: one function per line of
  * QG_PREDICATE_MAP, which has its meaning.  Those that read attributes are in
- * predicate_attributes.c, those on nodes around it in predicate_chains.c, those on types of codes in predicate_types.c, those that
- * compute with weights and scales in predicate_ranges.c. */
+ * predicate_attributes.c, those on nodes around it in predicate_chains.c, those on
+ * types of codes in predicate_types.c, those that compute with weights and scales in
+ * predicate_ranges.c. */
 #include "engine/lint/lint.h"
 
 #include <math.h>
@@ -79,13 +80,6 @@ static const qg_node *producer(const qg_node *n)
     return n->n_in && n->in[0] ? n->in[0]->def : NULL;
 }
 
-static bool after(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_node *from = qg_lint_own_producer(s->node);
-    (void)l;
-    return from && qg_op_is_named(from->op, c->word, c->n_word);
-}
-
 static bool network_input(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_value *v = s->node->n_in ? s->node->in[0] : NULL;
@@ -93,16 +87,17 @@ static bool network_input(const qg_lint *l, qg_lint_site *s, const qg_condition 
     return v && !v->def && !v->constant;
 }
 
-/* The chain of nodes that one kernel computes, whatever slot it arrives at: x *
- * sigmoid(x) behind a convolution, a sum with a residual that is on a grid.  In a
- * kernel row only fates of rows before it are known (fates.c). */
-static bool behind(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+/* By the rows themselves, since kernels are decided after fused nodes. */
+static bool after_kernel(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    for (uint32_t k = 0; k < s->node->n_in; k++) {
-        const qg_node *from = qg_lint_is_data(s->node, k) ? s->node->in[k]->def : NULL;
-        if (from && !qg_lint_input_grid(l, s->node, k) &&
-            (l->node[from->id].fate == QG_FATE_FUSED ||
-             qg_op_is_named(from->op, c->word, c->n_word)))
+    const qg_value *v = qg_lint_varying(s->node);
+    qg_lint_site from = { .node = v && v->use.n == 1 && !v->is_output ? v->def : NULL };
+    if (!from.node || !qg_op_is_named(from.node->op, c->word, c->n_word))
+        return false;
+    for (size_t i = 0; i < l->target->kernel.n; i++) {
+        const qg_lint_kernel *k = &l->target->kernel.at[i];
+        if (k->as == QG_FATE_INTEGER && qg_node_matches(&k->node, from.node) &&
+            qg_lint_holds(l, &from, &k->when, NULL))
             return true;
     }
     return false;
@@ -668,10 +663,10 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_FATE] = fate,
     [QG_PREDICATE_OPERATOR] = is_operator,
     [QG_PREDICATE_DATA] = data,
-    [QG_PREDICATE_AFTER] = after,
+    [QG_PREDICATE_AFTER] = qg_test_after,
     [QG_PREDICATE_AFTER_FUSED] = qg_test_after_fused,
-    [QG_PREDICATE_AFTER_KERNEL] = qg_test_after_kernel,
-    [QG_PREDICATE_BEHIND] = behind,
+    [QG_PREDICATE_AFTER_KERNEL] = after_kernel,
+    [QG_PREDICATE_BEHIND] = qg_test_behind,
     [QG_PREDICATE_NETWORK_INPUT] = network_input,
     [QG_PREDICATE_INPUT_CODES] = input_codes,
     [QG_PREDICATE_SOME_CODES] = some_codes,

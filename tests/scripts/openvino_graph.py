@@ -2,15 +2,15 @@
 (the data is u8 or i8), as a part of a kernel on codes, or in float."""
 CODES = "u8", "i8"
 # Behind the name of the node, of layers that are a part of it
-PARTS = ("/DequantizationMultiply", "/without_bias", "/MM", "/alpha/product", "_original",
-         "/normalized")
+PARTS = ("/DequantizationMultiply", "/without_bias", "/MM", "/alpha/product",
+         "/fq_output_0_original", "_original", "/normalized")
 SKIPPED = {"Const", "Constant", "Input", "Output", "Reorder", "FakeQuantize"}
 COMPILED = {"Subgraph", "Eltwise"}  # of element-wise functions, and an attention
 PRODUCTS = {"Convolution", "Deconvolution", "FullyConnected", "MatMul"}
 KERNELS = PRODUCTS | {"Reduce", "MVN", "Pooling", "Interpolate"}  # may store floats
 ONE_DATA = {"Convolution", "Deconvolution", "FullyConnected", "Interpolate", "Gather", "Broadcast",
             "StridedSlice", "Reduce", "MVN", "Pad"}
-ELEMENTWISE_ONLY = {"Expand", "Pad", "Transpose", "Reshape", "Slice", "Gather", "Split", "Concat"}
+MOVES = {"Expand", "Pad", "Transpose", "Reshape", "Slice", "Gather", "Split", "Concat"}  # a name of theirs here: one that was removed
 
 
 def text(value):
@@ -73,6 +73,6 @@ def states(model, operators, apart=()):
         for name in names:
             if name == main and kind not in COMPILED:
                 found[name] = "codes" if found.get(name) == "codes" else own
-            elif operators[name] not in ELEMENTWISE_ONLY and found.get(name, "float") == "float":
+            elif operators[name] not in MOVES and found.get(name, "float") == "float":
                 found[name] = "fused" if own == "codes" else "float"
     return found
