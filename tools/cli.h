@@ -55,7 +55,7 @@ typedef struct cli_arguments {
     const char *format, *weights, *placement, *float_type, *version, *names, *analysis,
         *report, *model;
     const char *stats, *slice, *channels;
-    const char *target, *sarif;
+    const char *target, *sarif, *fail_on;
     const char *select, *against, *between, *from, *method, *block_name, *rate,
         *gradient, *optimizer, *loss, *budget, *choices, *estimate, *over;
     size_t seed, steps, max_mem, max_nodes, max_ratio;
@@ -107,7 +107,7 @@ typedef struct cli_option {
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
     X(FORMAT_VERSION) X(NAMES) X(ANALYSIS)                                     \
-    X(MODEL) X(TARGET) X(SARIF) X(FIX) X(SECOND) X(PAGE) X(PLOT)                       \
+    X(MODEL) X(TARGET) X(SARIF) X(FIX) X(FAIL_ON) X(SECOND) X(PAGE) X(PLOT)            \
     X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)            \
     X(MAX_RATIO) X(HELP)
 /* clang-format on */

@@ -35,7 +35,13 @@ int cli_import(const cli_call *c)
     const char *fault = cli_save_fault(c);
     if (fault)
         return cli_refuse_output(c, fault);
-    qg_status s = qg_model_import(c->ctx, a->file.at[0], a->format, a->model, &m, &r);
+    qg_import_options o;
+    qg_import_options_init(&o, sizeof o);
+    o.format = a->format;
+    o.model = a->model;
+    o.names = a->names;
+    o.strict = a->strict;
+    qg_status s = qg_model_import(c->ctx, a->file.at[0], &o, &m, &r);
     if (s == QG_OK)
         s = cli_save(c, m);
     int status = cli_answer(c, s, r);

@@ -109,12 +109,26 @@ qg_status cli_price(const cli_call *c, qg_model *m, qg_report **r)
     return qg_model_price(m, &o, r);
 }
 
+/* Whether there is a finding of the level of --fail-on, or above it. */
+static bool has_findings(const cli_arguments *a, const qg_report *r)
+{
+    static const char *const level[] = { "error", "warning", "note" };
+    static const char *const fact[] = { "errors", "warnings", "notes" };
+    for (size_t i = 0; i < sizeof level / sizeof *level; i++) {
+        double n = 0;
+        if (qg_report_number(r, fact[i], &n) && n > 0)
+            return true;
+        if (a->fail_on && strcmp(a->fail_on, level[i]) == 0)
+            return false;
+    }
+    return false;
+}
+
 int cli_lint(const cli_call *c)
 {
     const cli_arguments *a = c->args;
     qg_model *m = NULL;
     qg_report *r = NULL;
-    double found = 0;
     qg_lint_options o;
     if (a->output && !a->fix)
         return cli_usage(c->verb, "--output requires --fix");
@@ -127,7 +141,7 @@ int cli_lint(const cli_call *c)
     qg_status s = cli_open(c, a->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_lint(m, &o, &r);
-    bool any = r && qg_report_number(r, "found", &found) && found > 0;
+    bool any = r && has_findings(a, r);
     int status = cli_answer(c, s, r);
     cli_close(c, m);
     return status == CLI_OK && any ? CLI_FINDINGS : status;

@@ -63,14 +63,27 @@ static bool exists(const char *folder, const char *name)
     return access(path, F_OK) == 0;
 }
 
+/* Whether the quant.json of a folder is one of ours, by how it begins. */
+static bool is_ours(const char *folder)
+{
+    char path[LONGEST + 16], head[64] = "";
+    (void)snprintf(path, sizeof path, "%s/quant.json", folder);
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(head, 1, sizeof head - 1, f) : 0;
+    head[n] = '\0';
+    if (f)
+        (void)fclose(f);
+    return strstr(head, "\"quantgraph/") != NULL;
+}
+
 const char *cli_snapshot_fault(const char *path)
 {
     const char *fault = cli_folder_fault(path);
     if (fault)
         return fault;
-    if (exists(path, "model.onnx") && !exists(path, "quant.json"))
-        return "it contains a model.onnx that is not part of a snapshot, expected a "
-               "new folder or a snapshot to replace";
+    if ((exists(path, "model.onnx") || exists(path, "quant.json")) && !is_ours(path))
+        return "it contains a model.onnx or quant.json that is not part of a snapshot, "
+               "expected a new folder or a snapshot to replace";
     return NULL;
 }
 

@@ -382,7 +382,8 @@ const cli_verb cli_verbs[] = {
     { .name = "import",
       .summary = "make a snapshot from a file of another tool",
       FILES("FILE", 1, 1),
-      .use = { NEEDS(FORMAT), TAKES(MODEL), NEEDS(SNAPSHOT) },
+      .use = { NEEDS(FORMAT), TAKES(MODEL), TAKES(NAMES), TAKES(STRICT),
+               NEEDS(SNAPSHOT) },
       .about = "A .tflite file can also be opened without an import.\n"
                "Formats without a graph need --model: the model that qg export wrote\n"
                "beside the file, since quantize may have changed the original.",
@@ -545,11 +546,12 @@ const cli_verb cli_verbs[] = {
     { .name = "lint",
       .summary = "what a target will not compute in integers, fuse or guess right",
       FILES("SNAPSHOT", 1, 1),
-      .use = { NEEDS(TARGET), TAKES(SARIF), TAKES(FIX), TAKES(PATCH), TAKES(SHAPE) },
+      .use = { NEEDS(TARGET), TAKES(SARIF), TAKES(FAIL_ON), TAKES(FIX), TAKES(PATCH),
+               TAKES(SHAPE) },
       .about = "Also for a file with quantizers.  Nothing runs.  --all shows how the\n"
                "target computes each node.  --fix writes what a policy can mend, for\n"
                "`qg quantize --policy`.  Exit status 0 when nothing was found, 3 when\n"
-               "something was.  Rules: docs/lint.md.",
+               "something was, of the level of --fail-on or above.  Rules: docs/lint.md.",
       .example = "qg lint snapshot --target trt --fix -o patch.yaml",
       .run = cli_lint },
     { .name = "report",

@@ -206,6 +206,15 @@ static const float *gather_terms(term_walk *t, bool in_place, int64_t terms, flo
     return rows;
 }
 
+/* Whether the first output sees padding, along whichever axis. */
+static bool begins_in_padding(const qg_conv_problem *p)
+{
+    for (int a = 0; a < QG_SPACE; a++)
+        if (p->pad_begin[a] != 0)
+            return true;
+    return false;
+}
+
 /* Positions t.first .. + n of every output channel of the group: y [rows][size]. */
 static void sum_rows(term_walk t, const float *w, int64_t rows, int64_t slice, float *y)
 {
@@ -213,7 +222,8 @@ static void sum_rows(term_walk t, const float *w, int64_t rows, int64_t slice, f
     const qg_conv_problem *p = t.p;
     const int64_t size = volume(p->out);
     const bool in_place = volume(p->kernel) == 1 && p->out[2] == size &&
-                          p->in[2] == size && p->stride[2] == 1 && p->pad_begin[2] == 0;
+                          p->in[2] == size && p->stride[2] == 1 &&
+                          !begins_in_padding(p);
     qg_ref_slab s = { .columns = t.n, .a_row = t.count, .a_term = 1 };
     for (int64_t begin = 0; begin < t.count; begin = t.at) {
         s.terms = t.count - begin < slice ? t.count - begin : slice;
@@ -334,7 +344,8 @@ static void sum_group(term_walk t, const float *w, int64_t rows, float *y)
 static float dot(term_walk t, const float *w, int64_t row, int64_t rows)
 {
     float lane[QG_REF_LANES] = { 0 }, read;
-    if (volume(t.p->in) == 1 && volume(t.p->kernel) == 1)
+    if (volume(t.p->in) == 1 && volume(t.p->out) == 1 && volume(t.p->kernel) == 1 &&
+        !begins_in_padding(t.p))
         return qg_ref_dot(t.x, w, t.count, row, rows);
     for (; t.at < t.count; next_term(&t)) {
         gather(&t, &read);

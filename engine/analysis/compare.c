@@ -229,9 +229,11 @@ static void end(void *ud, void *state)
 
 static qg_status vote(const comparison *c, qg_ctx *ctx, const worker *w, size_t sample)
 {
-    QG_TRY(
-        qg_class_of(ctx, "compare", qg_run_output(w->real, 0), &c->real_vote[sample]));
-    return qg_class_of(ctx, "compare", qg_run_output(w->run, 0), &c->vote[sample]);
+    int64_t label = c->label[sample];
+    QG_TRY(qg_class_of(ctx, "compare", qg_run_output(w->real, 0), label,
+                       &c->real_vote[sample]));
+    return qg_class_of(ctx, "compare", qg_run_output(w->run, 0), label,
+                       &c->vote[sample]);
 }
 
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)

@@ -153,7 +153,7 @@ static qg_status judge_one(const search *p, qg_model *trial, bool patched, verdi
     int32_t *vote = QG_NEWN(s->arena, v->feed->n, int32_t);
     if (!vote)
         return qg_nomem(s->m->ctx);
-    QG_TRY(qg_executable_vote(&e, &s->o->work, v->feed, vote));
+    QG_TRY(qg_executable_vote(&e, &s->o->work, v->feed, v->label, vote));
     v->top1[patched] = qg_top1(vote, v->label, v->feed->n);
     return QG_OK;
 }

@@ -215,12 +215,24 @@ QG_API void qg_format_options_init(qg_format_options *o, size_t size);
 QG_NODISCARD QG_API qg_status qg_model_export(qg_model *m, const qg_format_options *o,
                                               const char *path, qg_report **report);
 
-/* Import: reads the file at `path`, with the graph of `model` (an ONNX file) when the
- * format has none of its own (else NULL), as a quantized model for qg_model_save.
- * *report (may be NULL): counts per state.  Messages of QG_EPARSE and QG_EMODEL give
- * the place. */
+/* For qg_model_import; texts are words of `qg list formats`. */
+typedef struct qg_import_options {
+    size_t size;
+    const char *format; /* "aimet"; required */
+    const char *model;  /* an ONNX file, when the format has no graph of its own; else
+                         * NULL */
+    const char *names;  /* ncnn-table: the .param file whose layers the table names;
+                         * NULL: it has the names of the nodes */
+    bool strict;        /* an entry that is left out is an error, not a row */
+} qg_import_options;
+QG_API void qg_import_options_init(qg_import_options *o, size_t size);
+
+/* Import: reads the file at `path` as a quantized model for qg_model_save.  *report
+ * (may be NULL): counts per state; the table `left_out` of entries without a place in
+ * the model.  QG_EMODEL when no entry has one.  Messages of QG_EPARSE and QG_EMODEL
+ * give the place. */
 QG_NODISCARD QG_API qg_status qg_model_import(qg_ctx *ctx, const char *path,
-                                              const char *format, const char *model,
+                                              const qg_import_options *o,
                                               qg_model **out, qg_report **report);
 
 /* --- backends --- */
@@ -544,11 +556,12 @@ QG_API void qg_lint_options_init(qg_lint_options *o, size_t size);
 
 /* What the target will compute in integers, what it will not fuse, and where it has to
  * guess, by the rules of configs/lint; nothing runs.  Facts: target, title,
- * integer_kernels, moves_of_codes, fused_nodes, other_kernels, float_nodes, converted
- * (text), found; with a patch mended_by_patch, and written or not_written.  When
- * something was found, tables rules (rule, level, findings, why, remedy, source, at)
- * and findings (rule, where, operator, detail); table nodes (node, operator, fate,
- * kernel, why).
+ * integer_kernels, moves_of_codes, fused_nodes, other_kernels, float_nodes,
+ * compute_nodes and integer_compute_nodes of them (a warning when less than half),
+ * converted (text), found, and of these errors, warnings, notes; with a patch
+ * mended_by_patch and written.  When something was found, tables rules (rule, level,
+ * findings, why, remedy, source, at) and findings (rule, where, operator, detail);
+ * table nodes (node, operator, fate, kernel, why).
  * QG_ESTATE when m has no records, QG_ECONFIG for an unknown target. */
 QG_NODISCARD QG_API qg_status qg_model_lint(qg_model *m, const qg_lint_options *o,
                                             qg_report **report);

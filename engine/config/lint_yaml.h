@@ -4,7 +4,7 @@
  * One file may extend one parent (`extends: common`); parents are read first.
  *     name, title  required
  *     floating-codes  true: kernels take floating-point codes (FP8), too; else records
- *                  of such codes count as float; default: that of the parent, else false
+ *                  of such codes count as float; default: the parent's, else false
  *     kernels      in order: the first row that fits a node decides how the target
  *                  computes it; a node that no row fits is float.  Rows of the file
  *                  stand before the parent's
@@ -100,8 +100,9 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "different types; signed codes become unsigned where one node reads them, and "  \
       "all of them from this opset on")                                                \
     X(SIGNED_INPUT, "signed-input", NUMBER, "input 0 stays signed by the same rule")   \
-    X(BECOMES_GEMM, "becomes-gemm", NONE, "a product of matrices whose only reader "   \
-      "adds a constant to it that is a row, a column or as large")                     \
+    X(BECOMES_GEMM, "becomes-gemm", WORDS, "a product by a matrix whose only reader, " \
+      "one of these operators, adds a row to it, or, to one of two axes, a column or " \
+      "a matrix as large")                                                             \
     X(INTO_CLAMP, "into-clamp", NONE, "a clamp stays behind output 0: its only "       \
       "reader, which no kernel takes, or the Clip before QuantizeLinear where the "    \
       "limits of the grid are narrower than its type")                                 \
@@ -161,9 +162,10 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(BATCHED_COLUMN, "batched-column", NONE, "a product with a constant of several "  \
       "matrices of one column")                                                        \
     X(PADS_ONE_AXIS, "pads-one-axis", NONE, "it pads values that are codes, or made "  \
-      "of codes without a product, along one axis, with a constant other than 0")      \
-    X(MAPPED_MAXIMUM, "mapped-maximum", NONE, "a maximum or minimum of floats that "   \
-      "is rounded behind functions of it alone, or behind a Concat")                   \
+      "of codes without a product, along one axis, with a constant other than 0 or "   \
+      "where the axis has one element or is open")                                     \
+    X(FRACTIONAL_EXTENT, "fractional-extent", NONE, "a linear or cubic Resize from "   \
+      "the first to the last element, whose scales give no whole extents")             \
     X(JOINS_CONSTANT, "joins-constant", NONE, "input 0 is a Concat with a constant "   \
       "operand, perhaps moved")                                                        \
     X(PADS, "pads", NONE, "it pads its input")                                         \
@@ -208,6 +210,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(BITS_ABOVE, "bits-above", NUMBER, "codes have more bits")                        \
     X(CODES_BELOW, "codes-below", NUMBER, "the lowest code is below")                  \
     X(CODES_ABOVE, "codes-above", NUMBER, "the highest code is above")                 \
+    X(USES_BELOW, "uses-below", NUMBER, "a code is below: of a constant one that it "  \
+      "has, else the lowest one")                                                      \
     X(NARROW, "narrow", NONE, "a node's result whose limits are narrower than the "    \
       "type of its codes")                                                             \
     X(SCALE_NOT, "scale-not", NUMBER, "the scale is another one")                      \

@@ -108,7 +108,7 @@ typedef struct qg_format {
      * opened as a model; NULL: it is imported by name only. */
     bool (*recognizes)(const unsigned char *bytes, size_t size);
     bool needs_model;                  /* import: the file has no graph of its own */
-    bool takes_names;                  /* export: has a use for qg_export.names */
+    bool takes_names;                  /* has a use for qg_export.names, and import's */
     bool takes_analysis;               /* the same of qg_export.analysis */
     const struct qg_table_form *table; /* of a format that is a table (table.h) */
     const struct qg_quirk_row *quirk;  /* its behaviours that quirks replace, or NULL */
@@ -161,11 +161,15 @@ struct qg_import {
                                  * them; NULL: they are read */
     size_t size;
     const char *model;       /* --model; NULL unless the format needs one */
+    const char *names;       /* as in qg_export */
+    bool strict;             /* an entry that is left out is an error */
     const qg_format *format; /* by qg_format_import */
     qg_graph *graph;         /* canonical enough to run: inferred, verified */
     qg_quant *quant;
     qg_snapshot_info info;
     qg_left_out_list left_out; /* in the graph's arena, in the order of the file */
+    size_t own_scales;         /* constants whose scales are not of the file, but from
+                                * their values, as its reader makes them */
 };
 
 /* Builds, collects the losses, writes.  strict: QG_EUNSUPPORTED when anything is lost,

@@ -118,6 +118,9 @@ qg_status qg_format_import(qg_import *i, const char *format)
     if (!f->needs_model && i->model)
         return qg_fail(i->ctx, QG_ECONFIG,
                        "format '%s': contains the graph, expected no --model", format);
+    if (i->names && !f->takes_names)
+        return qg_fail(i->ctx, QG_ECONFIG, "format '%s': has no option 'names'",
+                       format);
     i->format = f;
     qg_status s = f->import(i);
     assert(s != QG_OK || (i->graph && i->quant && i->quant->graph == i->graph));

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/formats/fake_quantize.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 
@@ -147,7 +148,9 @@ static bool is_function(const qg_node *n)
            qg_node_has(n, QG_OP_ELEMENTWISE | QG_OP_ACTIVATION);
 }
 
-bool qg_plugin_mapped_maximum(const qg_node *n)
+/* Whether output 0 of such a node, of floats, is rounded behind functions of one value
+ * or a Concat, which the plugin computes in the same wrong kernel. */
+static bool mapped_maximum(const qg_node *n)
 {
     const qg_value *v = is_maximum(n) && !reads_codes(n, true) ? n->out[0] : NULL;
     bool mapped = false;
@@ -241,18 +244,328 @@ static float pad_value(const qg_node *n)
     return a && a->type == QG_ATTR_FLOAT ? a->floats[0] : v ? NAN : 0;
 }
 
+/* Whether the axis of input 0 that pad k is of is known to have several elements. */
+static bool is_long(const qg_node *n, size_t k)
+{
+    const qg_tensor *x = &n->in[0]->type;
+    const qg_value *axes = n->n_in > 3 ? n->in[3] : NULL;
+    const qg_tensor *t = axes ? axes->constant : NULL;
+    int64_t axis = (int64_t)k;
+    if (axes)
+        axis = t && (int64_t)k < qg_tensor_count(t) ? qg_tensor_i64(t, (int64_t)k)
+                                                    : x->rank;
+    axis += axis < 0 ? x->rank : 0;
+    return axis >= 0 && axis < x->rank && x->dim[axis] > 1;
+}
+
+/* Along one axis alone: the transformations write the constant as a code, and take the
+ * dims of scales, which are 1, for that axis where it has one element. */
 bool qg_plugin_pads_wrong(const qg_node *n)
 {
     static const char *const name = "Pad";
     const qg_attr *mode = qg_attr_find(n, "mode");
-    size_t count, padded = 0;
+    size_t count, padded = 0, at = 0;
     if (!is_one_of(n, &name, 1) ||
         (mode && mode->type == QG_ATTR_STRING && strcmp(mode->strings[0], "constant")))
         return false;
     const int64_t *pad = pads_of(n, &count);
-    for (size_t k = 0; pad && k < count / 2; k++)
-        padded += pad[k] != 0 || pad[k + count / 2] != 0;
-    return padded == 1 && pad_value(n) != 0 && reads_codes(n, false);
+    for (size_t k = 0; pad && k < count / 2; k++) {
+        bool here = pad[k] != 0 || pad[k + count / 2] != 0;
+        padded += here;
+        at = here ? k : at;
+    }
+    return padded == 1 && (pad_value(n) != 0 || !is_long(n, at)) &&
+           reads_codes(n, false);
+}
+
+/* --- strides --- */
+
+/* Whether n is a convolution whose strides the plugin moves to nodes before it, pads or
+ * not. */
+static bool moves_strides(const qg_node *n)
+{
+    static const char *const name = "Conv";
+    const qg_tensor *w = n->n_in > 1 && n->in[1] ? &n->in[1]->type : NULL;
+    const qg_attr *group = qg_attr_find(n, "group");
+    bool grouped = group && group->type == QG_ATTR_INT && group->ints[0] != 1,
+         strided = false;
+    if (!is_one_of(n, &name, 1) || grouped || !w)
+        return false;
+    for (int32_t k = 2; k < w->rank; k++) {
+        if (w->dim[k] != 1)
+            return false;
+        strided |= along(n, "strides", (size_t)k - 2, 1) > 1;
+    }
+    return strided;
+}
+
+/* --- products --- */
+
+/* A product of at most two dims with a constant. */
+static bool is_product(const qg_node *n)
+{
+    static const char *const names[] = { "MatMul", "Gemm" };
+    return is_one_of(n, names, sizeof names / sizeof *names) &&
+           n->in[0]->type.rank == 2 && n->in[1]->constant;
+}
+
+/* Whether v comes from such a product through nodes that one kernel computes, or that
+ * are perhaps removed, as two Transposes are. */
+static bool is_behind_product(const qg_value *v, int depth)
+{
+    const qg_node *n = v ? v->def : NULL;
+    if (!n || depth == 0)
+        return false;
+    if (is_product(n))
+        return true;
+    if (qg_node_has(n, QG_OP_COMPUTE))
+        return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (is_behind_product(n->in[k], depth - 1))
+            return true;
+    return false;
+}
+
+/* Whether the plugin joins n, of several rows, and a product before it. */
+static bool is_chained(const qg_node *n)
+{
+    return is_product(n) && n->in[0]->type.dim[0] != 1 && n->in[0]->type.dim[1] > 0 &&
+           is_behind_product(n->in[0], CHAIN);
+}
+
+/* --- edits --- */
+
+static qg_status add_number(qg_graph *g, const qg_node *n, float number,
+                            const qg_tensor *like, qg_value **out)
+{
+    const char *name = qg_arena_printf(g->arena, "%s_limit", n->out[0]->name);
+    qg_tensor *t = QG_NEW(g->arena, qg_tensor);
+    if (!name || !t)
+        return qg_nomem(g->ctx);
+    *t = *like;
+    QG_TRY(qg_tensor_alloc(g->ctx, g->arena, t));
+    for (int64_t i = 0; i < qg_tensor_count(t); i++)
+        t->f32[i] = number;
+    return qg_edit_add_constant(g, name, t, out);
+}
+
+/* *x = op(the inputs of spec), of the type of *x, named after the output of n. */
+static qg_status add_node(qg_graph *g, const qg_node *n, const char *op,
+                          const qg_node_spec *like, qg_value **x)
+{
+    const int64_t broadcasts = 8; /* the opset from which on Max and Min do */
+    qg_value *out;
+    qg_node *made;
+    qg_node_spec spec = *like;
+    const char *name = qg_arena_printf(g->arena, "%s_limited", n->out[0]->name);
+    if (!name)
+        return qg_nomem(g->ctx);
+    QG_TRY(qg_graph_add_prefixed(g, name, &out));
+    out->type = (*x)->type;
+    spec.opset = n->opset < broadcasts ? broadcasts : n->opset;
+    spec.op = qg_op_find(g->ctx->registry, NULL, op, spec.opset);
+    spec.out = &out;
+    spec.n_out = 1;
+    assert(spec.op);
+    *x = out;
+    return qg_graph_add_node(g, &spec, &made);
+}
+
+/* *x = op(*x). */
+static qg_status add_function(qg_graph *g, const qg_node *n, const char *op,
+                              qg_value **x)
+{
+    qg_value *in = *x;
+    return add_node(g, n, op, &(qg_node_spec){ .in = &in, .n_in = 1 }, x);
+}
+
+/* *x = op(*x, number), one of the dims of `like`. */
+static qg_status add_limit(qg_graph *g, const qg_node *n, const char *op, float number,
+                           const qg_tensor *like, qg_value **x)
+{
+    qg_value *in[2] = { *x };
+    QG_TRY(add_number(g, n, number, like, &in[1]));
+    return add_node(g, n, op, &(qg_node_spec){ .in = in, .n_in = 2 }, x);
+}
+
+/* A float: *x = Max(*x, the least one), which no code passes. */
+static qg_status add_barrier(qg_graph *g, const qg_node *n, qg_value **x)
+{
+    qg_tensor number;
+    qg_tensor_scalar(&number, QG_F32);
+    return add_limit(g, n, "Max", -FLT_MAX, &number, x);
+}
+
+/* Readers of y, and the interface, get x, which has its name, unless an output keeps
+ * it. */
+static qg_status replace(qg_graph *g, qg_value *y, qg_value *x)
+{
+    bool output = y->is_output;
+    memcpy(x->dim_name, y->dim_name, sizeof y->dim_name);
+    QG_TRY(qg_edit_replace_value(g, y, x));
+    if (!output)
+        qg_value_swap_names(g, y, x);
+    return QG_OK;
+}
+
+/* copy reads its input behind a barrier. */
+static qg_status keep_in_front(qg_graph *g, const qg_node *n, qg_node *copy)
+{
+    qg_value *x = copy->in[0];
+    QG_TRY(add_barrier(g, n, &x));
+    return qg_edit_set_input(g, copy, 0, x);
+}
+
+/* Others read copy behind a barrier. */
+static qg_status keep_behind(qg_graph *g, const qg_node *n, const qg_node *copy)
+{
+    qg_value *y = copy->out[0], *x = y;
+    QG_TRY(add_barrier(g, n, &x));
+    QG_TRY(replace(g, y, x));
+    return qg_edit_set_input(g, x->def, 0, y);
+}
+
+/* *x through a MaxPool of single elements along so many axes. */
+static qg_status add_pool(qg_graph *g, const qg_node *n, size_t axes, qg_value **x)
+{
+    qg_value *in = *x;
+    int64_t *one = QG_NEWN(g->arena, axes, int64_t);
+    qg_attr *attr = QG_NEW(g->arena, qg_attr);
+    const char *name = qg_intern(g->ctx, "kernel_shape");
+    if (!one || !attr || !name)
+        return qg_nomem(g->ctx);
+    for (size_t k = 0; k < axes; k++)
+        one[k] = 1;
+    *attr = (qg_attr){
+        .name = name, .type = QG_ATTR_INTS, .count = (uint32_t)axes, .ints = one
+    };
+    return add_node(g, n, "MaxPool",
+                    &(qg_node_spec){ .in = &in, .n_in = 1, .attr = attr, .n_attr = 1 },
+                    x);
+}
+
+/* *x in another form; one dim may be open. */
+static qg_status add_reshape(qg_graph *g, const qg_node *n, int rank,
+                             const int64_t *dim, qg_value **x)
+{
+    qg_value *in[2] = { *x };
+    int64_t count = rank;
+    const char *name = qg_arena_printf(g->arena, "%s_dims", n->out[0]->name);
+    qg_tensor *t = QG_NEW(g->arena, qg_tensor);
+    if (!name || !t)
+        return qg_nomem(g->ctx);
+    qg_tensor_init(t, QG_I64, 1, &count);
+    QG_TRY(qg_tensor_alloc(g->ctx, g->arena, t));
+    memcpy(t->i64, dim, (size_t)rank * sizeof *dim);
+    QG_TRY(qg_edit_add_constant(g, name, t, &in[1]));
+    QG_TRY(add_node(g, n, "Reshape", &(qg_node_spec){ .in = in, .n_in = 2 }, x));
+    qg_tensor_init(&(*x)->type, QG_F32, rank, dim);
+    return QG_OK;
+}
+
+/* A MaxPool of single elements in front of copy, over which no stride is moved; nor is
+ * one over a FakeQuantize or an input of the network.  A Pad that copy reads becomes a
+ * part of it, if nothing is between them. */
+static qg_status keep_strides(qg_graph *g, const qg_node *n, qg_node *copy)
+{
+    static const char *const pad = "Pad", *const pool = "MaxPool";
+    while (is_one_of(copy->in[0]->def, &pad, 1))
+        copy = copy->in[0]->def;
+    qg_value *x = copy->in[0];
+    if (!x->def || qg_is_fake_quantize(x->def->op) || is_one_of(x->def, &pool, 1))
+        return QG_OK;
+    QG_TRY(add_pool(g, n, (size_t)n->in[1]->type.rank - 2, &x));
+    return qg_edit_set_input(g, copy, 0, x);
+}
+
+/* The same in front of a product, which needs three dims. */
+static qg_status keep_apart(qg_graph *g, const qg_node *n, qg_node *copy)
+{
+    const int64_t *dim = n->in[0]->type.dim, more[] = { 1, dim[0], dim[1] };
+    qg_value *x = copy->in[0];
+    QG_TRY(add_reshape(g, n, 3, more, &x));
+    QG_TRY(add_pool(g, n, 1, &x));
+    QG_TRY(add_reshape(g, n, 2, dim, &x));
+    return qg_edit_set_input(g, copy, 0, x);
+}
+
+/* Numbers of an attribute, which n may lack. */
+static qg_status set_attribute(qg_graph *g, qg_node *n, const char *name,
+                               const int64_t *x, size_t count)
+{
+    qg_attr *attr = QG_NEWN(g->arena, n->n_attr + 1, qg_attr), *to = attr;
+    int64_t *copy = QG_NEWN(g->arena, count, int64_t);
+    const char *word = qg_intern(g->ctx, name);
+    if (!attr || !copy || !word)
+        return qg_nomem(g->ctx);
+    if (n->n_attr)
+        memcpy(attr, n->attr, n->n_attr * sizeof *attr);
+    memcpy(copy, x, count * sizeof *x);
+    while (to < attr + n->n_attr && to->name != word)
+        to++;
+    if (to == attr + n->n_attr) {
+        *to = (qg_attr){ .name = word, .type = QG_ATTR_INTS };
+        n->n_attr++;
+    }
+    to->count = (uint32_t)count;
+    to->ints = copy;
+    n->attr = attr;
+    return QG_OK;
+}
+
+/* A dilation of one element of a kernel is none. */
+static qg_status drop_dilations(qg_graph *g, const qg_node *n, qg_node *copy)
+{
+    static const char *const name = "Conv";
+    const qg_tensor *w = n->n_in > 1 && n->in[1] ? &n->in[1]->type : NULL;
+    const qg_attr *a = qg_attr_find(n, "dilations");
+    int64_t dilation[QG_MAX_RANK];
+    if (!is_one_of(n, &name, 1) || !w || !a || a->type != QG_ATTR_INTS ||
+        (int64_t)a->count + 2 != w->rank)
+        return QG_OK;
+    for (size_t k = 0; k < a->count; k++)
+        dilation[k] = w->dim[k + 2] == 1 ? 1 : a->ints[k];
+    return memcmp(dilation, a->ints, a->count * sizeof *dilation) == 0
+               ? QG_OK
+               : set_attribute(g, copy, "dilations", dilation, a->count);
+}
+
+/* Pads with which a pool whose extents are rounded up has them rounded down, too, in
+ * pads: a last window may end behind the data, but begins before.  False: it is none,
+ * or dims are open. */
+static bool reach_last(const qg_node *n, int64_t pads[2 * QG_MAX_RANK])
+{
+    static const char *const names[] = { "MaxPool", "AveragePool" };
+    const qg_attr *kernel = qg_attr_find(n, "kernel_shape"),
+                  *ceil = qg_attr_find(n, "ceil_mode"),
+                  *counted = qg_attr_find(n, "count_include_pad");
+    if (!is_one_of(n, names, sizeof names / sizeof *names) || !ceil || !ceil->ints[0] ||
+        (counted && counted->ints[0]) || qg_attr_has(n, "auto_pad") || !kernel)
+        return false;
+    for (size_t k = 0, axes = kernel->count; k < axes; k++) {
+        int64_t in = n->in[0]->type.dim[k + 2], out = n->out[0]->type.dim[k + 2],
+                begin = along(n, "pads", k, 0),
+                window = (kernel->ints[k] - 1) * along(n, "dilations", k, 1) + 1;
+        if (in < 0 || out < 1)
+            return false;
+        int64_t end = (out - 1) * along(n, "strides", k, 1) + window - in - begin;
+        pads[k] = begin;
+        pads[k + axes] = end > 0 ? end : 0;
+    }
+    return true;
+}
+
+/* Extents rounded down: OpenVINO's reader of ONNX counts windows that begin behind the
+ * data. */
+static qg_status round_down(qg_graph *g, const qg_node *n, qg_node *copy)
+{
+    const int64_t none = 0;
+    int64_t pads[2 * QG_MAX_RANK];
+    if (!reach_last(n, pads))
+        return QG_OK;
+    QG_TRY(set_attribute(g, copy, "ceil_mode", &none, 1));
+    return set_attribute(g, copy, "pads", pads,
+                         2 * qg_attr_find(n, "kernel_shape")->count);
 }
 
 /* --- clips --- */
@@ -273,7 +586,7 @@ static qg_status limit_of(qg_export *e, const qg_node *n, uint32_t slot, float *
 }
 
 /* A Max and a Min with numbers become a Clip again in the plugin, with one number per
- * channel they do not. */
+ * channel they do not.  A scalar: there is no axis of several elements. */
 static void spread(const qg_tensor *like, qg_tensor *out)
 {
     int64_t dim[QG_MAX_RANK];
@@ -288,70 +601,43 @@ static void spread(const qg_tensor *like, qg_tensor *out)
     qg_tensor_init(out, QG_F32, axis >= 0 ? like->rank : 0, dim);
 }
 
-static qg_status add_number(qg_graph *g, const qg_node *n, float limit, bool wide,
-                            qg_value **out)
+/* *x = Max(*x, low).  `turned`: by the Min of negative values, which becomes no Clip
+ * with the Min behind it. */
+static qg_status add_lower(qg_graph *g, const qg_node *n, float low, bool turned,
+                           qg_value **x)
 {
-    const char *name = qg_arena_printf(g->arena, "%s_limit", n->out[0]->name);
-    qg_tensor *t = QG_NEW(g->arena, qg_tensor);
-    if (!name || !t)
-        return qg_nomem(g->ctx);
-    qg_tensor_scalar(t, QG_F32);
-    if (wide)
-        spread(&n->out[0]->type, t);
-    QG_TRY(qg_tensor_alloc(g->ctx, g->arena, t));
-    for (int64_t i = 0; i < qg_tensor_count(t); i++)
-        t->f32[i] = limit;
-    return qg_edit_add_constant(g, name, t, out);
-}
-
-/* *x = op(*x, limit); a limit of 0 from below is a Relu. */
-static qg_status add_limit(qg_graph *g, const qg_node *n, const char *op, float limit,
-                           bool wide, qg_value **x)
-{
-    qg_value *in[2] = { *x }, *out;
-    qg_node *made;
-    bool relu = !op;
-    if (!relu)
-        QG_TRY(add_number(g, n, limit, wide, &in[1]));
-    const char *name = qg_arena_printf(g->arena, "%s_limited", n->out[0]->name);
-    if (!name)
-        return qg_nomem(g->ctx);
-    QG_TRY(qg_graph_add_prefixed(g, name, &out));
-    out->type = n->out[0]->type;
-    qg_node_spec spec = { .op = qg_op_find(g->ctx->registry, NULL, relu ? "Relu" : op,
-                                           n->opset),
-                          .opset = n->opset,
-                          .in = in,
-                          .n_in = relu ? 1 : 2,
-                          .out = &out,
-                          .n_out = 1 };
-    assert(spec.op);
-    *x = out;
-    return qg_graph_add_node(g, &spec, &made);
+    qg_tensor number;
+    qg_tensor_scalar(&number, QG_F32);
+    if (low == 0)
+        return add_function(g, n, "Relu", x);
+    if (!turned)
+        return add_limit(g, n, "Max", low, &number, x);
+    QG_TRY(add_function(g, n, "Neg", x));
+    QG_TRY(add_limit(g, n, "Min", -low, &number, x));
+    return add_function(g, n, "Neg", x);
 }
 
 /* n is of the snapshot, copy the same in g, where quantizers are around it. */
 static qg_status split_clip(qg_export *e, qg_graph *g, const qg_node *n, qg_node *copy)
 {
     float low, high;
+    qg_tensor number;
     if (!qg_node_clamps(n, &low, &high))
         return QG_OK;
     QG_TRY(limit_of(e, n, 1, &low));
     QG_TRY(limit_of(e, n, 2, &high));
     bool below = low > -FLT_MAX, above = high < FLT_MAX;
-    qg_value *x = copy->in[0], *y = copy->out[0];
+    qg_value *x = copy->in[0];
     if (!below && !above)
         return QG_OK;
+    qg_tensor_scalar(&number, QG_F32);
+    if (below && low != 0)
+        spread(&n->out[0]->type, &number);
     if (below)
-        QG_TRY(add_limit(g, n, low == 0 ? NULL : "Max", low, false, &x));
+        QG_TRY(add_lower(g, n, low, above && number.rank == 0, &x));
     if (above)
-        QG_TRY(add_limit(g, n, "Min", high, below && low != 0, &x));
-    memcpy(x->dim_name, y->dim_name, sizeof y->dim_name);
-    bool output = y->is_output;
-    QG_TRY(qg_edit_replace_value(g, y, x));
-    if (!output)
-        qg_value_swap_names(g, y, x);
-    return QG_OK;
+        QG_TRY(add_limit(g, n, "Min", high, &number, &x));
+    return replace(g, copy->out[0], x);
 }
 
 /* --- joins --- */
@@ -371,34 +657,25 @@ bool qg_plugin_joins_constant(const qg_node *n)
 
 /* --- an export --- */
 
-static const char off[] = "with LP_TRANSFORMS_MODE=NO it is right";
-
-static qg_status lose(qg_export *e, const qg_node *n, const char *text)
-{
-    const qg_tqc *t = qg_output_tqc(n, 0) ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
-    QG_TRY(qg_export_lose(e, QG_SAYS_ENDPOINT, t, "%s (%s): %s; %s", n->name,
-                          n->op->name, text, off));
-    e->loss.at[e->loss.n - 1].computes = true;
-    return QG_OK;
-}
-
 qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
 {
     static const char *const name = "Clip";
-    const int64_t broadcasts = 8; /* the opset from which on Max and Min do */
     const qg_graph *from = e->quant->graph;
     for (size_t i = 0; i < from->node.n; i++) {
         const qg_node *n = from->node.at[i];
-        if (is_one_of(n, &name, 1) && n->opset >= broadcasts && reads_codes(n, false))
-            QG_TRY(split_clip(e, g, n, g->node.at[i]));
+        qg_node *copy = g->node.at[i];
+        if (is_one_of(n, &name, 1) && reads_codes(n, false))
+            QG_TRY(split_clip(e, g, n, copy));
         if (qg_plugin_pads_wrong(n))
-            QG_TRY(lose(e, n,
-                        "OpenVINO's plugin casts what it pads with to a code without "
-                        "its scale"));
-        if (qg_plugin_mapped_maximum(n))
-            QG_TRY(lose(e, n,
-                        "OpenVINO's plugin computes this maximum of floats and what is "
-                        "behind it in a wrong kernel"));
+            QG_TRY(keep_in_front(g, n, copy));
+        if (mapped_maximum(n))
+            QG_TRY(keep_behind(g, n, copy));
+        if (moves_strides(n))
+            QG_TRY(keep_strides(g, n, copy));
+        if (is_chained(n))
+            QG_TRY(keep_apart(g, n, copy));
+        QG_TRY(drop_dilations(g, n, copy));
+        QG_TRY(round_down(g, n, copy));
     }
     return QG_OK;
 }

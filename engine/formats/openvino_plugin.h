@@ -3,18 +3,35 @@
  * it; read by the exports for OpenVINO and by lint.
  *
  *     maxima        Reduce of floats that stores 8-bit codes is wrong.  Maxima commute
- *                   with rounding: the quantizer behind one stands in front of it
+ *                   with rounding: the quantizer behind one stands in front of it.
+ *                   With functions or a Concat between them, a barrier is behind the
+ *                   maximum
  *     clips         a Clip of codes has its limits rounded to codes; Relu or Max, then
- *                   Min compute the same and stay in float
+ *                   Min compute the same and stay in float.  Of one element they would
+ *                   become a Clip again: Neg, Min and Neg are that Max
  *     transposed    convolutions whose integer kernel is wrong, or that lose the bias,
  *     columns       and products with several matrices of one column: their weights are
  *                   floats on their grid
- *     pads          with a constant along one axis, which is cast to a code: a loss
+ *     pads          along one axis, with a constant, which is cast to a code, or of one
+ *                   element: a barrier is in front of them
+ *     strides       of a convolution with a kernel of one element are moved to the
+ *                   nodes before it although it pads, with the transformations off,
+ *                   too, and it has no integer kernel behind DequantizeLinear: a
+ *                   MaxPool of single elements, which stops them, is between
+ *     products      of two dims, one behind another and with functions between, become
+ *                   one kernel for 4, 6 and 8 rows (measured on two threads), which is
+ *                   wrong on codes: the same MaxPool is in front of the later one
+ *     dilations     of a kernel of one element can end the process: they are 1
+ *     pools         whose extents are rounded up have windows behind the data in the
+ *                   reader of ONNX: they are rounded down, with larger pads
  *     joins         of a constant are right, but stay in float
  *
+ * Barrier  Max with the least float: the same values, and no code passes it
  * Graphs   of the snapshot; copies have the same nodes under the same ids
  * Source   measured with OpenVINO 2026.4.1, AVX-512 VNNI; with LP_TRANSFORMS_MODE=NO
- *          all of them are right */
+ *          all but strides are right.  Strides: openvinotoolkit/openvino
+ *          src/common/transformations/src/transformations/common_optimizations/
+ *          strides_optimization.cpp */
 #ifndef QG_ENGINE_FORMATS_OPENVINO_PLUGIN_H
 #define QG_ENGINE_FORMATS_OPENVINO_PLUGIN_H
 
@@ -27,10 +44,6 @@ const qg_tqc *qg_plugin_before_maximum(const qg_node *n);
 /* Whether v, which t rounds, is on its grid already by the former. */
 bool qg_plugin_behind_maximum(const qg_value *v, const qg_tqc *t);
 
-/* Whether output 0 of such a node, of floats, is rounded behind functions of one value
- * or a Concat, which the plugin computes in the same wrong kernel. */
-bool qg_plugin_mapped_maximum(const qg_node *n);
-
 /* A transposed convolution that is right only with weights in float. */
 bool qg_plugin_turns_wrong(const qg_node *n);
 
@@ -41,15 +54,16 @@ bool qg_plugin_batched_column(const qg_node *n);
 /* Whether our files have the weight of n as floats: n is one of the two above. */
 bool qg_plugin_weight_stays_float(const qg_node *n);
 
-/* A Pad of codes with a constant other than 0 along one axis. */
+/* A Pad of codes along one axis, with a constant other than 0 or of one element, which
+ * our files compute in float. */
 bool qg_plugin_pads_wrong(const qg_node *n);
 
 /* Whether the first input of n is a Concat with a constant operand, perhaps moved,
  * which the plugin leaves in float. */
 bool qg_plugin_joins_constant(const qg_node *n);
 
-/* Rewrites clips of codes in g, a copy of the snapshot's graph with its quantizers, and
- * reports what stays wrong. */
+/* Rewrites what the plugin computes otherwise in g, a copy of the snapshot's graph with
+ * its quantizers. */
 QG_NODISCARD qg_status qg_plugin_obey(qg_export *e, qg_graph *g);
 
 #endif

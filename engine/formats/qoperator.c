@@ -630,7 +630,7 @@ static bool has_codes(const qg_graph *g)
     return false;
 }
 
-qg_status qg_qoperator_expand(qg_graph *g)
+qg_status qg_qoperator_expand(qg_graph *g, bool carried)
 {
     expander e = { .g = g, .ctx = g->ctx };
     if (!has_codes(g))
@@ -643,7 +643,8 @@ qg_status qg_qoperator_expand(qg_graph *g)
     QG_TRY(expand_operators(&e));
     QG_TRY(look_behind(&e));
     QG_TRY(expand_moves(&e));
-    QG_TRY(expand_moved_floats(&e));
+    if (carried)
+        QG_TRY(expand_moved_floats(&e));
     QG_TRY(expand_edges(&e));
     QG_TRY(qg_graph_upgrade(g, e.opset));
     size_t removed;

@@ -9,6 +9,7 @@
  *     op->codes        c -> QLinearConv -> c        c -> DQ -> Conv -> Q -> c
  *     moves            c -> MaxPool -> c            c -> DQ -> MaxPool -> Q -> c
  *     moves of floats  c -> DQ -> MaxPool -> r      c -> DQ -> MaxPool -> Q -> DQ -> r
+ *                                                   (left alone unless `carried`)
  *     two in a row     x -> Q -> DQ -> Q -> c       the same grid: one of them; x is
  *                                                   read elsewhere: Identity between
  *     codes leave      x -> Q -> c of others        x -> Q -> DQ -> Q -> c
@@ -30,9 +31,9 @@
 #include "engine/ir/graph.h"
 
 /* g: inferred and normalized; afterwards again.  Bodies of control operators are left
- * as they are.
+ * as they are.  carried: floats that are moved stay on the grid that they are on.
  * QG_EUNSUPPORTED when the opset cannot be lifted; else hostile graphs give the status
  * of inference.  After a failure g is valid, partly rewritten. */
-QG_NODISCARD qg_status qg_qoperator_expand(qg_graph *g);
+QG_NODISCARD qg_status qg_qoperator_expand(qg_graph *g, bool carried);
 
 #endif

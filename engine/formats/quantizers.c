@@ -411,8 +411,8 @@ static qg_status shrink(folder *f)
 qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *name,
                              qg_quant **out)
 {
-    if (which == QG_QUANTIZERS_ONNX)
-        QG_TRY(qg_qoperator_expand(g));
+    if (which == QG_QUANTIZERS_ONNX || which == QG_QUANTIZERS_WRITTEN)
+        QG_TRY(qg_qoperator_expand(g, which == QG_QUANTIZERS_ONNX));
     folder f = {
         .which = which, .g = g, .ctx = g->ctx, .arena = g->arena, .n = g->node.n
     };

@@ -35,10 +35,12 @@
 
 #include "engine/formats/format.h"
 
-/* Which operators are folded: QuantizeLinear and DequantizeLinear; FakeQuantize, and
- * DequantizeLinear of constants; those of MQBench; those of QONNX. */
+/* Which operators are folded: QuantizeLinear and DequantizeLinear; these without a
+ * quantizer behind moves that have none in the file; FakeQuantize, and DequantizeLinear
+ * of constants; those of MQBench; those of QONNX. */
 enum qg_quantizers {
     QG_QUANTIZERS_ONNX,
+    QG_QUANTIZERS_WRITTEN,
     QG_QUANTIZERS_OPENVINO,
     QG_QUANTIZERS_MQBENCH,
     QG_QUANTIZERS_QONNX

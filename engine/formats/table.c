@@ -340,6 +340,7 @@ static const char *const reason[QG_N_LEFT] = {
     [QG_LEFT_UNSCALED] = "has scale 0",
     [QG_LEFT_WITHOUT_DATA] = "the layer's data have no entry",
     [QG_LEFT_WITHOUT_WEIGHT] = "the layer has no quantized weight",
+    [QG_LEFT_FLOAT] = "is in float by the file",
 };
 
 qg_status qg_table_leave_out(qg_table_reader *r, const char *name,
@@ -443,18 +444,66 @@ static void warn_left_out(const qg_table_reader *r, const char *why)
                 first, why);
 }
 
-static qg_status read_all(qg_table_reader *r, const qg_format *f,
-                          const qg_json_source *from, qg_quant **out)
+static const char *value_name(const qg_table_reader *r, size_t k)
+{
+    for (size_t i = 0; i < r->g->value.n; i++) {
+        const qg_value *v = r->g->value.at[i];
+        if (v->type.dtype == QG_F32 && (v->def || v->use.n) &&
+            (!v->constant || r->form->constants) && k-- == 0)
+            return v->name;
+    }
+    return NULL;
+}
+
+/* The file of another model, or of its other names. */
+static qg_status refuse_all(const qg_table_reader *r)
+{
+    enum { SHOWN = 3, ROOM = 64 };
+    char own[SHOWN * ROOM] = "none";
+    const char *name;
+    size_t at = 0;
+    for (size_t k = 0; k < SHOWN; k++)
+        if ((name = (r->form->name ? r->form->name : value_name)(r, k)) != NULL)
+            at += (size_t)snprintf(own + at, ROOM, "%s'%.58s'", k ? ", " : "", name);
+    return qg_fail(r->ctx, QG_EMODEL,
+                   "import: %s: none of its %zu entries is of the model: '%.60s' %s; "
+                   "expected names as %s, which the model has",
+                   r->file->name, r->left_out.n, r->left_out.at[0].entry,
+                   r->left_out.at[0].why, own);
+}
+
+/* An empty table is what an export writes that has nothing for the format. */
+static qg_status check_found(const qg_table_reader *r)
+{
+    size_t in_float = 0;
+    for (size_t i = 0; i < r->left_out.n; i++)
+        in_float += r->left_out.at[i].why == reason[QG_LEFT_FLOAT];
+    if (!r->found && r->left_out.n > in_float)
+        return refuse_all(r);
+    if (r->strict && r->left_out.n)
+        return qg_fail(r->ctx, QG_EUNSUPPORTED,
+                       "import: %s: %zu entries are left out, '%.60s' first: %s, "
+                       "expected none with --strict",
+                       r->file->name, r->left_out.n, r->left_out.at[0].entry,
+                       r->left_out.at[0].why);
+    for (size_t i = 0; i < QG_N_LEFT; i++)
+        warn_left_out(r, reason[i]);
+    if (!r->found)
+        qg_warn(r->ctx, "import: %s: has no entry for the model", r->file->name);
+    return QG_OK;
+}
+
+static qg_status read_all(qg_table_reader *r, const qg_json_source *from,
+                          qg_quant **out)
 {
     QG_TRY(check_text(r));
     r->plan = QG_NEWN(r->g->arena, r->g->node.n, qg_record_plan);
     if (!r->plan)
         return qg_nomem(r->ctx);
-    QG_TRY(f->table->parse(r, from));
-    for (size_t i = 0; i < QG_N_LEFT; i++)
-        warn_left_out(r, reason[i]);
-    if (!r->found)
-        qg_warn(r->ctx, "import: %s: has no entry for the model", from->name);
+    QG_TRY(r->form->parse(r, from));
+    QG_TRY(check_found(r));
+    if (r->form->complete)
+        QG_TRY(r->form->complete(r));
     QG_TRY(qg_import_quant(r->g, r->from, NULL, out));
     for (size_t i = 0; i < r->g->node.n; i++)
         QG_TRY(qg_import_node(*out, r->g->node.at[i], &r->plan[i]));
@@ -464,17 +513,24 @@ static qg_status read_all(qg_table_reader *r, const qg_format *f,
 qg_status qg_table_parse(qg_graph *g, const qg_format *f, const qg_json_source *from,
                          qg_quant **out)
 {
-    qg_table_reader r = { .ctx = g->ctx, .g = g, .from = f->name, .file = from };
-    return read_all(&r, f, from, out);
+    qg_table_reader r = {
+        .ctx = g->ctx, .g = g, .from = f->name, .form = f->table, .file = from
+    };
+    return read_all(&r, from, out);
 }
 
 static qg_status parse_into(qg_import *i, const qg_json_source *from)
 {
-    qg_table_reader r = {
-        .ctx = i->ctx, .g = i->graph, .from = i->format->name, .file = from
-    };
-    QG_TRY(read_all(&r, i->format, from, &i->quant));
+    qg_table_reader r = { .ctx = i->ctx,
+                          .g = i->graph,
+                          .from = i->format->name,
+                          .form = i->format->table,
+                          .names = i->names,
+                          .strict = i->strict,
+                          .file = from };
+    QG_TRY(read_all(&r, from, &i->quant));
     i->left_out = r.left_out;
+    i->own_scales = r.own_scales;
     return QG_OK;
 }
 

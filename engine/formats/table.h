@@ -21,7 +21,8 @@
  * Import    a row becomes a record of the output that makes the value, or of every slot
  *           that reads it when it is an input or a constant.  Rows of values that the
  *           model lacks, and those of scale 0, are left out: each is a row of the
- *           report, and a warning counts them.
+ *           report, and a warning counts them.  A file all of whose entries are left
+ *           out is an error, and with `strict` one of which any is.
  *
  * Example of a shifted grid, uint8 codes in a format whose readers have int8 codes:
  *
@@ -93,6 +94,12 @@ typedef struct qg_table_form {
     /* Calls qg_table_found for each entry of the file; any bytes but 0 may come.  NULL:
      * not imported. */
     qg_status (*parse)(qg_table_reader *r, const qg_json_source *from);
+    /* After parse: adds the records that the file lacks and its reader makes itself.
+     * NULL: none. */
+    qg_status (*complete)(qg_table_reader *r);
+    /* The k-th name that an entry may have, for messages; NULL: there are no more.
+     * NULL: names of float32 values. */
+    const char *(*name)(const qg_table_reader *r, size_t k);
     qg_table_ppq ppq;
     const char *ends; /* characters that no name of a row may have; NULL: any name */
 } qg_table_form;
@@ -156,12 +163,17 @@ QG_NODISCARD qg_status qg_table_lose_grid(qg_export *e, const qg_tqc *t,
 struct qg_table_reader {
     qg_ctx *ctx;
     qg_graph *g;
-    const char *from;           /* for people: "aimet 1.0.0"; by default the format */
-    qg_record_plan *plan;       /* [nodes] */
-    size_t found;               /* entries with a place in the model */
-    qg_left_out_list left_out;  /* entries without one */
-    const qg_json_source *file; /* for messages */
-    size_t line;                /* the same; 0: the format has no lines */
+    const char *from; /* for people: "aimet 1.0.0"; by default the format */
+    const qg_table_form *form;
+    const char *names;                 /* of qg_import, or NULL */
+    bool strict;                       /* the same */
+    qg_record_plan *plan;              /* [nodes] */
+    size_t found;                      /* entries with a place in the model */
+    qg_left_out_list left_out;         /* entries without one */
+    size_t own_scales;                 /* as in qg_import */
+    const struct qg_ncnn_param *param; /* ncnn: the file `names`, read by parse */
+    const qg_json_source *file;        /* for messages */
+    size_t line;                       /* the same; 0: the format has no lines */
 };
 
 /* An entry for the value of that name.  The grid is copied; its scheme may have axis -1
@@ -211,12 +223,13 @@ bool qg_table_next_line(qg_table_reader *r, size_t *offset, qg_table_line *line)
 qg_status qg_table_fail(const qg_table_reader *r, const char *fmt, ...) QG_PRINTF(2, 3);
 
 /* Why an entry is left out; UNSCALED: a scale of 0, by which a format marks a tensor
- * without a range. */
+ * without a range; FLOAT: of the model, and in float by the file. */
 enum qg_table_reason {
     QG_LEFT_MISSING,
     QG_LEFT_UNSCALED,
     QG_LEFT_WITHOUT_DATA,
     QG_LEFT_WITHOUT_WEIGHT,
+    QG_LEFT_FLOAT,
     QG_N_LEFT
 };
 QG_NODISCARD qg_status qg_table_leave_out(qg_table_reader *r, const char *name,

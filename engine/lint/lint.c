@@ -10,6 +10,9 @@
  * Facts      integer_kernels, moves_of_codes, fused_nodes, other_kernels and
  *            float_nodes add up to the nodes that compute on float tensors; shape
  *            arithmetic is not counted
+ * compute    nodes with the trait compute, those in bodies included: how many there are,
+ *            and how many the target computes in integers; when that is less than half,
+ *            a warning says why
  * converted  a text for people; programs read the table `nodes`
  * Tables     rules (one row per rule that found something), findings, nodes */
 #include "engine/lint/lint.h"
@@ -49,7 +52,9 @@ static qg_status visit_endpoints(qg_lint *l, const qg_lint_rule *rule, const qg_
 static qg_status find_refusal(qg_lint *l, const qg_lint_rule *rule)
 {
     const char *why;
-    QG_TRY(qg_model_refusal(l->model, rule->refused_by, l->arena, &why));
+    qg_model *m;
+    QG_TRY(qg_model_with_records(l->model, "lint", &m));
+    QG_TRY(qg_model_refusal(m, rule->refused_by, l->arena, &why));
     qg_lint_finding f = { .rule = rule, .detail = why };
     return why ? qg_vec_push(l->ctx, l->arena, &l->found, f) : QG_OK;
 }
@@ -135,6 +140,87 @@ static qg_status report_nodes(const qg_lint *l, qg_report *r)
     return QG_OK;
 }
 
+static size_t found_of_level(const qg_lint *l, enum qg_level level)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->found.n; i++)
+        n += l->found.at[i].rule->level == level;
+    return n;
+}
+
+static qg_status report_found(const qg_lint *l, qg_report *r)
+{
+    static const char *const fact[QG_NLEVEL] = {
+        [QG_LEVEL_ERROR] = "errors",
+        [QG_LEVEL_WARNING] = "warnings",
+        [QG_LEVEL_NOTE] = "notes",
+    };
+    QG_TRY(qg_report_add(r, "found", qg_cell_count(l->found.n)));
+    for (int k = 0; k < QG_NLEVEL; k++)
+        QG_TRY(qg_report_add(r, fact[k],
+                             qg_cell_count(found_of_level(l, (enum qg_level)k))));
+    return QG_OK;
+}
+
+/* Nodes that accumulate products. */
+typedef struct products {
+    size_t all, integer;
+    size_t floats, unfit, inner; /* of the rest: not quantized, without a kernel that
+                                  * fits, in bodies of If and the like */
+} products;
+
+static products count_products(const qg_lint *l)
+{
+    products p = { 0 };
+    for (size_t i = 0; i < l->graph->node.n; i++) {
+        const qg_node *n = l->graph->node.at[i];
+        qg_fate f = l->node[i].fate;
+        bool is_float = f == QG_FATE_BLOCKED || f == QG_FATE_NONE;
+        if (!qg_node_has(n, QG_OP_COMPUTE))
+            continue;
+        p.all++;
+        p.integer += !is_float;
+        p.floats += is_float && n->platform != QG_PLATFORM_QUANTIZED;
+        p.unfit += is_float && n->platform == QG_PLATFORM_QUANTIZED;
+    }
+    for (const qg_graph *body = l->graph->bodies; body; body = body->next_body)
+        for (size_t i = 0; i < body->node.n; i++)
+            p.inner += qg_node_has(body->node.at[i], QG_OP_COMPUTE);
+    p.all += p.inner;
+    return p;
+}
+
+static qg_status warn_products(const qg_lint *l, const products *p)
+{
+    const struct {
+        size_t n;
+        const char *text;
+    } cause[] = {
+        {p->floats, "float in the snapshot"                          },
+        { p->unfit, "no kernel of the target fits"                   },
+        { p->inner, "in bodies of If, Loop or Scan, which stay float"},
+    };
+    const char *text = "";
+    for (size_t i = 0; text && i < sizeof cause / sizeof *cause; i++)
+        if (cause[i].n)
+            text = qg_arena_printf(l->arena, "%s%s%zu: %s", text, *text ? "; " : "",
+                                   cause[i].n, cause[i].text);
+    if (!text)
+        return qg_nomem(l->ctx);
+    qg_warn(l->ctx, "lint: %zu of %zu compute nodes are integer for target %s (%s)",
+            p->integer, p->all, l->target->name, text);
+    return QG_OK;
+}
+
+static qg_status report_products(const qg_lint *l, qg_report *r)
+{
+    products p = count_products(l);
+    if (2 * p.integer < p.all)
+        QG_TRY(warn_products(l, &p));
+    QG_TRY(qg_report_add(r, "compute_nodes", qg_cell_count(p.all)));
+    return qg_report_add(r, "integer_compute_nodes", qg_cell_count(p.integer));
+}
+
 static qg_status report_summary(const qg_lint *l, qg_report *r)
 {
     const qg_lint_conversions *c = &l->conversions;
@@ -148,10 +234,11 @@ static qg_status report_summary(const qg_lint *l, qg_report *r)
     QG_TRY(qg_report_add(
         r, "float_nodes",
         qg_cell_count(l->count[QG_FATE_BLOCKED] + l->count[QG_FATE_NONE])));
+    QG_TRY(report_products(l, r));
     QG_TRY(qg_report_addf(r, "converted",
                           "%zu to codes, %zu to floats, %zu from grid to grid",
                           c->to_codes, c->to_floats, c->between_grids));
-    return qg_report_add(r, "found", qg_cell_count(l->found.n));
+    return report_found(l, r);
 }
 
 static qg_status fill(const qg_lint *l, qg_report *r)
@@ -171,8 +258,7 @@ static qg_status write_files(const qg_lint *l, const qg_lint_options *o, qg_repo
         return QG_OK;
     QG_TRY(qg_lint_write_patch(l, o->patch, &mended));
     QG_TRY(qg_report_add(r, "mended_by_patch", qg_cell_count(mended)));
-    return qg_report_add(r, mended ? "written" : "not_written",
-                         qg_cell_text(mended ? o->patch : "no rule has a patch"));
+    return qg_report_add(r, "written", qg_cell_text(o->patch));
 }
 
 /* Neither file replaces the other, nor what was read. */
@@ -234,11 +320,11 @@ qg_status qg_model_lint(qg_model *m, const qg_lint_options *given, qg_report **r
         return qg_fail(m->ctx, QG_ECONFIG,
                        "lint: no target, expected one of `qg list targets`");
     QG_TRY(check_files(m->ctx, m->path, &o));
-    QG_TRY(qg_model_with_records(m, "lint", &q));
+    QG_TRY(qg_model_as_written(m, "lint", &q));
     qg_lint l = { .ctx = m->ctx,
                   .arena = qg_arena_new(m->ctx->alloc),
                   .path = m->path,
-                  .model = q,
+                  .model = m,
                   .graph = q->graph,
                   .quant = q->quant };
     qg_status s = l.arena ? QG_OK : qg_nomem(m->ctx);

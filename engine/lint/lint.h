@@ -69,8 +69,8 @@ typedef struct qg_lint {
     qg_ctx *ctx;
     qg_arena *arena;
     const char *path;       /* of the snapshot or file, as it was opened; NULL: none */
-    struct qg_model *model; /* with records */
-    const qg_graph *graph;  /* its graph, normalized */
+    struct qg_model *model; /* as it was opened */
+    const qg_graph *graph;  /* with records as its file has them, normalized */
     const qg_quant *quant;
     const qg_lint_target *target;
     const qg_tqc **grid; /* [values] the record whose grid a value is on; NULL: float */
@@ -159,14 +159,14 @@ qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
 bool qg_lint_is_narrow(const qg_tqc *t);
 
 /* Those of predicate_plugin.c. */
-qg_predicate_test qg_test_turns_apart, qg_test_pads_one_axis, qg_test_mapped_maximum,
+qg_predicate_test qg_test_turns_apart, qg_test_pads_one_axis, qg_test_fractional_extent,
     qg_test_joins_constant, qg_test_batched_column;
 
 /* Those of predicate_ranges.c. */
 qg_predicate_test qg_test_exact_softmax, qg_test_row_of_one, qg_test_ratio_above,
     qg_test_ratio_below, qg_test_bias_above, qg_test_sum_above, qg_test_sum_calibrated,
     qg_test_pairs, qg_test_pairs_calibrated, qg_test_input_below, qg_test_input_above,
-    qg_test_pairs_within;
+    qg_test_pairs_within, qg_test_uses_below;
 
 /* --- fates.c --- */
 
@@ -195,7 +195,7 @@ QG_NODISCARD qg_status qg_lint_find_places(const qg_lint *l, qg_lint_places *out
  * file is unchanged. */
 QG_NODISCARD qg_status qg_lint_write_sarif(const qg_lint *l, const char *path);
 /* The policy patch of the rules that have a `fix`; *n: findings that it mends.  With
- * *n 0 no file is written, and an existing one stays. */
+ * *n 0 its list of rules is empty, so that `qg quantize --policy` takes it. */
 QG_NODISCARD qg_status qg_lint_write_patch(const qg_lint *l, const char *path,
                                            size_t *n);
 

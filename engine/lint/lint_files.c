@@ -6,10 +6,12 @@
  *          place is a node or an endpoint of the graph (logical location, section
  *          3.33), and its lines in quant.json or the file (physical location, 3.29).
  *          The properties of the run name the target
- * Patch    one rule per finding whose lint rule has a fix, or per value of several,
- *          with a name that leads back to it: lint-<rule>-<number>.  A fix that would
- *          match nothing behind another one is left out.  Others may exclude each
- *          other, since each is written without regard to the rest; the last one wins
+ * Patch    one rule per finding whose lint rule has a fix, or per value of several.  A
+ *          fix that would match nothing behind another one is left out.  Others may
+ *          exclude each other, since each is written without regard to the rest; the
+ *          last one wins.  Without any the list is empty
+ * Ids      of these rules: lint-<rule>-<what it matches>, so that of several patches
+ *          of one network a rule replaces only one about the same place
  * Both are written completely or not at all (core/file.h). */
 #include "engine/lint/lint.h"
 
@@ -17,6 +19,7 @@
 #include <string.h>
 
 #include "engine/core/file.h"
+#include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "engine/api/qg.h"
 
@@ -201,6 +204,59 @@ static void print_match(FILE *f, const qg_lint_finding *at)
         print_value(f, at->at, !rule->fix_removes);
 }
 
+/* What the rule matches, in two names at most: a node; a node and its slot; a value; a
+ * value and that of its dominator, as in print_match. */
+static void matched(const qg_lint_finding *f, char slot[QG_SLOT_TEXT],
+                    const char *name[2])
+{
+    const qg_value *root = f->at ? qg_tqc_value(qg_tqc_root(f->at)) : NULL;
+    name[0] = f->node->name;
+    name[1] = "";
+    if (f->rule->at_endpoint && is_of_reader(f)) {
+        name[1] = qg_slot_text(false, f->at->slot, slot);
+    } else if (f->rule->at_endpoint) {
+        name[0] = qg_tqc_value(f->at)->name;
+        if (!f->rule->fix_removes && root != qg_tqc_value(f->at))
+            name[1] = root->name;
+    }
+}
+
+/* Letters, digits and some marks, of which '-' and '@' are none; short enough to be
+ * read. */
+static bool is_plain(const char *name)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789_./:";
+    const size_t longest = 64;
+    size_t n = strspn(name, plain);
+    return !name[n] && n <= longest;
+}
+
+/* "lint-pair-saturation-conv1", "lint-dead-quantizer-add@in0".  Other names than plain
+ * ones are cut and end in a hash: "lint-dead-quantizer-a_long-9f86d081884c7d65".  NULL:
+ * no memory. */
+static const char *fix_id(const qg_lint *l, const qg_lint_finding *f)
+{
+    enum { BEGIN = 40, DIGITS = 16 };
+    char slot[QG_SLOT_TEXT], begin[BEGIN + 1] = "", hash[QG_HASH_TEXT];
+    const char *name[2], *rule = f->rule->origin.id;
+    matched(f, slot, name);
+    if (*name[0] && is_plain(name[0]) && is_plain(name[1]))
+        return qg_arena_printf(l->arena, "lint-%s-%s%s%s", rule, name[0],
+                               *name[1] ? "@" : "", name[1]);
+    qg_hash h;
+    qg_hash_begin(&h);
+    qg_hash_add(&h, rule, strlen(rule) + 1);
+    qg_hash_add(&h, name[0], strlen(name[0]) + 1);
+    qg_hash_add(&h, name[1], strlen(name[1]) + 1);
+    qg_hash_end(&h, hash);
+    for (size_t i = 0; i < BEGIN && name[0][i]; i++) {
+        const char one[2] = { name[0][i], '\0' };
+        begin[i] = (char)(is_plain(one) ? *one : '_');
+    }
+    return qg_arena_printf(l->arena, "lint-%s-%s-%.*s", rule, begin, DIGITS, hash);
+}
+
 /* A fixed scale was made for its zero point: without that it covers half of the values,
  * [0, 127/256] of a Sigmoid.  Such an endpoint is observed. */
 static bool loses_range(const qg_lint_finding *at)
@@ -269,16 +325,22 @@ static void print_set(FILE *f, const qg_lint *l, size_t i)
         (void)fprintf(f, ", axis: %d", axis);
 }
 
-static void print_fix(FILE *f, const qg_lint *l, size_t i, size_t k)
+static qg_status print_fix(FILE *f, const qg_lint *l, size_t i)
 {
     const qg_lint_finding *at = &l->found.at[i];
-    (void)fprintf(f, "  - id: lint-%s-%zu\n    match: {", at->rule->origin.id, k);
+    const char *id = fix_id(l, at);
+    if (!id)
+        return qg_nomem(l->ctx);
+    (void)fputs("  - id: ", f);
+    qg_yaml_print_text(f, id);
+    (void)fputs("\n    match: {", f);
     print_match(f, at);
     (void)fputs("}\n    set: ", f);
     print_set(f, l, i);
     (void)fprintf(f, "%s}\n    why: ", loses_range(at) ? ", observer: minmax" : "");
     qg_yaml_print_text(f, at->rule->origin.why);
     (void)fputc('\n', f);
+    return QG_OK;
 }
 
 /* Whether one before it patches the same value: two readers of it were found. */
@@ -339,20 +401,35 @@ static bool is_void(const qg_lint *l, const qg_lint_finding *f)
            (f->rule->fix_removes || !root || !is_at_codes(l, root));
 }
 
+static bool is_printed(const qg_lint *l, size_t i)
+{
+    return l->found.at[i].rule->fix && !is_patched(l, i) &&
+           !is_void(l, &l->found.at[i]);
+}
+
+static qg_status print_patch(FILE *f, const qg_lint *l, size_t mended)
+{
+    size_t printed = 0;
+    for (size_t i = 0; i < l->found.n; i++)
+        printed += is_printed(l, i);
+    (void)fprintf(f, "# qg lint --target %s: %zu of %zu findings\nrules:%s\n",
+                  l->target->name, mended, l->found.n, printed ? "" : " []");
+    for (size_t i = 0; i < l->found.n; i++)
+        if (is_printed(l, i))
+            QG_TRY(print_fix(f, l, i));
+    return QG_OK;
+}
+
 qg_status qg_lint_write_patch(const qg_lint *l, const char *path, size_t *n)
 {
     qg_writer w;
     *n = 0;
     for (size_t i = 0; i < l->found.n; i++)
         *n += l->found.at[i].rule->fix != NULL;
-    if (*n == 0)
-        return QG_OK;
     QG_TRY(qg_writer_open(l->ctx, path, &w));
-    (void)fprintf(w.stream, "# qg lint --target %s: %zu of %zu findings\nrules:\n",
-                  l->target->name, *n, l->found.n);
-    for (size_t i = 0, k = 0; i < l->found.n; i++)
-        if (l->found.at[i].rule->fix && !is_patched(l, i) &&
-            !is_void(l, &l->found.at[i]))
-            print_fix(w.stream, l, i, ++k);
-    return qg_writer_commit(&w);
+    qg_status s = print_patch(w.stream, l, *n);
+    if (s == QG_OK)
+        s = qg_writer_commit(&w);
+    qg_writer_abandon(&w);
+    return s;
 }

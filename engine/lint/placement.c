@@ -82,18 +82,21 @@ const qg_tqc *qg_lint_output_grid(const qg_lint *l, const qg_node *n)
 
 /* --- grids --- */
 
-/* The conditions of rows that carry grids which are on the node alone; those on grids
- * are not known yet. */
+/* Predicates of rows that carry grids which are on the node alone; others are on grids,
+ * which are not known yet. */
+static bool is_on_node(qg_predicate p)
+{
+    return p == QG_PREDICATE_PADS_WITH_ZERO || p == QG_PREDICATE_PADS_INTO ||
+           p == QG_PREDICATE_PADS_ONE_AXIS || p == QG_PREDICATE_SAME_DIMS;
+}
+
 static bool fits_alone(const qg_lint *l, const qg_lint_kernel *k, const qg_node *n)
 {
     qg_lint_site s = { .node = n };
     for (size_t i = 0; i < k->when.n; i++) {
         const qg_condition *c = &k->when.at[i];
-        qg_predicate_test *test =
-            c->predicate == QG_PREDICATE_PADS_WITH_ZERO ? qg_test_pads_with_zero
-            : c->predicate == QG_PREDICATE_PADS_INTO    ? qg_test_pads_into
-                                                        : NULL;
-        if (test && test(l, &s, c) == c->is_not)
+        if (is_on_node(c->predicate) &&
+            qg_predicate_table[c->predicate](l, &s, c) == c->is_not)
             return false;
     }
     return true;

@@ -1,6 +1,7 @@
-/* predicate_plugin.c -- conditions that the exports for OpenVINO and lint share
- * (formats/openvino_plugin.h): each is one call. */
+/* predicate_plugin.c -- conditions that exports and lint share
+ * (formats/openvino_plugin.h, resize_extent.h): each is one call. */
 #include "engine/formats/openvino_plugin.h"
+#include "engine/formats/resize_extent.h"
 #include "engine/lint/lint.h"
 
 bool qg_test_turns_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -15,10 +16,10 @@ bool qg_test_pads_one_axis(const qg_lint *l, qg_lint_site *s, const qg_condition
     return qg_plugin_pads_wrong(s->node);
 }
 
-bool qg_test_mapped_maximum(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+bool qg_test_fractional_extent(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)l, (void)c;
-    return qg_plugin_mapped_maximum(s->node);
+    return qg_resize_has_fraction(s->node);
 }
 
 bool qg_test_joins_constant(const qg_lint *l, qg_lint_site *s, const qg_condition *c)

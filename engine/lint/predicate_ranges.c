@@ -1,7 +1,9 @@
 /* predicate_ranges.c -- predicates that compute with weights, biases and scales: the
- * factor of a requantization, codes of a bias, sums of products, pairs of products.
+ * factor of a requantization, codes of a bias, sums of products, pairs of products, and
+ * the codes that a constant has.
  *
- * Codes     of a weight: round(w / s) + z, limited to the codes of its scheme
+ * Codes     of a weight: round(w / s) + z, limited to the codes of its scheme; in a file
+ *           these limits are often those of the type, whether the weight has them or not
  * Input     any codes: every code of its integer type; calibrated: those of its scheme,
  *           from that of 0 on when the value is never negative
  * Pairs     x is unsigned (signed codes plus half of their number), w as it is; the
@@ -98,14 +100,19 @@ static bool find_product(const qg_lint *l, const qg_node *n, bool calibrated,
     return true;
 }
 
+static double code_of(const qg_tqc *t, int64_t channel, float x)
+{
+    const qg_scheme *s = &t->scheme;
+    double code =
+        qg_round_f64((qg_rounding)s->rounding, (double)x / scale_of(t, channel)) +
+        zero_of(t, channel);
+    return fmin(fmax(code, (double)s->qmin), (double)s->qmax);
+}
+
 /* The code of element `at` of the weight. */
 static double code_at(const product *p, int64_t channel, int64_t at)
 {
-    const qg_scheme *s = &p->w->scheme;
-    double code = qg_round_f64((qg_rounding)s->rounding,
-                               (double)p->weight->f32[at] / scale_of(p->w, channel)) +
-                  zero_of(p->w, channel);
-    return fmin(fmax(code, (double)s->qmin), (double)s->qmax);
+    return code_of(p->w, channel, p->weight->f32[at]);
 }
 
 /* Position of term k of a channel in the weight.  A convolution, which has its output
@@ -122,6 +129,34 @@ static int64_t place(const product *p, int64_t channel, int64_t k)
     for (int d = p->axis + 1; d < w->rank; d++)
         inner *= w->dim[d];
     return (k / inner * p->channels + channel) * inner + k % inner;
+}
+
+/* --- codes --- */
+
+/* The lowest code that the constant has; INFINITY: its codes are not known. */
+static double lowest_used(const qg_tqc *t, const qg_tensor *x)
+{
+    bool channels = (t->scheme.policy & QG_PER_CHANNEL) != 0;
+    int axis = t->scheme.axis;
+    int64_t inner = 1, n = channels && axis < x->rank ? x->dim[axis] : 1;
+    double lowest = INFINITY;
+    if (x->dtype != QG_F32 || !is_linear(t, n))
+        return INFINITY;
+    for (int d = axis + 1; channels && d < x->rank; d++)
+        inner *= x->dim[d];
+    for (int64_t i = 0; i < qg_tensor_count(x); i++)
+        lowest = fmin(lowest, code_of(t, i / inner % n, x->f32[i]));
+    return lowest;
+}
+
+bool qg_test_uses_below(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = qg_tqc_value(s->at);
+    double lowest =
+        v && v->constant ? lowest_used(s->at, v->constant) : (double)s->at->scheme.qmin;
+    (void)l;
+    (void)snprintf(s->detail, sizeof s->detail, "lowest code %g", lowest);
+    return lowest < c->number;
 }
 
 /* The largest of a figure of each channel, and its text. */

@@ -52,36 +52,72 @@ static bool reads_again(const qg_value *v, size_t use)
     return false;
 }
 
-/* Whether n changes nothing, as a clamp to what its grid has: it is removed, and the
+/* Whether n copies its input as it is, and is removed, whatever reads it: an Expand to
+ * the dims of its input. */
+static bool is_removed(const qg_lint *l, const qg_node *n)
+{
+    qg_lint_site s = { .node = n };
+    return l->node[n->id].fate == QG_FATE_FUSED &&
+           qg_node_has(n, QG_OP_PASSIVE | QG_OP_COPY) && qg_test_same_dims(l, &s, NULL);
+}
+
+/* Whether n changes no code, as a clamp to what its grid has: it is removed, and the
  * two quantizers around it become one. */
 static bool is_idle(const qg_lint *l, const qg_node *n)
 {
     const qg_tqc *in =
         l->node[n->id].fate == QG_FATE_FUSED ? l->grid[n->in[0]->id] : NULL;
-    return in && qg_lint_same_grid(in, l->grid[n->out[0]->id]);
+    return is_removed(l, n) || (in && qg_lint_same_grid(in, l->grid[n->out[0]->id]));
 }
 
+static size_t readers_behind(const qg_lint *l, const qg_node *n, const qg_tqc *t,
+                             bool all);
+
 /* Readers of a value that see it on grid t, behind one quantizer: that of the value, or
- * one that those which round it share.  Readers that round it on other grids read one
- * node of our files, which keeps two quantizers in a row apart (formats/qdq). */
-static size_t readers_on(const qg_lint *l, const qg_value *v, const qg_tqc *t)
+ * of what it is a copy of (`all`), or one that those which round it share.  Readers that
+ * round it on other grids read one node of our files, which keeps two quantizers in a
+ * row apart (formats/qdq). */
+static size_t readers_on(const qg_lint *l, const qg_value *v, const qg_tqc *t, bool all)
 {
-    bool all = qg_lint_same_grid(l->grid[v->id], t);
+    all |= qg_lint_same_grid(l->grid[v->id], t);
     bool apart = false;
     size_t n = all && v->is_output;
     for (size_t i = 0; i < v->use.n; i++) {
-        const qg_use *u = &v->use.at[i];
-        const qg_tqc *at = qg_input_tqc(u->node, u->slot);
-        bool other = all && qg_lint_rounds(l, at) && !qg_lint_same_grid(t, at);
+        const qg_node *reader = v->use.at[i].node;
+        const qg_tqc *at = qg_input_tqc(reader, v->use.at[i].slot);
+        bool on = qg_lint_same_grid(t, at), rounds = qg_lint_rounds(l, at);
+        bool sees = all || (rounds && on), other = all && rounds && !on;
         if (reads_again(v, i) || (other && apart))
             continue;
         apart |= other;
-        if (all && is_idle(l, u->node))
-            n += readers_on(l, u->node->out[0], t);
+        if (!other && (is_removed(l, reader) || (all && is_idle(l, reader))))
+            n += readers_behind(l, reader, t, sees);
         else
-            n += all || (qg_lint_rounds(l, at) && qg_lint_same_grid(t, at));
+            n += sees;
     }
     return n;
+}
+
+/* Of the output of an idle node; one that is on another grid is read by a quantizer. */
+static size_t readers_behind(const qg_lint *l, const qg_node *n, const qg_tqc *t,
+                             bool all)
+{
+    const qg_tqc *grid = l->grid[n->out[0]->id];
+    bool other = grid && !qg_lint_same_grid(grid, t);
+    return other ? all : readers_on(l, n->out[0], t, all);
+}
+
+/* The value whose codes on grid t are those of v: before nodes that are removed. */
+static const qg_value *original(const qg_lint *l, const qg_value *v, const qg_tqc *t)
+{
+    while (v->def && is_idle(l, v->def)) {
+        const qg_value *in = v->def->in[0];
+        bool copy = is_removed(l, v->def) || qg_lint_same_grid(l->grid[v->id], t);
+        if (!copy || (l->grid[in->id] && !qg_lint_same_grid(l->grid[in->id], t)))
+            break;
+        v = in;
+    }
+    return v;
 }
 
 /* Whether the codes of v on grid t are stored in a signed type: a runtime that prefers
@@ -95,9 +131,7 @@ static bool is_signed(const qg_lint *l, const qg_value *v, const qg_tqc *t,
         return true;
     if ((double)l->opset >= opset)
         return false;
-    while (v->def && qg_lint_same_grid(l->grid[v->id], t) && is_idle(l, v->def))
-        v = v->def->in[0];
-    return readers_on(l, v, t) != 1;
+    return readers_on(l, original(l, v, t), t, false) != 1;
 }
 
 bool qg_test_mixed_types(const qg_lint *l, qg_lint_site *s, const qg_condition *c)

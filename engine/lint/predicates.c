@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 #include "engine/quant/fake.h"
 
@@ -21,8 +22,11 @@
 
 static bool quantized(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
+    bool is = s->node->platform == QG_PLATFORM_QUANTIZED;
     (void)l, (void)c;
-    return s->node->platform == QG_PLATFORM_QUANTIZED;
+    if (!is && s->node->reason)
+        (void)snprintf(s->detail, sizeof s->detail, "%s", s->node->reason);
+    return is;
 }
 
 static bool is_operator(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -193,11 +197,30 @@ static bool is_product_grid(const qg_lint *l, const qg_node *n, const qg_tqc *bi
     return same;
 }
 
+/* A float bias of zeros of a convolution: our file adds it behind the node
+ * (formats/qdq/runtime.h), where ONNX Runtime's optimizer removes the sum. */
+static bool adds_zeros(const qg_node *n, uint32_t slot)
+{
+    const qg_tensor *b = n->in[slot]->constant;
+    bool zeros = b && n->n_out && n->out[0]->type.rank > 2;
+    for (int64_t i = 0; zeros && i < qg_tensor_count(b); i++)
+        zeros = qg_tensor_f64(b, i) == 0;
+    return zeros;
+}
+
+/* Codes of a file that float32 does not hold stay behind their DequantizeLinear. */
+static bool has_codes(const qg_value *v)
+{
+    const qg_tensor *codes =
+        v->def && qg_is_dequantize_linear(v->def) ? v->def->in[0]->constant : NULL;
+    return codes && codes->dtype == QG_I32;
+}
+
 static bool bias_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     uint32_t slot = bias_slot(s->node);
     (void)c;
-    if (slot == QG_NONE)
+    if (slot == QG_NONE || has_codes(s->node->in[slot]) || adds_zeros(s->node, slot))
         return true;
     const qg_tqc *t = qg_input_tqc(s->node, slot);
     return qg_lint_rounds(l, t) && t->visibility != QG_EXPORT_INTERNAL &&
@@ -269,29 +292,32 @@ static bool same_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return out && alike(l, s->node, out);
 }
 
-/* [n], [1, n], [m, 1] or [m, n]. */
-static bool is_bias_of(const qg_tensor *t, int64_t m, int64_t n)
+/* [n]; of a product of two axes also [1, n], [m, 1] or [m, n]. */
+static bool is_bias_of(const qg_tensor *t, const qg_tensor *product)
 {
+    int64_t n = product->dim[product->rank - 1], m = product->dim[0];
     if (t->rank == 1)
         return t->dim[0] == n;
-    return t->rank == 2 && ((t->dim[0] == 1 && t->dim[1] == n) ||
-                            (t->dim[0] == m && (t->dim[1] == 1 || t->dim[1] == n)));
+    return product->rank == 2 && t->rank == 2 &&
+           ((t->dim[0] == 1 && t->dim[1] == n) ||
+            (t->dim[0] == m && (t->dim[1] == 1 || t->dim[1] == n)));
 }
 
 /* Tests the conditions of MatMulAddFusion of ONNX Runtime, which runs before the
- * integer kernels are selected: source in configs/lint/ort.yaml. */
+ * integer kernels are selected: source in configs/lint/ort.yaml.  Its exceptions for
+ * attention do not see through the DequantizeLinear in front of a kernel on codes. */
 static bool becomes_gemm(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
-    (void)l, (void)c;
-    if (!v || v->use.n != 1 || v->is_output || v->type.rank != 2)
+    (void)l;
+    if (!v || v->use.n != 1 || v->is_output || v->type.rank == 0 ||
+        s->node->n_in < 2 || s->node->in[1]->type.rank != 2)
         return false;
     const qg_node *n = v->use.at[0].node;
-    if (!qg_node_has(n, QG_OP_JOIN) || !qg_node_has(n, QG_OP_ELEMENTWISE) ||
-        n->n_in != 2)
+    if (!qg_op_is_named(n->op, c->word, c->n_word) || n->n_in != 2)
         return false;
     const qg_value *b = n->in[1 - v->use.at[0].slot];
-    return b && b->constant && is_bias_of(b->constant, v->type.dim[0], v->type.dim[1]);
+    return b && is_bias_of(&b->type, &v->type);
 }
 
 /* The node behind output 0 and the Clip of narrow limits in front of a quantizer of the
@@ -714,7 +740,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_TURNS_APART] = qg_test_turns_apart,
     [QG_PREDICATE_BATCHED_COLUMN] = qg_test_batched_column,
     [QG_PREDICATE_PADS_ONE_AXIS] = qg_test_pads_one_axis,
-    [QG_PREDICATE_MAPPED_MAXIMUM] = qg_test_mapped_maximum,
+    [QG_PREDICATE_FRACTIONAL_EXTENT] = qg_test_fractional_extent,
     [QG_PREDICATE_JOINS_CONSTANT] = qg_test_joins_constant,
     [QG_PREDICATE_PADS] = qg_test_pads,
     [QG_PREDICATE_PADS_APART] = qg_test_pads_apart,
@@ -746,6 +772,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_BITS_ABOVE] = bits_above,
     [QG_PREDICATE_CODES_BELOW] = codes_below,
     [QG_PREDICATE_CODES_ABOVE] = codes_above,
+    [QG_PREDICATE_USES_BELOW] = qg_test_uses_below,
     [QG_PREDICATE_NARROW] = qg_test_narrow,
     [QG_PREDICATE_SCALE_NOT] = scale_not,
     [QG_PREDICATE_LOWEST_IS_NOT_ZERO] = lowest_is_not_zero,

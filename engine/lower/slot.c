@@ -142,6 +142,18 @@ static bool counts_channels(const qg_tensor *b, uint32_t n)
     return n == 1 || (b->rank > 0 && b->dim[b->rank - 1] % (int64_t)n == 0);
 }
 
+/* A bias that stays float in the simulation has an int32 code for every element; one in
+ * int32 codes has the limits of its record. */
+static bool has_codes(const qg_tqc *t, const qg_tensor *b, const qg_stored *product)
+{
+    bool all = true;
+    for (int64_t i = 0; !qg_lower_rounds(t) && all && i < qg_tensor_count(b); i++) {
+        double code = (double)b->f32[i] / (double)product->scale[i % product->n];
+        all = b->f32[i] == 0 || fabs(code) < 0x1p31;
+    }
+    return all;
+}
+
 /* in: the inputs from slot 0 on. */
 static qg_status bias(qg_lowering *w, const qg_node *n, uint32_t slot, qg_lower_in *in,
                       const char **why)
@@ -164,8 +176,11 @@ static qg_status bias(qg_lowering *w, const qg_node *n, uint32_t slot, qg_lower_
     else if (!counts_channels(v->constant, in[k].stored.n))
         *why = "its bias does not count the channels of the weight";
     else {
+        const qg_tqc *t = qg_input_tqc(n, slot);
         QG_TRY(product_steps(w, &in[x].stored, &in[k].stored, &in[slot].stored));
-        return int_bias(w, v, qg_input_tqc(n, slot), &in[slot]);
+        if (has_codes(t, v->constant, &in[slot].stored))
+            return int_bias(w, v, t, &in[slot]);
+        *why = "its float bias has no int32 code";
     }
     return QG_OK;
 }

@@ -670,7 +670,7 @@ static qg_status import_named(struct importer *im, const unsigned char *bytes,
 }
 
 qg_status qg_onnx_import_bytes(qg_ctx *ctx, const void *bytes, size_t size,
-                               const qg_import_options *options, qg_graph **out)
+                               const qg_onnx_import_options *options, qg_graph **out)
 {
     struct importer im = { .build.ctx = ctx, .name = "model" };
     im.build.files.folder = options ? options->folder : NULL;
@@ -684,7 +684,7 @@ qg_status qg_onnx_import_bytes(qg_ctx *ctx, const void *bytes, size_t size,
 }
 
 qg_status qg_onnx_import(qg_ctx *ctx, const char *path,
-                         const qg_import_options *options, qg_graph **out)
+                         const qg_onnx_import_options *options, qg_graph **out)
 {
     struct importer im = { .build.ctx = ctx, .name = qg_path_base(path) };
     size_t limit = options && options->size_limit ? options->size_limit : INT32_MAX;

@@ -47,13 +47,13 @@
 
 #include "engine/ir/graph.h"
 
-typedef struct qg_import_options {
+typedef struct qg_onnx_import_options {
     size_t size_limit; /* bytes of the model file; 0: 2 GiB, the limit of protobuf */
     /* For models from memory: */
     const char *folder; /* where external data lies; NULL: none */
     bool borrow; /* the bytes stay as long as the graph: raw data is read where it
                          * lies, as far as it is aligned */
-} qg_import_options;
+} qg_onnx_import_options;
 
 /* options NULL: all defaults.  Operators come from ctx->registry, warnings go to
  * ctx->log.  Free *out with qg_graph_free.
@@ -67,11 +67,12 @@ typedef struct qg_import_options {
  *                  that have it
  * After a failure only the message remains. */
 QG_NODISCARD qg_status qg_onnx_import(qg_ctx *ctx, const char *path,
-                                      const qg_import_options *options, qg_graph **out);
+                                      const qg_onnx_import_options *options,
+                                      qg_graph **out);
 
 /* The same from memory, which may go away afterwards unless options->borrow. */
 QG_NODISCARD qg_status qg_onnx_import_bytes(qg_ctx *ctx, const void *bytes, size_t size,
-                                            const qg_import_options *options,
+                                            const qg_onnx_import_options *options,
                                             qg_graph **out);
 
 #endif

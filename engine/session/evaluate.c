@@ -4,12 +4,19 @@
 
 #include "engine/data/npy.h"
 
+/* Where samples vote, and what they are checked against. */
+typedef struct ballot {
+    int32_t *vote;        /* [samples] */
+    const int64_t *label; /* [samples] */
+} ballot;
+
 /* Predicted classes by mode. */
 typedef struct votes {
     int32_t *of[QG_NRUN]; /* [samples] NULL: not run */
 } votes;
 
-qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y, int32_t *out)
+qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y, int64_t label,
+                      int32_t *out)
 {
     int64_t n = qg_tensor_count(y);
     int32_t best = 0;
@@ -18,6 +25,10 @@ qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y, int32_
                        "%s: the first output has %lld elements per sample, "
                        "expected one score per class",
                        doing, (long long)n);
+    if (label < 0 || label >= n)
+        return qg_fail(ctx, QG_EDATA,
+                       "%s: labels: %lld, expected a class from 0 to %lld", doing,
+                       (long long)label, (long long)(n - 1));
     for (int64_t i = 1; i < n; i++)
         if (qg_tensor_f64(y, i) > qg_tensor_f64(y, best))
             best = (int32_t)i;
@@ -25,24 +36,27 @@ qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y, int32_
     return QG_OK;
 }
 
-/* Samples vote at places of their own; ud: [samples]. */
+/* Samples vote at places of their own; ud: a ballot. */
 static qg_status vote(void *ud, qg_ctx *ctx, void *state, size_t sample,
                       const qg_run *r)
 {
+    const ballot *b = ud;
     (void)state;
-    return qg_class_of(ctx, "evaluate", qg_run_output(r, 0), &((int32_t *)ud)[sample]);
+    return qg_class_of(ctx, "evaluate", qg_run_output(r, 0), b->label[sample],
+                       &b->vote[sample]);
 }
 
 qg_status qg_executable_vote(const qg_executable *e, const qg_workload *work,
-                             const qg_feed *feed, int32_t *out)
+                             const qg_feed *feed, const int64_t *label, int32_t *out)
 {
     qg_plan *p = NULL;
+    ballot b = { out, label };
     QG_TRY(qg_executable_plan(e, work, feed, NULL, &p));
     qg_drive d = { .plan = p,
                    .feed = feed,
                    .n = feed->n,
                    .jobs = work->jobs,
-                   .ud = out,
+                   .ud = &b,
                    .done = vote,
                    .progress = &work->progress,
                    .stage = qg_run_mode_name(e->mode) };
@@ -144,7 +158,7 @@ static qg_status read_labels(qg_ctx *ctx, const qg_run_options *o, const char *p
 
 /* Float, simulated when quantized, and integer when it was asked for: e. */
 static qg_status run_modes(const qg_executable *e, const qg_run_options *o, qg_arena *a,
-                           const qg_api_feed *f, votes *v)
+                           const qg_api_feed *f, const int64_t *label, votes *v)
 {
     for (int mode = 0; mode < QG_NRUN; mode++) {
         qg_executable own = { e->model, (qg_run_mode)mode, NULL, e->model->graph };
@@ -155,7 +169,7 @@ static qg_status run_modes(const qg_executable *e, const qg_run_options *o, qg_a
         if (!v->of[mode])
             return qg_nomem(e->model->ctx);
         QG_TRY(qg_executable_vote(mode == QG_RUN_INTEGER ? e : &own, &o->work, &f->feed,
-                                  v->of[mode]));
+                                  label, v->of[mode]));
     }
     return QG_OK;
 }
@@ -169,7 +183,7 @@ static qg_status evaluate(const qg_executable *e, const qg_run_options *o,
     QG_TRY(qg_feed_open(e->model, &o->work, &f));
     qg_status s = read_labels(e->model->ctx, o, labels, a, f.feed.n, &truth);
     if (s == QG_OK)
-        s = run_modes(e, o, a, &f, &v);
+        s = run_modes(e, o, a, &f, truth, &v);
     if (s == QG_OK)
         s = describe(e, &v, truth, f.feed.n, report);
     qg_feed_close(&f);

@@ -70,11 +70,12 @@ static bool has_quantizers(const qg_model *m)
 }
 
 /* In a copy, since sessions of the model may be running. */
-static qg_status fold(qg_model *m, const char *what, qg_model *out)
+static qg_status fold(qg_model *m, const char *what, enum qg_quantizers which,
+                      qg_model *out)
 {
     QG_TRY(qg_graph_clone(m->graph, &out->graph));
     QG_TRY(qg_infer(out->graph, NULL, 0));
-    QG_TRY(qg_quantizers_fold(out->graph, QG_QUANTIZERS_ONNX, "onnx-qdq", &out->quant));
+    QG_TRY(qg_quantizers_fold(out->graph, which, "onnx-qdq", &out->quant));
     return has_quantizers(out)
                ? QG_OK
                : qg_fail(m->ctx, QG_ESTATE,
@@ -83,21 +84,32 @@ static qg_status fold(qg_model *m, const char *what, qg_model *out)
                          what, m->path ? ", got " : "", m->path ? m->path : "");
 }
 
-qg_status qg_model_with_records(qg_model *m, const char *what, qg_model **out)
+static qg_status with_records(qg_model *m, const char *what, enum qg_quantizers which,
+                              qg_model **kept, qg_model **out)
 {
-    *out = m->quant ? m : m->folded;
+    *out = m->quant ? m : *kept;
     if (*out)
         return QG_OK;
     qg_model *folded = QG_NEW(m->ctx->arena, qg_model);
     if (!folded)
         return qg_nomem(m->ctx);
     *folded = (qg_model){ .ctx = m->ctx, .path = m->path, .sha256 = m->sha256 };
-    qg_status s = fold(m, what, folded);
+    qg_status s = fold(m, what, which, folded);
     if (s == QG_OK)
-        *out = m->folded = folded;
+        *out = *kept = folded;
     else
         qg_model_close(folded);
     return s;
+}
+
+qg_status qg_model_with_records(qg_model *m, const char *what, qg_model **out)
+{
+    return with_records(m, what, QG_QUANTIZERS_ONNX, &m->folded, out);
+}
+
+qg_status qg_model_as_written(qg_model *m, const char *what, qg_model **out)
+{
+    return with_records(m, what, QG_QUANTIZERS_WRITTEN, &m->written, out);
 }
 
 /* The profile lies in the model's arena, since a program may outlive the call. */

@@ -10,6 +10,7 @@
 #include "engine/quant/quirk.h"
 
 QG_OPTIONS_INIT(qg_format_options)
+QG_OPTIONS_INIT(qg_import_options)
 
 /* --- the report --- */
 
@@ -195,6 +196,11 @@ static qg_status report_model(qg_model *m, const qg_import *i, qg_report *r)
     QG_TRY(qg_report_add(r, "nodes", qg_cell_count(m->graph->node.n)));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
     QG_TRY(qg_report_states(r, m->quant));
+    if (i->own_scales)
+        QG_TRY(qg_report_addf(r, "weights",
+                              "%zu: scales from their values, as the "
+                              "reader of the file makes them",
+                              i->own_scales));
     return i->left_out.n ? report_left_out(&i->left_out, r) : QG_OK;
 }
 
@@ -205,18 +211,22 @@ static qg_status report_import(qg_model *m, const qg_import *i, qg_report **out)
     return qg_report_end(report_model(m, i, r), r, out);
 }
 
-qg_status qg_model_import(qg_ctx *ctx, const char *path, const char *format,
-                          const char *model, qg_model **out, qg_report **report)
+qg_status qg_model_import(qg_ctx *ctx, const char *path, const qg_import_options *given,
+                          qg_model **out, qg_report **report)
 {
-    qg_import i = { .ctx = ctx, .path = path, .model = model };
+    qg_import_options o;
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_import_options, given, &o));
+    qg_import i = {
+        .ctx = ctx, .path = path, .model = o.model, .names = o.names, .strict = o.strict
+    };
     qg_model *m = QG_NEW(ctx->arena, qg_model);
     if (!m)
         return qg_nomem(ctx);
-    if (!format)
+    if (!o.format)
         return qg_fail(ctx, QG_ECONFIG,
                        "import: no format, expected one of `qg list formats`");
     m->ctx = ctx;
-    qg_status s = qg_model_read_import(m, &i, format);
+    qg_status s = qg_model_read_import(m, &i, o.format);
     if (s == QG_OK && report)
         s = report_import(m, &i, report);
     if (s == QG_OK)

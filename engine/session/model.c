@@ -170,8 +170,9 @@ void qg_model_close(qg_model *m)
     if (!m)
         return;
     qg_model_close(m->folded);
+    qg_model_close(m->written);
     qg_graph_free(m->graph);
-    m->folded = NULL;
+    m->folded = m->written = NULL;
     m->graph = NULL;
 }
 

@@ -639,6 +639,20 @@ static qg_status run_passes(job *j, qg_report **report)
     return report ? describe(j, &env, report) : QG_OK;
 }
 
+/* A file of another tool that is quantized already: its rounding stays, and a second
+ * one would be added. */
+static void warn_quantizers(const qg_model *m)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->graph->node.n; i++)
+        n += qg_node_has(m->graph->node.at[i], QG_OP_QUANTIZER);
+    if (n)
+        qg_warn(m->ctx,
+                "quantize: %s: has %zu quantizers of its own, which stay: it may be "
+                "quantized already (`qg import` makes a snapshot of such a file)",
+                m->path, n);
+}
+
 qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
                             qg_report **report)
 {
@@ -646,6 +660,8 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_quantize_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_float(m, "quantize"));
+    if (report)
+        warn_quantizers(m);
     QG_TRY(qg_model_begin_float32(m));
     job j = { .m = m, .o = &o, .arena = m->graph->arena };
     qg_status s = qg_passes_of(m->ctx, j.arena, &j.passes);

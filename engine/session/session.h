@@ -166,14 +166,15 @@ QG_NODISCARD qg_status qg_report_program(qg_report *r, const qg_executable *e);
 /* --- evaluate.c --- */
 
 /* The class that a first output votes for: the largest element, the lowest on a tie.
- * QG_EDATA, beginning with `doing`, when there is nothing to choose from. */
+ * QG_EDATA, beginning with `doing`, when there is nothing to choose from, or the label
+ * is none of the classes. */
 QG_NODISCARD qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y,
-                                   int32_t *out);
+                                   int64_t label, int32_t *out);
 
-/* The votes of all samples; out: [feed->n]. */
+/* The votes of all samples; label, out: [feed->n]. */
 QG_NODISCARD qg_status qg_executable_vote(const qg_executable *e,
                                           const qg_workload *work, const qg_feed *feed,
-                                          int32_t *out);
+                                          const int64_t *label, int32_t *out);
 
 /* (*out)[n] of an .npy of at least n integers; in a. */
 QG_NODISCARD qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a,
@@ -188,6 +189,10 @@ double qg_top1(const int32_t *vote, const int64_t *label, size_t n);
  * records; owned by m.  QG_ESTATE, beginning with `what`, when there are none. */
 QG_NODISCARD qg_status qg_model_with_records(qg_model *m, const char *what,
                                              qg_model **out);
+/* The same, where a value that is only moved has no quantizer unless the file has one
+ * there: what a runtime sees that computes such a move in float. */
+QG_NODISCARD qg_status qg_model_as_written(qg_model *m, const char *what,
+                                           qg_model **out);
 
 /* A plan of the model in mode float or simulate; the rest as for an executable. */
 QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode,

@@ -31,7 +31,7 @@ qg_status qg_model_read_bytes(qg_model *m, const qg_model_source *from,
                               const qg_fixed_shape *shape, size_t n)
 {
     char hash[QG_HASH_TEXT];
-    qg_import_options o = { .folder = from->folder, .borrow = !from->passing };
+    qg_onnx_import_options o = { .folder = from->folder, .borrow = !from->passing };
     QG_TRY(qg_onnx_import_bytes(m->ctx, from->bytes, from->size, &o, &m->graph));
     QG_TRY(qg_infer(m->graph, shape, n));
     qg_hash_bytes(from->bytes, from->size, hash);

@@ -35,6 +35,7 @@ struct qg_model {
     /* A copy whose quantizers are records: made when a file of another tool is to run
      * in integers; owned; NULL: none. */
     qg_model *folded;
+    qg_model *written; /* the same for lint: qg_model_as_written */
     bool warned_share; /* qg_model_warn_share has run */
 };
 

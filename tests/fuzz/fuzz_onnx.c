@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    qg_import_options options = { .folder = "tests/models" };
+    qg_onnx_import_options options = { .folder = "tests/models" };
     qg_graph *g;
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     if (!ctx)

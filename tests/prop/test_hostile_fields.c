@@ -37,11 +37,21 @@ static qg_status read_snapshot(qg_ctx *ctx)
     return s;
 }
 
+static qg_status import(qg_ctx *ctx, const char *path, const char *format,
+                        const char *model, qg_model **m)
+{
+    qg_import_options o;
+    qg_import_options_init(&o, sizeof o);
+    o.format = format;
+    o.model = model;
+    return qg_model_import(ctx, path, &o, m, NULL);
+}
+
 static qg_status read_ppq(qg_ctx *ctx)
 {
     qg_model *m = NULL;
-    qg_status s = qg_model_import(ctx, in_folder("ppq.json"), "ppq-json",
-                                  in_folder("ppq.onnx"), &m, NULL);
+    qg_status s =
+        import(ctx, in_folder("ppq.json"), "ppq-json", in_folder("ppq.onnx"), &m);
     qg_model_close(m);
     return s;
 }
@@ -55,8 +65,8 @@ static qg_status read_aimet(qg_ctx *ctx)
 static qg_status read_encodings(qg_ctx *ctx)
 {
     qg_model *m = NULL;
-    qg_status s = qg_model_import(ctx, in_folder("made.encodings"), "aimet",
-                                  in_folder("made.onnx"), &m, NULL);
+    qg_status s =
+        import(ctx, in_folder("made.encodings"), "aimet", in_folder("made.onnx"), &m);
     qg_model_close(m);
     return s;
 }
@@ -64,8 +74,8 @@ static qg_status read_encodings(qg_ctx *ctx)
 static qg_status read_ranges(qg_ctx *ctx)
 {
     qg_model *m = NULL;
-    qg_status s = qg_model_import(ctx, in_folder("ranges.json"), "tensorrt-json",
-                                  in_folder("ranges.onnx"), &m, NULL);
+    qg_status s = import(ctx, in_folder("ranges.json"), "tensorrt-json",
+                         in_folder("ranges.onnx"), &m);
     qg_model_close(m);
     return s;
 }

@@ -123,7 +123,11 @@ STEP(export)
 /* a: format, b: file, c: model. */
 STEP(import)
 {
-    QG_TRY(qg_model_import(ctx, at(r->b), r->a, at(r->c), m, report));
+    qg_import_options o;
+    qg_import_options_init(&o, sizeof o);
+    o.format = r->a;
+    o.model = at(r->c);
+    QG_TRY(qg_model_import(ctx, at(r->b), &o, m, report));
     return qg_model_save(*m, at("@new"));
 }
 

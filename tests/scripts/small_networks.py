@@ -46,6 +46,10 @@ FORMS = {
     "resize_linear": Form(C + "q=Resize c - ~1,1,2,2 mode=linear" + Y),
     "resize_corners": Form(C + "q=Resize c - ~1,1,2,2 mode=linear "
                            "coordinate_transformation_mode=align_corners" + Y),
+    "resize_corners_fraction": Form(C + "q=Resize c - ~1,1,1.3,1.7 mode=linear "
+                                    "coordinate_transformation_mode=align_corners" + Y),
+    "resize_corners_nearest": Form(C + "q=Resize c - ~1,1,1.3,1.7 mode=nearest "
+                                   "coordinate_transformation_mode=align_corners" + Y),
     "resize_pytorch": Form(C + "q=Resize c - ~1,1,2,2 mode=linear "
                            "coordinate_transformation_mode=pytorch_half_pixel" + Y),
     "resize_cubic": Form(C + "q=Resize c - ~1,1,2,2 mode=cubic" + Y),
@@ -189,6 +193,33 @@ FORMS = {
     "reshape_clip_band": Form("c=Conv x w:3,4,3,3 p=1 | s=Reshape c #0,3,64,1 | r=Clip s ~-.3 ~.7 "
                               "| y=Conv r u:3,3,1,1"),
     "pad_one_axis": Form("c=Conv x w:3,4,3,3 | q=Pad c #0,0,0,1,0,0,0,0 ~.5 | y=Conv q u:2,3,1,1"),
+    "pad_one_axis_below": Form("c=Conv x w:3,4,3,3 | q=Pad c #0,0,0,0,0,0,2,0 ~-.5 "
+                               "| y=Conv q u:2,3,1,1"),
+    "pad_batch": Form("c=Conv x w:3,4,3,3 | q=Pad c #1,0,0,0,1,0,0,0 | y=Conv q u:2,3,1,1"),
+    "pad_one_channel": Form("c=Conv x w:1,4,3,3 | q=Pad c #0,1,0,0,0,0,0,0 "
+                            "| y=Conv q u:2,2,1,1"),
+    "clip_one_element": Form("c=Conv x w:1,4,8,8 | s=Reshape c #1,1 | r=Clip s ~-.3 ~.7 "
+                             "| y=MatMul r u:1,3"),
+    "clip_above_one_element": Form("c=Conv x w:1,4,8,8 | s=Flatten c | r=Clip s ~.1 ~.7 "
+                                   "| y=MatMul r u:1,3"),
+    "rows_chained": Form("c=MatMul x w:6,10 | r=Relu c | y=MatMul r v:10,5", x=(4, 6)),
+    "rows_chained_softmax": Form("c=Gemm x w:6,10 b:10 | r=Softmax c axis=-1 | d=Add r b "
+                                 "| e=MatMul d v:10,5 | y=Gemm e u:5,7 k:7", x=(6, 6)),
+    "rows_chained_moved": Form("c=MatMul x w:6,10 | t=Transpose c perm=1,0 "
+                               "| u=Transpose t perm=1,0 | f=Reshape u #2,4,5 "
+                               "| g=Reshape f #4,10 | y=MatMul g v:10,5", x=(4, 6)),
+    "dilation_of_one_element": Form("y=Conv x w:3,1,1,1 b:3 dilations=1,2 strides=1,2 "
+                                    "pads=2,1,2,2", x=(3, 1, 1, 1)),
+    "max_ceil_dilated": Form(C + "q=MaxPool c kernel_shape=2,3 strides=3,2 ceil_mode=1 "
+                             "pads=1,0,0,1" + Y),
+    "stride_of_one_element": Form("c=Conv x w:6,4,1,1 b:6 strides=2,2 p=1 | r=Relu c "
+                                  "| y=Conv r v:3,6,1,1 strides=2,2"),
+    "stride_behind_pad": Form("c=Conv x w:4,4,3,3 p=1 | r=Relu c | q=Pad r #0,0,1,1,0,0,1,1 "
+                              "| y=Conv q v:6,4,1,1 strides=2,2"),
+    "stride_of_one_in_line": Form("c=Conv x w:6,4,3 | s=Sigmoid c | y=Conv s v:3,6,1 strides=2, "
+                                  "pads=1,0", x=LINE),
+    "stride_of_one_in_cube": Form("c=Conv x w:6,4,1,1,1 pads=1,1,1,1,1,1 "
+                                  "| y=Conv c v:3,6,1,1,1 strides=2,1,3", x=CUBE),
     "turned_far": Form("y=ConvTranspose x w:4,3,1,1 b:3 strides=2,2"),
     "turned_far_dilated": Form("y=ConvTranspose x w:4,3,3,3 strides=2,2 dilations=2,2"),
     "turned_thirds": Form("d=ConvTranspose x w:4,3,4,4 b:3 strides=3,3 | y=Conv d v:2,3,2,2"),

@@ -96,6 +96,9 @@ for where in "$work/file" "$work/file/below" /proc/nowhere; do
 done
 mkdir "$work/theirs" && cp $model "$work/theirs/model.onnx"
 expect 1 'not part of a snapshot' "$qg" quantize $model -b trt-int8 -d $data -o "$work/theirs"
+mkdir "$work/notes" && echo mine >"$work/notes/quant.json"
+expect 1 'not part of a snapshot' "$qg" quantize $model -b trt-int8 -d $data -o "$work/notes"
+expect 0 mine cat "$work/notes/quant.json"
 cmp -s $model "$work/theirs/model.onnx" || complain "a model that is not ours was overwritten"
 expect 1 'cannot write to stdout' bash -c "'$qg' list ops >/dev/full"
 
@@ -128,6 +131,9 @@ expect 1 'labels: .*expected one integer' \
 zeros 80 | npy "$work/few.npy" '<i8' 10
 expect 1 'labels: .*is int64\[10\], expected one integer for each of 64 samples' \
     "$qg" evaluate $model -d $data --labels "$work/few.npy"
+{ zeros 504; printf '\012\0\0\0\0\0\0\0'; } | npy "$work/beyond.npy" '<i8' 64
+expect 1 'labels: 10, expected a class from 0 to 9' \
+    "$qg" evaluate $model -d $data --labels "$work/beyond.npy"
 expect 1 "no such topic.*did you mean 'backends'" "$qg" list backend
 expect 1 "'conv00.out0': no such.*did you mean 'conv0.out0'" "$qg" explain "$snapshot" conv00.out0
 expect 1 "'conv0' \(Conv\): has no in7" "$qg" explain "$snapshot" conv0.in7

@@ -144,9 +144,36 @@ def check_types(table):
                              f"expected {expected}")
 
 
+def check_softmax(table):
+    """A grid with narrow limits and a scale that is no 1/n: QLinearSoftmax would have other
+    codes."""
+    random = np.random.RandomState(4)
+    weights = {n: random.normal(0, 0.4, (6, 6)).astype("f4") for n in "wv"}
+    make = onnx.helper.make_node
+    graph = onnx.helper.make_graph(
+        [make("MatMul", ["x", "w"], ["c"], "c"), make("Softmax", ["c"], ["p"], "p"),
+         make("MatMul", ["p", "v"], ["y"], "y")], "softmax",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 8, 6])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 8, 6])],
+        [onnx.numpy_helper.from_array(w, n) for n, w in weights.items()])
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/softmax.onnx"
+        onnx.save(onnx.helper.make_model(
+            graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), path)
+        s = agreement.Snapshot(f"{folder}/s", path, "metax-int8-c",
+                               random.normal(0, 2, (SAMPLES, 1, 8, 6)).astype("f4"))
+        file, _ = s.export("qoperator.onnx", "--format", "onnx-qoperator")
+        runtime = Runtime(file, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
+        far = [np.abs(a - b).max() for a, b in zip(agreement.stack(runtime, s),
+                                                   s.outputs("simulate"))]
+        if max(far) > 1e-5:
+            table.bad.append(f"softmax with limits: {max(far)} away from the simulation")
+
+
 def main():
     table = agreement.Table()
     check_types(table)
+    check_softmax(table)
     for name, path, x in agreement.models():
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue

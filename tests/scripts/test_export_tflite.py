@@ -317,12 +317,19 @@ def falling(path):
             {"w": np.random.RandomState(9).normal(0, 0.5, (4, 4, 1, 1))}, path)
 
 
-def check_named(bad, write, *expected):
+def unsigned_product(path):
+    """A product of two activations: BATCH_MATMUL has no kernel on uint8."""
+    network([helper.make_node("Conv", ["x", "w"], ["c"], "c"),
+             helper.make_node("MatMul", ["c", "c"], ["y"], "product")],
+            {"w": np.random.RandomState(9).normal(0, 0.5, (4, 4, 1, 1))}, path)
+
+
+def check_named(bad, write, *expected, backend=BACKENDS[0]):
     """The message of a refusal."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "refused.onnx")
         write(path)
-        s = agreement.Snapshot(f"{folder}/s", path, BACKENDS[0], np.ones((2, 1, 4, 8, 8), "f4"))
+        s = agreement.Snapshot(f"{folder}/s", path, backend, np.ones((2, 1, 4, 8, 8), "f4"))
         try:
             s.export("model.tflite", "--format", "tflite")
             bad.append(f"{write.__name__}: not refused")
@@ -364,6 +371,8 @@ def main():
         check_named(bad, old_softmax, "node 'soft' (Softmax): ", "axis 1")
         check_named(bad, old_pad, "node 'pad' (Pad): mode reflect")
         check_named(bad, falling, "node 'leaky' (LeakyRelu): ", "alpha is -0.5, expected above 0")
+        check_named(bad, unsigned_product, "node 'product' (MatMul): codes in uint8",
+                    backend="tengine-int8")
     for kind in ("int8", "uint8") if not sys.argv[1:] else ():
         tensors = sum(again(bad, kind, seed) for seed in range(NETWORKS))
         print(f"{NETWORKS} networks of {kind}: {tensors} tensors")

@@ -146,7 +146,12 @@ REFUSED = [  # files, change, pattern of the message
     ("csv.csv", cell(2, "scale", "0x1p-3"), "line 2: scale is '0x1p-3', expected numbers"),
     *[("csv.csv", cell(2, "scale", x), f"line 2: scale is '{x}', expected numbers, each a finite")
       for x in ("nan", "inf", "0", "-0.1", "1e39", "1e-40")],
-    ("csv.csv", cell(2, "scale", "0.1 0.2"), "line 2: offset is '0', expected one per scale"),
+    ("csv.csv", cell(2, "scale", "0.1 0.2"), "line 2: scale has 2 numbers, expected 1 by its pol"),
+    ("csv.csv", cell(3, "scale", "0.1"), "line 3: scale has 1 numbers, expected 16 by its policy"),
+    ("csv.csv", cell(2, "offset", "0 0"), "line 2: offset is '0 0', expected one per scale"),
+    ("csv.csv", text(",", ";", -1), "line 1: has ';' between its columns, expected ','"),
+    ("csv.csv", text(",", "\t", -1), "line 1: has tabs between its columns, expected ','"),
+    ("csv.csv", text("ACTIVATED", "Activated"), "line 2: state is 'Activated', expected one of"),
     ("csv.csv", cell(2, "offset", "0.5"), "line 2: offset is '0.5', expected integers"),
     ("csv.csv", cell(2, "offset", "nan"), "line 2: offset is 'nan', expected integers"),
     ("csv.csv", cell(2, "offset", "3"), "line 2: conv0.in0: offset 0 is 3, expected 0: symm"),
@@ -166,6 +171,8 @@ REFUSED = [  # files, change, pattern of the message
         (("min", -2.0), r"image\[0\]: has min -2, expected -1.00392 by"),
         (("min", 0.5), r"image\[0\]: has min 0.5, expected"),
         (("scale", 0.1), r"image\[0\]: has min -1.00392, expected -12.8 by"),
+        (("offset", 128), r"point -256, expected an integer in \[-128, 127\]: its offset is 128, "
+         r"expected one in \[-255, 0\]"),
         (("bitwidth", 4), "image: has zero point 120, expected an integer in"),
         (("bitwidth", 0), "image: has 0 bits, expected 2 to 32"),
         (("bitwidth", 64), "image: has 64 bits, expected 2 to 32"),
@@ -194,7 +201,13 @@ REFUSED = [  # files, change, pattern of the message
     ("aimet1.json", entry("bw", 0), "has 0 bits"), ("aimet1.json", entry("bw", 64), "has 64 bits"),
     ("aimet1.json", entry("dtype", "int9"), "is no type of encodings"),
     ("aimet1.json", entry("enc_type", "PER_ROW"), "has enc_type PER_ROW"),
-    ("aimet1.json", entry("scale", [0.1, 0.2]), "has 2 scales and 1 offsets"),
+    ("aimet1.json", entry("scale", [0.1, 0.2]), "has 2 scales and 1 offsets, expected as many"),
+    ("aimet1.json", member(["version"], None), 'activation_encodings: is a list, and the file has '
+     'no version, expected "version": "1.0.0" beside it'),
+    ("aimet1.json", entry("dtype", "FLOAT"), "is a float encoding of 8 bits, expected 16 or 32"),
+    ("aimet6.json", act("dtype", "float"), "is a float encoding of 8 bits, expected 16 or 32"),
+    ("aimet6.json", member(["param_encodings", "c0_w", 0, "dtype"], "float"),
+     "c0_w: is a float encoding of 16 channels, expected 1"),
     ("aimet1.json", member(["param_encodings", 0, "enc_type"], "PER_TENSOR"),
      "has enc_type PER_TENSOR and [0-9]+ scales, expected 1"),
     *[("aimet1.json", entry("scale", [x]), rf"scale 0 is \S+, {re.escape(SCALE)}")
@@ -274,7 +287,30 @@ REFUSED = [  # files, change, pattern of the message
     *[("q.onnx", quant(slot=3, number=x), "Quant.*its bitwidth is no constant from 2 to 32")
       for x in (0, 1, 8.5, 64, np.nan)],
 ]
+NOTHING = "none of its {} entries is of the model: '{}' {}; expected names as '{}', "
+
+
+def renamed(pattern, by):
+    """Every name of the file that matches."""
+    return lambda data: re.sub(pattern.encode(), by.encode(), data, flags=re.M)
+
+
 MISSING, UNSCALED = "names no float32 value of the model", "has scale 0"
+REFUSED += [  # files of another network
+    ("trt.cache", renamed("^([a-z]+[0-9]*(_out)?:)", r"no_\1"),
+     NOTHING.format(12, "no_image", MISSING, "image")),
+    ("trt.json", renamed(r'"(?!act_quant)(\w+)":', r'"no_\1":'),
+     NOTHING.format(12, "no_image", MISSING, "image")),
+    ("trt.cache", renamed(": [0-9a-f]{8}$", ": 0"),
+     NOTHING.format(12, "image", UNSCALED, "image")),
+    ("csv.csv", renamed('^"', '"no_'), NOTHING.format("[0-9]+", "no_conv0.in0", MISSING, "conv0.in0")),
+    ("aimet6.json", renamed('"(.*)": \\[', r'"no_\1": ['),
+     NOTHING.format("[0-9]+", "no_image", MISSING, "[a-z0-9_]+")),
+    ("aimet1.json", renamed('"name": "', '"name": "no_'),
+     NOTHING.format("[0-9]+", "no_image", MISSING, "[a-z0-9_]+")),
+    ("ncnn.table", renamed("^([a-z])", r"no_\1"),
+     NOTHING.format("[0-9]+", "no_conv0", MISSING, "conv0")),
+]
 LENIENT = [  # files, change, entry that is left out and why, or a warning, or None
     ("csv.csv", cell(1, "op", "note"), "column 'note' is unknown and left out"),
     ("csv.csv", cell(2, "endpoint", '"no.in0"'), ("no.in0", MISSING)),
@@ -293,6 +329,14 @@ LENIENT = [  # files, change, entry that is left out and why, or a warning, or N
     ("ncnn.table", lambda data: data + b"relu1 127.0\n",
      ("relu1.in0", "the layer has no quantized weight")),
     ("aimet6.json", text('"image"', '"nothing"'), ("nothing", MISSING)),
+    *[(file, member(["activation_encodings", place], value), ("image", "is in float by the file"))
+      for file, place, value in (
+          ("aimet6.json", "image", [{"bitwidth": 16, "dtype": "float"}]),
+          ("aimet1.json", 0, {"name": "image", "dtype": "FLOAT", "bw": 16,
+                              "enc_type": "PER_TENSOR"}))],
+    ("aimet1.json", member(["activation_encodings", 0], {
+        "name": "nothing", "dtype": "FLOAT", "bw": 16, "enc_type": "PER_TENSOR"}),
+     ("nothing", MISSING)),
     # AIMET's use_unsigned_symmetric, and its strict_symmetric
     ("aimet6.json", member(["activation_encodings", "image"], [
         {"bitwidth": 8, "dtype": "int", "is_symmetric": "True", "min": 0, "max": 2.55,
@@ -301,14 +345,14 @@ LENIENT = [  # files, change, entry that is left out and why, or a warning, or N
 ]
 
 
-def run(folder, file, change):
+def run(folder, file, change, *options):
     """stderr and status of an import of the changed file, and whether it left something."""
     form = EXPORTS[file][1]
     path = folder / f"changed{pathlib.Path(file).suffix}"
     path.write_bytes(change((folder / file).read_bytes()))
     model = [] if form == "qonnx" else ["--model", (folder / file).with_suffix(".onnx")]
     out = folder / "out"
-    words = [QG, "import", path, "--format", form, *model, "-o", out, "--json"]
+    words = [QG, "import", path, "--format", form, *model, "-o", out, "--json", *options]
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
     left = out.exists()
     if left:
@@ -354,10 +398,14 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         folder = pathlib.Path(work)
         path = separate(folder)
-        rows = [(is_read, name, bytes, None) for name in path] + \
-            [(is_refused, *row) for row in REFUSED] + [(is_read, *row) for row in LENIENT]
-        for i, (judge, name, change, expected) in enumerate(rows):
-            done, left = run(folder, path[name], change)
+        rows = [(is_read, name, bytes, None, *strict) for name in path
+                for strict in ((), ("--strict",))] + \
+            [(is_refused, *row) for row in REFUSED] + [(is_read, *row) for row in LENIENT] + \
+            [(is_refused, name, change, f"1 entries are left out, '{told[0]}' first: {told[1]}, "
+              "expected none with --strict", "--strict")
+             for name, change, told in LENIENT if isinstance(told, tuple)]
+        for i, (judge, name, change, expected, *options) in enumerate(rows):
+            done, left = run(folder, path[name], change, *options)
             if not judge(done, left, expected):
                 print(f"FAILED row {i}, {name}: expected {judge.__name__} {expected}: status "
                       f"{done.returncode}, {done.stderr}")

@@ -348,6 +348,7 @@ DEFAULT = conv, RUNTIME
 CASES = {
     "no-integer-kernel": ("ncnn", (pooled, TENSORRT), (conv, TENSORRT)),
     "blocked-kernel": ("ort", (conv, TENSORRT), DEFAULT),
+    "float-compute": ("ncnn", (products, "ncnn-int8"), (conv, "ncnn-int8")),
     "requantized-branch": ("trt", (residual, TENSORRT, "pass=align run=no", "op=s slot=in1 bits=4 range=-8,7"), (conv, TENSORRT)),
     "repeated-quantizer": ("trt", (pooled, TENSORRT, "pass=simplify run=no"),
                            (conv, TENSORRT)),
@@ -418,10 +419,8 @@ CASES = {
                         (conv, "openvino-int8")),
     "counted-padding": ("openvino", (counted, TFLITE), (apart, TFLITE)),
     "average-beyond-the-end": ("openvino", (ceiled, TFLITE), (pooled, TFLITE)),
-    "padded-by-a-constant": ("openvino", (small_network("pad_one_axis"), "openvino-int8"),
-                             (small_network("pad_constant"), "openvino-int8")),
-    "mapped-maximum": ("openvino", (small_network("max_tanh"), "openvino-int8"),
-                       (small_network("max_of_input"), "openvino-int8")),
+    "fractional-extent": ("openvino", (small_network("resize_corners_fraction"), "openvino-int8"),
+                          (small_network("resize_corners_nearest"), "openvino-int8")),
     "activations-only": ("openvino", (products, "openvino-int8"), (conv, "openvino-int8")),
     "odd-levels": ("openvino", (conv, "openvino-int8", "op=Conv slot=input range=-64,63"),
                    (conv, "openvino-int8", "op=Conv slot=weight range=-63,63")),
@@ -430,6 +429,8 @@ CASES = {
 }
 # Rules of one name in several targets, with cases of their own.
 MORE = [
+    ("fractional-extent", "ort", (small_network("resize_corners_fraction"), RUNTIME),
+     (small_network("resize_corners"), RUNTIME)),
     ("average-padding", "tflite", (counted, TFLITE), (pooled, TFLITE)),
     ("refused-operator", "tflite", (greater, TENSORRT), (scaled, TFLITE)),
     ("refused-operator", "tflite", (elu, TFLITE), (unread, TENSORRT)),

@@ -12,8 +12,9 @@ import sys
 import tempfile
 
 try:
+    import numpy as np
     import onnx
-    from onnx import TensorProto, numpy_helper
+    from onnx import TensorProto, helper, numpy_helper
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -33,8 +34,9 @@ WEIGHTED = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 # Operators that commute with quantization: DequantizeLinear is moved behind them.
 COMMUTING = {"MaxPool", "Reshape", "Flatten", "Gather", "Split", "Transpose", "Squeeze",
              "Unsqueeze", "Slice"}
-ACTIVATIONS = {"Relu", "Clip", "Sigmoid", "LeakyRelu", "PRelu", "Elu", "Softplus", "Gelu",
-               "HardSigmoid", "HardSwish", "Tanh", "BatchNormalization"}
+POINTWISE = "Celu", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Relu", \
+    "Selu", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"
+ACTIVATIONS = {*POINTWISE, "Clip", "PRelu", "BatchNormalization"}
 
 
 def run(*words, status=(0,)):
@@ -119,12 +121,35 @@ def findings(path):
             if f["rule"] != "no-integer-kernel"]
 
 
+def save_activations(path):
+    """A convolution and a product in front of each activation."""
+    random = np.random.RandomState(3)
+    weights = {"w": random.normal(0, 0.5, (4, 4, 1, 1)), "m": random.normal(0, 0.5, (6, 6))}
+    nodes, at = [], "x"
+    for name in POINTWISE:
+        for op, weight in ("Conv", "w"), ("MatMul", "m"):
+            product = f"{op}_{name}"
+            nodes += [helper.make_node(op, [at, weight], [product], product),
+                      helper.make_node(name, [product], [f"a_{product}"], f"a_{product}")]
+            at = f"a_{product}"
+    value = helper.make_tensor_value_info
+    network = helper.make_graph(
+        nodes, "activations", [value("x", TensorProto.FLOAT, [1, 4, 6, 6])],
+        [value(at, TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(w.astype("f4"), n) for n, w in weights.items()])
+    onnx.save(helper.make_model(network, opset_imports=[helper.make_opsetid("", 20)],
+                                ir_version=9), path)
+
+
 def exported(folder, name, backend):
     """(snapshot, file) of a network, made once."""
     model = folder / f"{name}.onnx"
     snapshot, file = folder / f"{name}-{backend}", folder / f"{name}-{backend}.onnx"
     data = model.with_suffix(".npz")
-    if name in SHARED:
+    if name == "activations":
+        save_activations(model)
+        data = "random:4"
+    elif name in SHARED:
         model, data = SHARED[name], "random:4"
     elif not model.exists():
         graph.build(name).save(model, 4)
@@ -137,7 +162,7 @@ def main():
     bad = []
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        for name in (*NETWORKS, *SHARED):
+        for name in ("activations", *NETWORKS, *SHARED):
             snapshot, file = exported(folder, name, "trt-qdq-int8")
             said = [*findings(snapshot), *findings(file), *File(file).faults()]
             pairs = sum(n.op_type == "QuantizeLinear" for n in File(file).nodes)

@@ -94,9 +94,9 @@ def rows(*nodes, opset=17, shape=(3, 6), **weights):
                    {"w": (6, 6), **weights}, shape, opset)
 
 
-def biased():
+def biased(bias=(4,)):
     return Network([node("Conv x w b -> c"), node("Relu c -> r"), node("Conv r v b -> y")],
-                   {"w": (4, 4, 3, 3), "b": (4,), "v": (4, 4, 1, 1)})
+                   {"w": (4, 4, 3, 3), "b": bias, "v": (4, 4, 1, 1)})
 
 
 def softmax(opset, axis):
@@ -267,6 +267,7 @@ ONNXRUNTIME = [
     (biased(), "tengine-int8", "c y"),
     (biased(), "fpga-int8", "y"),
     (biased(), "snpe-int8", ""),
+    (biased(np.zeros(4)), "snpe-int8", "c y"),  # ONNX Runtime removes sums with zeros
     (biased(), "tengine-int8", "y", "op=c slot=bias visibility=internal"),
     # a product in float and its clamp
     (rows("MatMul x w -> y"), OV, "y"),
@@ -280,6 +281,16 @@ ONNXRUNTIME = [
     (rows("MatMul x w -> m", "Relu m -> y"), ORT, "m"),
     *((rows("MatMul x w -> m", "Add m k -> y", k=k), OV, found)
       for k, found in (((6,), ""), ((1, 6), ""), ((3, 1), ""), ((3, 6), ""), ((1, 1), "m"), ((1,), "m"))),
+    # of more axes: the optimizer makes a Gemm of these, too, if the constant is a row
+    *((rows("MatMul x w -> m", "Add m k -> y", k=k, shape=shape), ORT, found, "op=m slot=output state=fp32")
+      for shape in ((1, 5, 6), (2, 5, 6), (2, 3, 5, 6), (3, 6))
+      for k, found in (((6,), ""), ((1, 6), "m"), ((5, 1), "m"), ((1, 1, 6), "m"), ((1,), "m"))
+      if len(shape) > 2),
+    (rows("MatMul x w -> m", "Add m x -> y", opset=21), ORT, "", "op=m slot=output state=fp32"),
+    (rows("MatMul x w -> m", "Add m x -> y", shape=(2, 3, 6), opset=21), ORT, "m", "op=m slot=output state=fp32"),
+    (rows("MatMul x w -> m", "Sub m k -> y", k=(6,)), ORT, "m", "op=m slot=output state=fp32"),
+    (rows("MatMul x w -> m", "Mul m k -> y", k=(6,)), ORT, "m", "op=m slot=output state=fp32"),
+    (rows("MatMul x w -> m", "Max m k -> y", k=(6,)), ORT, "m", "op=m slot=output state=fp32"),
     # Softmax over its axis alone, or over all from there on
     (softmax(11, 2), TFLITE, "m y"),
     (softmax(11, 1), TFLITE, "m"),
@@ -324,6 +335,13 @@ ONNXRUNTIME = [
           ((), ("y",), [2, 1, 1, 1], {}, "c y"))),
     (branches(node("Conv x w -> c"), node("Sigmoid c -> s"), node("Expand c k -> q"), node("Mul q s -> y"),
               k=np.array([1, 1, 1, 1])), ORT, ""),
+    # ... and so in a chain of them, next to a reader in float
+    *((branches(node("Conv x w -> c"), node("Expand c k -> q"), node("Expand q k -> t"), node("Conv t v -> y"),
+                *more, outputs=outputs, opset=opset, k=np.array([1] * 4)), ORT, found, *sets)
+      for opset in (13, 21) for more, outputs, sets, found in (
+          ((), ("y",), (), "c y"),
+          ((node("Conv q v -> z"),), ("y", "z"), ("op=z slot=weight state=fp32",), "" if opset == 13 else "c y"),
+          ((node("Conv c v -> z"),), ("y", "z"), ("op=z slot=weight state=fp32",), "" if opset == 13 else "c y"))),
     # limits halfway between two codes of the grid [-128, 127] / 127.5
     *((branches(node("Conv x w -> c"), node("Clip c low high -> y"), low=np.array(-limit),
                 high=np.array(limit), w=np.full((4, 4, 3, 3), 3.)), backend, found, *sets)
@@ -365,6 +383,10 @@ MOVED = [
               node("Sigmoid p -> z"), outputs=("y", "z"), v=(4, 6, 1, 1)), "tengine-int8", "c y"),
     (branches(node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=[2, 2]), node("Conv p v -> y")),
      ORT, "c p y"),
+    # at an output of the network, where no quantizer is behind it
+    *((branches(node("Conv x w -> c"), node(f"{op} c k -> y"), k=np.array(k)), backend, found)
+      for op, k in (("Expand", [2, 4, 6, 6]), ("Tile", [2, 1, 1, 1]), ("Gather", [0, 0]))
+      for backend, found in ((ORT, "c"), ("onnxruntime-int8", "c"))),
     # nothing is left to move
     (branches(node("Conv x w -> c"), node("Expand c k -> q"), node("Conv q v -> y"), k=np.array([1] * 4)),
      ORT, "c y"),

@@ -7,8 +7,7 @@ network and backend:
     tflite   every tensor in LiteRT's reference kernels has the codes of integer mode; or
              the export refuses, and then `qg lint --target tflite` has the finding `refused`
     openvino openvino-ir computes the simulated values without low precision transformations,
-             for openvino-int8 with them, too, as does onnx-qdq placed for OpenVINO; or report
-             and lint name what does not
+             for openvino-int8 with them, too, as does onnx-qdq placed for OpenVINO
     lint     the kernels and moves that `qg lint` predicts are those of the runtimes
 
 What a runtime does otherwise is listed with its reason, and fails when it no longer does.
@@ -69,15 +68,9 @@ EXCEPTIONS = {
     ("pad_axes", "onnx-qoperator shipped"): (
         "ONNX Runtime's change of layout reads a pad of an axis that `axes` leaves out",
         ("openvino-int8",)),
-    ("clamps", "lint xnnpack"): (
-        "limits on the grid of the value before them are an operator of their own",
-        ("tflite-int8",)),
     **{("matmul_of_vector", f"openvino {file}shipped"): (
         "the plugin's integer product of a vector has the dims of a matrix", ("openvino-int8",))
        for file in ("", "qdq ")},
-    **{(name, "openvino qdq shipped"): (
-        "OpenVINO's reader of ONNX counts windows that begin behind the data", ("openvino-int8",))
-       for name in ("max_ceil_pads", "max_ceil_apart")},
     ("concat_constant", "lint xnnpack"): AS_BUILT_IN,
     ("concat_itself", "lint xnnpack"): AS_BUILT_IN,
     ("concat_batch", "lint xnnpack"): AS_BUILT_IN,
@@ -92,11 +85,6 @@ if "avx512f" in agreement.cpu_flags():
 # Of OpenVINO's integer kernels, values that change from one compilation to the next (turned_crop:
 # one of six; the others: always, and wholly, where one thread computes):
 UNSTEADY = "turned_crop", "softmax_last", "gemm_scalar_bias"
-# What its integer kernels compute otherwise, as the report of the export and lint say:
-REPORTED = {"pad_one_axis": "padded-by-a-constant", "max_tanh": "mapped-maximum",
-            "max_joined": "mapped-maximum"}
-
-
 class Checks:
     """What differs, against the lists of what is known to."""
 
@@ -249,29 +237,10 @@ def other(predicted, observed):
         f"only observed {sorted(observed - predicted)}"
 
 
-def shipped_qdq(s, ours, differs):
+def shipped_qdq(s, ours):
     file = s.folder / "placed.onnx"
     wrong = exported(s, file, "onnx-qdq", "--placement", "openvino")
-    wrong = wrong or loosely(in_openvino(s, runtimes.compiled(file)), s, ours, True)
-    return not wrong if differs else wrong
-
-
-def reported(s, rule):
-    """What differs from that rule alone among the errors of lint, and a loss of results of both
-    formats; None: neither."""
-    said = json.loads(subprocess.run([agreement.QG, "lint", s.path, "--target", "openvino", "--json"],
-                                     capture_output=True, text=True).stdout)
-    rules = {r["rule"] for r in said.get("rules", []) if r["rule"] in REPORTED.values()}
-    if rules != ({rule} if rule else set()):
-        return f"lint finds {sorted(rules)}, expected {rule}"
-    for fmt in "openvino-ir", "onnx-qdq":
-        file = s.folder / f"reported.{'xml' if fmt == 'openvino-ir' else 'onnx'}"
-        words = ("--placement", "openvino") if fmt == "onnx-qdq" else ()
-        report = subprocess.run([agreement.QG, "export", s.path, "--format", fmt, "-o", file, *words],
-                                capture_output=True, text=True).stdout
-        if bool(rule) != ("LP_TRANSFORMS_MODE=NO" in " ".join(report.split())):
-            return f"{fmt}: the report says {report}"
-    return None
+    return wrong or loosely(in_openvino(s, runtimes.compiled(file)), s, ours, True)
 
 
 def check_openvino(checks, at, s, ours):
@@ -286,10 +255,9 @@ def check_openvino(checks, at, s, ours):
         checks.row(*at, "openvino shipped", compiled)
         return
     if at[0] not in UNSTEADY:
-        shipped = attempt(lambda: loosely(in_openvino(s, compiled), s, ours, True))
-        checks.row(*at, "openvino shipped", not shipped if at[0] in REPORTED else shipped)
-        checks.row(*at, "openvino qdq shipped", attempt(shipped_qdq, s, ours, at[0] in REPORTED))
-    checks.row(*at, "reported", attempt(reported, s, REPORTED.get(at[0])))
+        checks.row(*at, "openvino shipped",
+                   attempt(lambda: loosely(in_openvino(s, compiled), s, ours, True)))
+        checks.row(*at, "openvino qdq shipped", attempt(shipped_qdq, s, ours))
     kernels, _ = runtimes.lint(s.path, "openvino")
     checks.row(*at, "lint openvino", attempt(lambda: other(
         {n for n, op in kernels if op in runtimes.PRODUCTS}, runtimes.in_openvino(compiled))))

@@ -45,6 +45,7 @@ static int teardown(void **state)
 VERB(quantize, qg_quantize_options, qg_model_quantize(f->plain, o, NULL))
 VERB(derive, qg_quantize_options, qg_model_derive(f->plain, o, NULL))
 VERB(export, qg_format_options, qg_model_export(f->quantized, o, "never.onnx", NULL))
+VERB(import, qg_import_options, qg_model_import(f->ctx, "never", o, NULL, NULL))
 VERB(collect, qg_stats_options, qg_model_collect(f->plain, o, "never.qgs", NULL))
 VERB(run, qg_run_options, qg_model_run(f->quantized, o, NULL, NULL))
 VERB(evaluate, qg_run_options, qg_model_evaluate(f->quantized, o, "never.npy", NULL))
@@ -113,6 +114,7 @@ static const struct verb {
     VERB(qg_quantize_options, quantize, true, "no backend given"),
     VERB(qg_quantize_options, derive, false, "stats: no file given"),
     VERB(qg_format_options, export, false, "export: no format"),
+    VERB(qg_import_options, import, false, "import: no format"),
     VERB(qg_stats_options, collect, true, "data: none given"),
     VERB(qg_run_options, run, true, "data: none given"),
     VERB(qg_run_options, evaluate, true, "data: none given"),

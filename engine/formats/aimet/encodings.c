@@ -14,6 +14,8 @@
  *          point is 0, others are unsigned.  offset = -zero point on the unsigned grid,
  *          so that signed ones have -2^(bits - 1).  The axis of channels is guessed.
  *          2.0.0: output_dtype "int8", "uint4", "float8e4m3fn", ...
+ * Float    up to 1.0.0: dtype "float" of 16 (or 32) bits, without a scale, in files of
+ *          mixed precision; the tensor stays in float here
  * min, max are those of the grid, in the tensor's unit
  * QNN      --quantization_overrides takes the dictionaries without a version
  * Sources  quic/aimet, aimet_onnx 2.42.0: _encoding.py, quantsim.py
@@ -317,18 +319,36 @@ static qg_status set_bits(qg_table_reader *r, entry *n, int64_t bits, bool is_si
     return QG_OK;
 }
 
-/* The zero point of parameter c; makes the grid asymmetric when it is not 0. */
+/* The least and largest zero point. */
+static int64_t least_zero(const qg_scheme *s)
+{
+    return s->qmin < -INT32_MAX ? -INT32_MAX : s->qmin;
+}
+
+static int64_t most_zero(const qg_scheme *s)
+{
+    return s->qmax > INT32_MAX ? INT32_MAX : s->qmax;
+}
+
+/* Sets the zero point of parameter c; false: it is none. */
+static bool is_zero(entry *n, size_t c, double zero)
+{
+    const qg_scheme *s = &n->grid.scheme;
+    bool fine = zero == rint(zero) && zero >= (double)least_zero(s) &&
+                zero <= (double)most_zero(s);
+    n->room.offset[c] = fine ? (int32_t)zero : 0;
+    return fine;
+}
+
 static qg_status set_zero(qg_table_reader *r, entry *n, size_t c, double zero)
 {
     const qg_scheme *s = &n->grid.scheme;
-    int64_t low = s->qmin < -INT32_MAX ? -INT32_MAX : s->qmin,
-            high = s->qmax > INT32_MAX ? INT32_MAX : s->qmax;
-    if (zero != rint(zero) || zero < (double)low || zero > (double)high)
-        return qg_json_fail(r->ctx, QG_EPARSE, n->at,
-                            "has zero point %.12g, expected an integer in [%lld, %lld]",
-                            zero, (long long)low, (long long)high);
-    n->room.offset[c] = (int32_t)zero;
-    return QG_OK;
+    return is_zero(n, c, zero)
+               ? QG_OK
+               : qg_json_fail(
+                     r->ctx, QG_EPARSE, n->at,
+                     "has zero point %.12g, expected an integer in [%lld, %lld]", zero,
+                     (long long)least_zero(s), (long long)most_zero(s));
 }
 
 static qg_status end_entry(qg_table_reader *r, entry *n)
@@ -355,16 +375,32 @@ static qg_status read_truth(qg_table_reader *r, const qg_json *o, const char *ke
     return QG_OK;
 }
 
-static qg_status refuse_float(qg_table_reader *r, const qg_json *o, const char *key)
+/* Whether the entry is of a tensor in float; absent: it is not. */
+static qg_status read_float(qg_table_reader *r, const qg_json *o, bool *is_float)
 {
-    const qg_json *type = qg_json_get(o, key);
+    const qg_json *type = qg_json_get(o, "dtype");
     const char *text = type && type->type == QG_JSON_TEXT ? type->text : "";
-    if (!type || strcmp(text, "int") == 0 || strcmp(text, "INT") == 0)
+    *is_float = strcmp(text, "float") == 0 || strcmp(text, "FLOAT") == 0;
+    if (!type || *is_float || strcmp(text, "int") == 0 || strcmp(text, "INT") == 0)
         return QG_OK;
-    bool is_float = strcmp(text, "float") == 0 || strcmp(text, "FLOAT") == 0;
-    return qg_json_fail(r->ctx, is_float ? QG_EUNSUPPORTED : QG_EPARSE, type, "%s",
-                        is_float ? "is a float encoding without a scale, expected int"
-                                 : "is no type of encodings, expected \"int\"");
+    return qg_json_fail(r->ctx, QG_EPARSE, type,
+                        "is no type of encodings, expected \"int\" or \"float\"");
+}
+
+/* key: of the number of bits.  8 bits would need a scale, which these versions do not
+ * have. */
+static qg_status leave_float(qg_table_reader *r, const qg_json *o, const char *key,
+                             const char *name)
+{
+    int64_t bits;
+    const qg_value *v = qg_graph_value(r->g, name);
+    QG_TRY(qg_json_int(r->ctx, o, key, &bits));
+    if (bits != 16 && bits != 32)
+        return qg_json_fail(r->ctx, QG_EUNSUPPORTED, o,
+                            "is a float encoding of %lld bits, expected 16 or 32",
+                            (long long)bits);
+    return qg_table_leave_out(
+        r, name, v && v->type.dtype == QG_F32 ? QG_LEFT_FLOAT : QG_LEFT_MISSING);
 }
 
 /* A zero point of a grid that the file calls symmetric, by its unsigned offset: that of
@@ -375,7 +411,14 @@ static qg_status set_offset(qg_table_reader *r, entry *n, size_t c, bool symmetr
     const qg_scheme *s = &n->grid.scheme;
     double half = symmetric ? (double)half_of(s->bits) : 0;
     bool narrow = s->qmin == 1 - half_of(s->bits);
-    QG_TRY(set_zero(r, n, c, -offset - half + narrow));
+    double shift = half - narrow; /* of the zero point, from the unsigned grid */
+    if (!is_zero(n, c, -offset - shift))
+        return qg_json_fail(
+            r->ctx, QG_EPARSE, n->at,
+            "has zero point %.12g, expected an integer in [%lld, %lld]: its offset is "
+            "%.12g, expected one in [%.12g, %.12g]",
+            -offset - shift, (long long)least_zero(s), (long long)most_zero(s), offset,
+            -shift - (double)most_zero(s), -shift - (double)least_zero(s));
     int32_t zero = n->room.offset[c];
     return !symmetric || zero == 0 || (!narrow && -zero == half_of(s->bits))
                ? QG_OK
@@ -406,9 +449,13 @@ static qg_status check_common(qg_table_reader *r, const entry *n, const qg_json 
                               bool symmetric)
 {
     int64_t bits;
-    bool own;
+    bool own, is_float;
     QG_TRY(qg_json_as_object(r->ctx, o));
-    QG_TRY(refuse_float(r, o, "dtype"));
+    QG_TRY(read_float(r, o, &is_float));
+    if (is_float)
+        return qg_json_fail(r->ctx, QG_EPARSE, o,
+                            "is a float encoding, unlike the channel before, expected "
+                            "one grid per tensor");
     QG_TRY(qg_json_int(r->ctx, o, "bitwidth", &bits));
     QG_TRY(read_truth(r, o, "is_symmetric", &own));
     return bits == n->scheme.bits && own == symmetric
@@ -459,12 +506,19 @@ static qg_status read_dictionary(qg_table_reader *r, const qg_json *list)
 {
     entry n = { .at = list, .name = list->key };
     int64_t bits;
-    bool symmetric;
+    bool symmetric, is_float;
     if (list->type != QG_JSON_ARRAY || list->count == 0 ||
         list->item[0].type != QG_JSON_OBJECT)
         return qg_json_fail(r->ctx, QG_EPARSE, list,
                             "is no list of objects, expected one per channel");
     const qg_json *first = &list->item[0];
+    QG_TRY(read_float(r, first, &is_float));
+    if (is_float)
+        return list->count == 1
+                   ? leave_float(r, first, "bitwidth", n.name)
+                   : qg_json_fail(r->ctx, QG_EPARSE, list,
+                                  "is a float encoding of %zu channels, expected 1",
+                                  list->count);
     QG_TRY(qg_json_int(r->ctx, first, "bitwidth", &bits));
     QG_TRY(read_truth(r, first, "is_symmetric", &symmetric));
     QG_TRY(set_bits(r, &n, bits, symmetric));
@@ -480,12 +534,14 @@ static qg_status read_entry_1(qg_table_reader *r, const qg_json *o)
 {
     entry n = { .at = o };
     int64_t bits;
-    bool symmetric;
+    bool symmetric, is_float;
     const char *kind;
     const qg_json *scale, *offset;
     QG_TRY(qg_json_text(r->ctx, o, "name", &n.name));
     QG_TRY(qg_json_text(r->ctx, o, "enc_type", &kind));
-    QG_TRY(refuse_float(r, o, "dtype"));
+    QG_TRY(read_float(r, o, &is_float));
+    if (is_float)
+        return leave_float(r, o, "bw", n.name);
     if (strcmp(kind, "PER_TENSOR") != 0 && strcmp(kind, "PER_CHANNEL") != 0)
         return qg_json_fail(r->ctx, QG_EUNSUPPORTED, o,
                             "has enc_type %s, whose axis the file does not state, "
@@ -497,7 +553,9 @@ static qg_status read_entry_1(qg_table_reader *r, const qg_json *o)
     QG_TRY(qg_json_member(r->ctx, o, "offset", QG_JSON_ARRAY, &offset));
     QG_TRY(set_bits(r, &n, bits, symmetric));
     if (scale->count == 0 || scale->count != offset->count)
-        return qg_json_fail(r->ctx, QG_EPARSE, o, "has %zu scales and %zu offsets",
+        return qg_json_fail(r->ctx, QG_EPARSE, o,
+                            "has %zu scales and %zu offsets, expected as many, and one "
+                            "at least",
                             scale->count, offset->count);
     if (scale->count > 1 && strcmp(kind, "PER_TENSOR") == 0)
         return qg_json_fail(r->ctx, QG_EPARSE, o,
@@ -613,8 +671,7 @@ static qg_status read_entry_2(qg_table_reader *r, const qg_json *o)
     if (zero && zero->type != QG_JSON_NULL) {
         if (count_numbers(zero) != c)
             return qg_json_fail(r->ctx, QG_EPARSE, o,
-                                "has %zu zero points for %zu "
-                                "scales",
+                                "has %zu zero points for %zu scales, expected as many",
                                 count_numbers(zero), c);
         c = 0;
         QG_TRY(each_number(r, zero, &n, &c, set_zero));
@@ -630,6 +687,10 @@ static qg_status read_section(qg_table_reader *r, const qg_json *root, const cha
     enum qg_json_type want = read == read_dictionary ? QG_JSON_OBJECT : QG_JSON_ARRAY;
     if (!list)
         return QG_OK;
+    if (list->type == QG_JSON_ARRAY && !qg_json_get(root, "version"))
+        return qg_json_fail(r->ctx, QG_EPARSE, list,
+                            "is a list, and the file has no version, expected "
+                            "\"version\": \"1.0.0\" beside it");
     if (list->type != want)
         return qg_json_fail(r->ctx, QG_EPARSE, list,
                             "is not of its version, expected %s",

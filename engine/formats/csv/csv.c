@@ -20,7 +20,11 @@
  * scale must be there; others than those above are left out with a warning.  All rows
  * are checked, also those of endpoints that do not round: value and op must be those of
  * the model, since a network that quantize has changed (BatchNormalization in a
- * convolution) has other values at the same endpoints. */
+ * convolution) has other values at the same endpoints.
+ *
+ *     read            endpoint, state, policy, bits, exponent_bits, qmin, qmax,
+ *                     rounding, axis, block, scale, offset
+ *     checked only    value, op, dominator */
 #include <stdio.h>
 #include <string.h>
 
@@ -223,6 +227,10 @@ static qg_status read_head(sheet *s)
     if (s->from->size > 3 && memcmp(s->from->bytes, mark, 3) == 0)
         s->offset = 3;
     QG_TRY(read_record(s, &more));
+    const char *other = strpbrk(s->cell[0], ";\t");
+    if (s->n == 1 && other)
+        return qg_table_fail(s->r, "has %s between its columns, expected ','",
+                             *other == '\t' ? "tabs" : "';'");
     s->width = s->n;
     for (size_t k = 0; k < N_COLUMN; k++)
         s->column[k] = SIZE_MAX;
@@ -330,7 +338,24 @@ static bool next_number(const char **at, double *x)
     return fine;
 }
 
-static qg_status read_params(const sheet *s, const qg_scheme *scheme,
+/* As many scales as the scheme has for the dims of the value. */
+static qg_status check_count(const sheet *s, const qg_scheme *scheme, qg_endpoint at,
+                             size_t n)
+{
+    const qg_tensor *type = &qg_endpoint_value(at)->type;
+    bool known =
+        qg_tensor_known(type) && (scheme->policy & QG_PER_TENSOR ||
+                                  (scheme->axis >= 0 && scheme->axis < type->rank));
+    int64_t count = known ? qg_scheme_param_count(scheme, type) : -1;
+    if (count < 0 || (size_t)count == n)
+        return QG_OK;
+    return qg_table_fail(s->r,
+                         "scale has %zu numbers, expected %lld by its policy, axis and "
+                         "block",
+                         n, (long long)count);
+}
+
+static qg_status read_params(const sheet *s, const qg_scheme *scheme, qg_endpoint at,
                              qg_grid_record *grid)
 {
     qg_table_params room;
@@ -339,6 +364,7 @@ static qg_status read_params(const sheet *s, const qg_scheme *scheme,
     double x;
     if (n == 0)
         return fail_cell(s, COLUMN_SCALE, "numbers");
+    QG_TRY(check_count(s, scheme, at, n));
     if (zeros && zeros != n)
         return fail_cell(s, COLUMN_OFFSET, "one per scale");
     QG_TRY(qg_table_grid_new(s->r, scheme, n, grid, &room));
@@ -438,7 +464,7 @@ static qg_status take_record(const sheet *s)
     if (!there || !has_record(at))
         return qg_table_leave_out(s->r, name, QG_LEFT_MISSING);
     QG_TRY(read_scheme(s, &scheme));
-    QG_TRY(read_params(s, &scheme, &grid));
+    QG_TRY(read_params(s, &scheme, at, &grid));
     return qg_table_found_at(s->r, at, &grid);
 }
 
@@ -473,7 +499,18 @@ static qg_status parse(qg_table_reader *r, const qg_json_source *from)
     return QG_OK;
 }
 
-static const qg_table_form form = { .constants = true, .parse = parse };
+static const char *endpoint_name(const qg_table_reader *r, size_t k)
+{
+    for (size_t i = 0; i < r->g->node.n; k -= qg_node_endpoints(r->g->node.at[i++]))
+        if (k < qg_node_endpoints(r->g->node.at[i]))
+            return qg_endpoint_full_text(
+                r->g->arena, qg_node_endpoint(r->g->node.at[i], (uint32_t)k));
+    return NULL;
+}
+
+static const qg_table_form form = { .constants = true,
+                                    .parse = parse,
+                                    .name = endpoint_name };
 
 const qg_format qg_format_csv = {
     .name = "csv",

@@ -7,9 +7,8 @@
  * in float.  ncnn reads decimal floats, so that the numbers here have as many digits as
  * float32 needs; ncnn itself writes six decimals, as PPQ does (quirk ppq-exports).
  *
- * Layers   are those of the .param file given by `names`, each found by its name, else
- *          by the name of its first output, else by its place among the layers with
- *          weights when numbers of outputs and weights agree; without a file, the nodes
+ * Layers   are those of the .param file given by `names` (ncnn/param.h); without a
+ *          file, the nodes
  * Sources  Tencent/ncnn tools/quantize/ncnn2table.cpp, ncnn2int8.cpp; docs
  *          "quantized-int8-inference" and "operators" (0 = num_output, 6 and 2 =
  *          weight_data_size); OpenPPL/ppq@e39eecb ppq/parser/ncnn_exporter.py */
@@ -17,113 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/core/file.h"
 #include "engine/core/num.h"
 #include "engine/formats/layer.h"
-
-/* --- a .param file --- */
-
-/* One layer of it that a table may name. */
-typedef struct param_layer {
-    const char *name, *top;
-    int64_t outputs, weights;
-} param_layer;
-
-typedef struct param_file {
-    QG_VEC(param_layer) layer;
-} param_file;
-
-/* The next word of a text that it cuts; NULL: none. */
-static char *next_word(char **at)
-{
-    char *word = *at + strspn(*at, " \t\r");
-    if (!*word)
-        return NULL;
-    *at = word + strcspn(word, " \t\r");
-    if (**at)
-        *(*at)++ = '\0';
-    return word;
-}
-
-/* "6=864" -> key 6; false for anything else. */
-static bool read_key(const char *word, const char *key, int64_t *x)
-{
-    size_t n = strlen(key), rest = strlen(word);
-    return strncmp(word, key, n) == 0 && rest - n < 32 &&
-           qg_num_parse_i64(word + n, rest - n, x);
-}
-
-static qg_status read_layer(qg_export *e, char *line, param_file *f)
-{
-    static const char *const kinds[] = { "Convolution", "ConvolutionDepthWise",
-                                         "InnerProduct", NULL };
-    const char *kind = next_word(&line), *name = next_word(&line), *word;
-    int64_t in, out, skip;
-    param_layer l = { .name = name };
-    if (!kind || !name || !qg_table_among(kind, kinds))
-        return QG_OK;
-    const char *n_in = next_word(&line), *n_out = next_word(&line);
-    if (!n_in || !n_out || !read_key(n_in, "", &in) || !read_key(n_out, "", &out))
-        return qg_fail(e->ctx, QG_EPARSE,
-                       "export: %s: layer '%s' has no counts of blobs, expected a "
-                       ".param file",
-                       e->names, name);
-    for (skip = 0; skip < in && next_word(&line); skip++)
-        continue;
-    l.top = out > 0 ? next_word(&line) : NULL;
-    while ((word = next_word(&line)) != NULL) {
-        (void)read_key(word, "0=", &l.outputs);
-        (void)read_key(word, strcmp(kind, kinds[2]) == 0 ? "2=" : "6=", &l.weights);
-    }
-    return qg_vec_push(e->ctx, e->arena, &f->layer, l);
-}
-
-static qg_status read_param(qg_export *e, param_file *f)
-{
-    char *text;
-    size_t size;
-    qg_file_request from = { "export", e->names, (size_t)1 << 28 };
-    QG_TRY(qg_file_text(e->ctx, e->arena, from, &text, &size));
-    if (strncmp(text, "7767517\n", 8) != 0 && strncmp(text, "7767517\r\n", 9) != 0)
-        return qg_fail(
-            e->ctx, QG_EPARSE,
-            "export: %s: does not begin with 7767517, expected a .param file "
-            "of ncnn",
-            e->names);
-    while (text && *text) {
-        char *end = strchr(text, '\n');
-        if (end)
-            *end = '\0';
-        QG_TRY(read_layer(e, text, f));
-        text = end ? end + 1 : NULL;
-    }
-    return QG_OK;
-}
-
-static const char *named(const param_file *f, const qg_weighted *l)
-{
-    const char *out = l->node->out[0]->name;
-    for (size_t i = 0; i < f->layer.n; i++)
-        if (strcmp(f->layer.at[i].name, l->node->name) == 0)
-            return f->layer.at[i].name;
-    for (size_t i = 0; i < f->layer.n; i++)
-        if (f->layer.at[i].top && strcmp(f->layer.at[i].top, out) == 0)
-            return f->layer.at[i].name;
-    return NULL;
-}
-
-/* The name of layer k in the target; NULL: it has none. */
-static const char *name_of(const param_file *f, const qg_weighted_list *all, size_t k)
-{
-    const qg_weighted *l = &all->layer.at[k];
-    const char *name = named(f, l);
-    if (name || f->layer.n != all->layer.n)
-        return name;
-    const param_layer *p = &f->layer.at[k];
-    bool fits = p->outputs == (int64_t)l->outputs &&
-                p->weights == qg_tensor_count(&qg_tqc_value(l->weight)->type);
-    return fits ? p->name : NULL;
-}
+#include "engine/formats/ncnn/param.h"
 
 /* --- writing --- */
 
@@ -242,17 +137,20 @@ static qg_status lose_layer(qg_export *e, const qg_weighted *l)
 
 static qg_status build(qg_export *e)
 {
-    param_file param = { 0 };
+    qg_ncnn_param param = { 0 };
     QG_TRY(qg_weighted_build(e));
     const qg_weighted_list *all = e->built;
     plan *p = QG_NEW(e->arena, plan);
     if (!p || !(p->name = QG_NEWN(e->arena, all->layer.n, const char *)))
         return qg_nomem(e->ctx);
-    if (e->names)
-        QG_TRY(read_param(e, &param));
+    if (e->names) {
+        QG_TRY(qg_ncnn_param_read(e->ctx, e->arena, "export", e->names, &param));
+        qg_ncnn_param_bind(&param, e->quant->graph);
+    }
     for (size_t i = 0; i < all->layer.n; i++) {
         const qg_node *n = all->layer.at[i].node;
-        p->name[i] = e->names ? name_of(&param, all, i) : n->name;
+        const qg_ncnn_layer *layer = qg_ncnn_layer_of(&param, n);
+        p->name[i] = !e->names ? n->name : layer ? layer->name : NULL;
         if (!p->name[i])
             return qg_fail(e->ctx, QG_EMODEL,
                            "export: %s: none of %zu layers with weights is node '%s', "
@@ -269,6 +167,18 @@ static qg_status build(qg_export *e)
 static qg_status write(qg_export *e) { return qg_export_beside_model(e, put); }
 
 /* --- reading --- */
+
+/* The next word of a text that it cuts; NULL: none. */
+static char *next_word(char **at)
+{
+    char *word = *at + strspn(*at, " \t\r");
+    if (!*word)
+        return NULL;
+    *at = word + strcspn(word, " \t\r");
+    if (**at)
+        *(*at)++ = '\0';
+    return word;
+}
 
 /* The scales of a line, from its multipliers. */
 static qg_status read_scales(qg_table_reader *r, char *rest, float *scale, size_t *n)
@@ -318,12 +228,13 @@ static qg_status add_record(qg_table_reader *r, qg_node *n, uint32_t slot,
     return qg_table_found_at(r, qg_input_at(n, slot), &grid);
 }
 
-static uint32_t weight_slot(const qg_node *n)
+static qg_node *layer_node(const qg_table_reader *r, const char *name)
 {
-    for (uint32_t i = 0; i < n->n_in - n->n_capture; i++)
-        if (n->in[i] && qg_endpoint_role(qg_input_at(n, i)) == 'w')
-            return i;
-    return 0;
+    const qg_ncnn_param *p = r->param;
+    for (size_t i = 0; p && i < p->layer.n; i++)
+        if (p->layer.at[i].node && strcmp(p->layer.at[i].name, name) == 0)
+            return p->layer.at[i].node;
+    return p ? NULL : qg_graph_node(r->g, name);
 }
 
 /* "name_param_0" is the weight of layer `name`, unless a layer has that name. */
@@ -338,12 +249,12 @@ static qg_status read_line(qg_table_reader *r, char *text)
     if (!scale)
         return qg_nomem(r->ctx);
     QG_TRY(read_scales(r, rest, scale, &n));
-    qg_node *node = qg_graph_node(r->g, name);
+    qg_node *node = layer_node(r, name);
     uint32_t slot = 0;
     if (!node && length > cut && strcmp(name + length - cut, suffix) == 0) {
         name[length - cut] = '\0';
-        node = qg_graph_node(r->g, name);
-        slot = node ? weight_slot(node) : 0;
+        node = layer_node(r, name);
+        slot = node ? qg_ncnn_weight_slot(node) : 0;
         node = slot ? node : NULL;
     }
     if (!node || node->n_in == 0 || !node->in[slot] ||
@@ -366,7 +277,7 @@ static qg_status drop(qg_table_reader *r, const qg_node *n, uint32_t slot,
  * of its data stays in float, one without that of its weight is an error. */
 static qg_status check_pairs(qg_table_reader *r, const qg_node *n)
 {
-    uint32_t slot = weight_slot(n);
+    uint32_t slot = qg_ncnn_weight_slot(n);
     bool data = qg_record_planned(&r->plan[n->id], qg_input_at(n, 0));
     bool weight = slot && qg_record_planned(&r->plan[n->id], qg_input_at(n, slot));
     if (data && slot && !weight)
@@ -379,12 +290,36 @@ static qg_status check_pairs(qg_table_reader *r, const qg_node *n)
     return weight && !data ? drop(r, n, slot, QG_LEFT_WITHOUT_DATA) : QG_OK;
 }
 
+static qg_status read_names(qg_table_reader *r)
+{
+    qg_ncnn_param *p = QG_NEW(r->g->arena, qg_ncnn_param);
+    if (!p)
+        return qg_nomem(r->ctx);
+    QG_TRY(qg_ncnn_param_read(r->ctx, r->g->arena, "import", r->names, p));
+    qg_ncnn_param_bind(p, r->g);
+    r->param = p;
+    return QG_OK;
+}
+
+static const char *layer_name(const qg_table_reader *r, size_t k)
+{
+    for (size_t i = 0; r->param && i < r->param->layer.n; i++)
+        if (r->param->layer.at[i].node && k-- == 0)
+            return r->param->layer.at[i].name;
+    for (size_t i = 0; !r->param && i < r->g->node.n; i++)
+        if (qg_ncnn_weight_slot(r->g->node.at[i]) && k-- == 0)
+            return r->g->node.at[i]->name;
+    return NULL;
+}
+
 static qg_status parse(qg_table_reader *r, const qg_json_source *from)
 {
     bool ended = false;
     qg_table_line text;
     size_t offset = 0;
     (void)from;
+    if (r->names)
+        QG_TRY(read_names(r));
     while (qg_table_next_line(r, &offset, &text)) {
         char *copy = QG_NEWN(r->g->arena, text.n + 1, char);
         if (!copy)
@@ -403,7 +338,9 @@ static qg_status parse(qg_table_reader *r, const qg_json_source *from)
     return QG_OK;
 }
 
-static const qg_table_form form = { .constants = true, .parse = parse };
+static const qg_table_form form = { .constants = true,
+                                    .parse = parse,
+                                    .name = layer_name };
 
 const qg_format qg_format_ncnn_table = {
     .name = "ncnn-table",

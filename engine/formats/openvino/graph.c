@@ -8,6 +8,7 @@
 #include "engine/formats/fake_quantize.h"
 #include "engine/formats/openvino_plugin.h"
 #include "engine/formats/quantize_linear.h"
+#include "engine/formats/resize_extent.h"
 #include "engine/ir/edit.h"
 
 enum { CODE_BITS = 8 }; /* of constants that are written as integers */
@@ -520,6 +521,7 @@ qg_status qg_openvino_graph(qg_export *e)
     b.g = e->graph;
     QG_TRY(say_all(&b));
     QG_TRY(qg_plugin_obey(e, b.g));
+    QG_TRY(qg_export_lose_fractions(e));
     if (qg_graph_opset(b.g, QG_OPENVINO_DOMAIN) == 0)
         QG_TRY(qg_vec_push(e->ctx, b.g->arena, &b.g->opset,
                            (qg_opset_import){ QG_OPENVINO_DOMAIN, 1 }));

@@ -452,7 +452,8 @@ static qg_status resize(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
                           n->opset > 10 ? "half_pixel" : "asymmetric", &place));
     QG_TRY(qg_attr_string(ir->ctx, n, "nearest_mode",
                           n->opset > 10 ? "round_prefer_floor" : "floor", &nearest));
-    if (strcmp(place, "tf_crop_and_resize") == 0 || qg_attr_has(n, "axes"))
+    if (strcmp(place, "tf_crop_and_resize") == 0 ||
+        strcmp(place, "half_pixel_symmetric") == 0 || qg_attr_has(n, "axes"))
         return qg_ir_refuse(ir, n, "%s or axes, expected neither", place);
     QG_TRY(qg_attr_int(ir->ctx, n, "antialias", 0, &antialias));
     if (antialias && strcmp(mode, "nearest") != 0)

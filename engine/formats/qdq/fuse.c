@@ -267,11 +267,20 @@ static qg_status put_inputs(const fuser *f, pattern *p, bool *fits)
     return QG_OK;
 }
 
+/* A Softmax on a grid with limits of its own stays float: qdq.c keeps one whose table
+ * would give other codes from becoming QLinearSoftmax by Abs, and writes the limits as a
+ * Clip instead. */
+static bool has_limits(const pattern *p)
+{
+    return has_versions(p->op) && (p->low > -INFINITY || p->high < INFINITY);
+}
+
 /* *fits: n is one. */
 static qg_status match(const fuser *f, qg_node *n, pattern *p, bool *fits)
 {
     *p = (pattern){ .n = n, .op = find_row(f, n) };
-    *fits = p->op && n->n_out == 1 && has_meaning(n, p->op) && find_quantize(p);
+    *fits = p->op && n->n_out == 1 && has_meaning(n, p->op) && find_quantize(p) &&
+            !has_limits(p);
     if (!*fits)
         return QG_OK;
     p->in = QG_NEWN(f->g->arena, MOST_SLOTS + 3 * (size_t)n->n_in, qg_value *);

@@ -41,6 +41,7 @@
 #include "engine/formats/quantize_linear.h"
 #include "engine/formats/qonnx/quant.h"
 #include "engine/formats/quantizers.h"
+#include "engine/formats/resize_extent.h"
 #include "engine/onnx/export.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/float_type.h"
@@ -197,15 +198,11 @@ static qg_status add_clip(builder *b, const qg_tqc *t, const char *stem, qg_valu
                     &(qg_node_spec){ .in = in, .n_in = 3, .out = &out, .n_out = 1 });
 }
 
-/* The same values, by a node that ONNX Runtime's optimizer does not see through. */
 static qg_status add_neutral(builder *b, const char *op, const char *stem, qg_value **x)
 {
-    qg_value *in = *x, *out;
+    qg_value *out;
     QG_TRY(add_value(b, stem, "_kept", &out));
-    out->type = in->type;
-    *x = out;
-    return add_node(b, op,
-                    &(qg_node_spec){ .in = &in, .n_in = 1, .out = &out, .n_out = 1 });
+    return qg_onnx_hide(b->g, op, b->opset, out, x);
 }
 
 /* What keeps the optimizer from computing another result; NULL: nothing is needed.
@@ -671,6 +668,8 @@ static qg_status build_graph(builder *b)
     QG_TRY(put_nodes(b));
     warn_of_int8(b);
     QG_TRY(lose_forced(b));
+    if (b->place != QG_PLACE_TRT)
+        QG_TRY(qg_export_lose_fractions(b->e));
     if (b->form == FUSED) {
         QG_TRY(qg_graph_upgrade(b->g, b->opset));
         QG_TRY(qg_qdq_fuse(b->e, b->g, b->opset));

@@ -136,7 +136,24 @@ static bool is_kept_float(const qg_node *n)
            qg_node_has(from, QG_OP_QUANTIZER);
 }
 
-/* Max of one operand before the activation of n: the same values. */
+qg_status qg_onnx_hide(qg_graph *g, const char *op, int64_t opset, qg_value *out,
+                       qg_value **x)
+{
+    qg_value *in = *x;
+    qg_node *made;
+    qg_node_spec spec = { .op = qg_op_find(g->ctx->registry, NULL, op, opset),
+                          .opset = opset,
+                          .in = &in,
+                          .n_in = 1,
+                          .out = &out,
+                          .n_out = 1 };
+    assert(spec.op);
+    out->type = in->type;
+    *x = out;
+    return qg_graph_add_node(g, &spec, &made);
+}
+
+/* The same values before the activation of n. */
 static qg_status hide_activation(qg_graph *g, qg_node *n, int64_t opset)
 {
     qg_value *x = n->in[0], *out;
@@ -144,16 +161,7 @@ static qg_status hide_activation(qg_graph *g, qg_node *n, int64_t opset)
     if (!name)
         return qg_nomem(g->ctx);
     QG_TRY(qg_graph_add_prefixed(g, name, &out));
-    out->type = x->type;
-    qg_node_spec spec = { .op = qg_op_find(g->ctx->registry, NULL, "Max", opset),
-                          .opset = opset,
-                          .in = &x,
-                          .n_in = 1,
-                          .out = &out,
-                          .n_out = 1 };
-    qg_node *max;
-    assert(spec.op);
-    QG_TRY(qg_graph_add_node(g, &spec, &max));
+    QG_TRY(qg_onnx_hide(g, "Max", opset, out, &x));
     return qg_edit_set_input(g, n, 0, out);
 }
 

@@ -32,6 +32,11 @@
 QG_NODISCARD qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q,
                                             int64_t opset);
 
+/* *x becomes out, a new value of g without type: the same values, by a node of one
+ * operand (Max or Abs) through which the optimizer does not see. */
+QG_NODISCARD qg_status qg_onnx_hide(qg_graph *g, const char *op, int64_t opset,
+                                    qg_value *out, qg_value **x);
+
 /* Whether x, in the exported copy of q's graph, is a Softmax, quantized according to t,
  * for which ONNX Runtime's QLinearSoftmax would give codes other than t's:
  * qg_int_softmax_table_is_exact. */

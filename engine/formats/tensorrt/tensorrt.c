@@ -7,7 +7,11 @@
  *     relu1_out: 3d4ccccd                            the bits of the float32 scale
  *
  * TensorRT 11 has neither: its networks are strongly typed, with explicit Q/DQ (format
- * onnx-qdq, placement trt).  TensorRT computes the scales of weights itself.
+ * onnx-qdq, placement trt).
+ *
+ * Weights  TensorRT computes their scales itself, max |w| / 127, one per output
+ *          channel.  An import does the same for constant weights of layers whose data
+ *          have a scale, also behind nodes that only move elements.
  *
  * Ranges   TensorRT quantizes as clamp(round(x / s), -128, 127), ties to even, and
  *          takes s = range / 127 from a dynamic range; so a range is written as
@@ -21,7 +25,8 @@
  *          of no version with caches and a scale that is none are errors here.  A
  *          scale of 0 means that a tensor has no range.
  * Sources
- *     TensorRT developer guide, "INT8 calibration", "Calibration cache";
+ *     TensorRT developer guide 8.6, "Working with INT8" (scale of weights, rounding,
+ *     per-channel layers), "INT8 calibration", "Calibration cache";
  *     onnxruntime, core/providers/tensorrt, ReadDynamicRange (reader of the cache);
  *     OpenPPL/ppq@e39eecb ppq/parser/tensorRT.py (the JSON file) */
 #include <assert.h>
@@ -31,6 +36,7 @@
 #include <string.h>
 
 #include "engine/formats/table.h"
+#include "engine/quant/fake.h"
 
 static bool grid(const qg_export *e, const qg_tqc *t, qg_table_grid *g)
 {
@@ -76,6 +82,76 @@ static qg_status parse_json(qg_table_reader *r, const qg_json_source *from)
     return qg_table_parse_json(r, from, parse_ranges);
 }
 
+/* --- weights --- */
+
+/* What stores v, behind nodes that only move its elements, has a grid. */
+static bool on_grid(const qg_table_reader *r, qg_endpoint at)
+{
+    while (!qg_record_planned(&r->plan[at.node->id], at)) {
+        const qg_value *v = qg_endpoint_value(at);
+        if (at.is_output) {
+            if (!qg_node_has(at.node, QG_OP_PASSIVE) || !at.node->n_in)
+                return false;
+            at = qg_input_at(at.node, 0);
+        } else if (v && v->def) {
+            at = qg_output_at(v->def, v->def_slot);
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* max |w| / 127 per output channel, as qg_scheme_from_range has it for these limits. */
+static qg_status add_weight(qg_table_reader *r, qg_endpoint at)
+{
+    const qg_tensor *w = qg_endpoint_value(at)->constant;
+    const qg_scheme s = { .policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC,
+                          .rounding = QG_ROUND_HALF_EVEN,
+                          .bits = 8,
+                          .axis = (int16_t)at.node->op->weight_axis(at.node),
+                          .qmin = -127,
+                          .qmax = 127 };
+    qg_grid_record grid;
+    qg_table_params room;
+    size_t n = (size_t)w->dim[s.axis];
+    QG_TRY(qg_table_grid_new(r, &s, n, &grid, &room));
+    float *low = QG_NEWN(r->g->arena, n, float), *high = QG_NEWN(r->g->arena, n, float);
+    if (!low || !high)
+        return qg_nomem(r->ctx);
+    QG_TRY(qg_tensor_ranges(r->ctx, "import", &s, w, low, high));
+    for (size_t c = 0; c < n; c++)
+        qg_scheme_from_range(&s, (qg_range){ .low = low[c], .high = high[c] },
+                             &room.scale[c], &room.offset[c]);
+    r->own_scales++;
+    return qg_table_found_at(r, at, &grid);
+}
+
+static bool is_weight(qg_endpoint at)
+{
+    const qg_value *v = qg_endpoint_value(at);
+    int axis = at.node->op->weight_axis ? at.node->op->weight_axis(at.node) : -1;
+    return v && v->constant && v->type.dtype == QG_F32 && axis >= 0 &&
+           axis < v->type.rank && qg_tensor_count(v->constant) > 0 &&
+           qg_endpoint_role(at) == 'w';
+}
+
+/* TensorRT quantizes the constant weights of a layer whose data have a scale. */
+static qg_status add_weights(qg_table_reader *r)
+{
+    for (size_t i = 0; i < r->g->node.n; i++) {
+        qg_node *n = r->g->node.at[i];
+        if (!qg_node_has(n, QG_OP_COMPUTE) || !n->n_in || !n->in[0] ||
+            !on_grid(r, qg_input_at(n, 0)))
+            continue;
+        for (uint32_t k = 1; k < n->n_in - n->n_capture; k++)
+            if (is_weight(qg_input_at(n, k)) &&
+                !qg_record_planned(&r->plan[n->id], qg_input_at(n, k)))
+                QG_TRY(add_weight(r, qg_input_at(n, k)));
+    }
+    return QG_OK;
+}
+
 /* PPQ writes other endpoints and grids not at all. */
 static bool ppq_takes(const qg_tqc *t)
 {
@@ -97,6 +173,7 @@ static const qg_table_form json_form = {
     .grid = grid,
     .put = put_json,
     .parse = parse_json,
+    .complete = add_weights,
     .ppq = {.states = QG_TABLE_EXPORTED | 1u << QG_TQC_OVERLAPPED,
             .takes = ppq_takes},
 };
@@ -233,7 +310,11 @@ static qg_status parse_cache(qg_table_reader *r, const qg_json_source *from)
 }
 
 static const qg_table_form cache_form = {
-    .grid = grid, .put = put_cache, .parse = parse_cache, .ends = "\r\n"
+    .grid = grid,
+    .put = put_cache,
+    .parse = parse_cache,
+    .complete = add_weights,
+    .ends = "\r\n",
 };
 
 static const char *const versions[] = { "8.6.1", QG_FORMAT_ANY, NULL };

@@ -315,6 +315,9 @@ static qg_status matmul(qg_tflite_writer *w)
         return qg_tflite_refuse(w, "%s times %s, expected one type",
                                 qg_dtype_name(w->recipe->in[0].dtype),
                                 qg_dtype_name(w->recipe->in[1].dtype));
+    if (w->recipe->in[0].dtype == QG_U8)
+        return qg_tflite_refuse(w, "codes in uint8, expected int8 or int16, which "
+                                   "BATCH_MATMUL takes");
     if (w->recipe->in[1].n > 1)
         return qg_tflite_refuse(w, "%u scales for in1, expected one",
                                 (unsigned)w->recipe->in[1].n);
