@@ -33,6 +33,13 @@ bool qg_test_behind(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return false;
 }
 
+bool qg_test_read_once(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    (void)l, (void)c;
+    return v && v->use.n == 1 && !v->is_output;
+}
+
 /* In a kernel row: by a row before it (fates.c). */
 bool qg_test_after_fused(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {

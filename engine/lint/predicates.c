@@ -310,8 +310,8 @@ static bool becomes_gemm(const qg_lint *l, qg_lint_site *s, const qg_condition *
 {
     const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
     (void)l;
-    if (!v || v->use.n != 1 || v->is_output || v->type.rank == 0 ||
-        s->node->n_in < 2 || s->node->in[1]->type.rank != 2)
+    if (!v || v->use.n != 1 || v->is_output || v->type.rank == 0 || s->node->n_in < 2 ||
+        s->node->in[1]->type.rank != 2)
         return false;
     const qg_node *n = v->use.at[0].node;
     if (!qg_op_is_named(n->op, c->word, c->n_word) || n->n_in != 2)
@@ -381,13 +381,6 @@ static bool centers(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
             return false;
     }
     return v && v->use.n && !v->is_output;
-}
-
-static bool read_once(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
-    (void)l, (void)c;
-    return v && v->use.n == 1 && !v->is_output;
 }
 
 /* The limit x of a clamp as the file has it: rounded, where its record rounds. */
@@ -717,7 +710,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_READER_CODES] = reader_codes,
     [QG_PREDICATE_RESIDUAL_FLOAT] = residual_float,
     [QG_PREDICATE_CENTERS] = centers,
-    [QG_PREDICATE_READ_ONCE] = read_once,
+    [QG_PREDICATE_READ_ONCE] = qg_test_read_once,
     [QG_PREDICATE_CLAMP] = qg_test_clamp,
     [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
     [QG_PREDICATE_CLAMP_APART] = clamp_apart,
