@@ -3,9 +3,8 @@
  *
  * One file may extend one parent (`extends: common`); parents are read first.
  *     name, title  required
- *     floating-codes  true: kernels take floating-point codes (FP8), too; else
- *                  records of such codes count as float; default: that of the parent,
- *                  else false
+ *     floating-codes  true: kernels take floating-point codes (FP8), too; else records
+ *                  of such codes count as float; default: the parent's, else false
  *     kernels      in order: the first row that fits a node decides how the target
  *                  computes it; a node that no row fits is float.  Rows of the file
  *                  stand before the parent's
@@ -71,8 +70,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "nor shapes")                                                                    \
     X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
     X(AFTER_FUSED, "after-fused", NONE, "input 0 is made for it alone by a fused node")\
-    X(AFTER_KERNEL, "after-kernel", WORDS, "input 0 is made for it alone by one of "   \
-      "these operators, which a row for integer kernels fits")                         \
+    X(AFTER_KERNEL, "after-kernel", WORDS, "the one data input that is no constant "   \
+      "is made for it alone by one of these operators, which an integer row fits")     \
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
     X(NETWORK_INPUT, "network-input", NONE, "input 0 is an input of the network")      \
@@ -149,8 +148,13 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(CONSTANT_OPERAND, "constant-operand", NONE, "a data input is a constant")        \
     X(CARRIED_FLOATS, "carried-floats", NONE, "a data input is on a grid only since "  \
       "its producer carries it, and that computes in float")                           \
-    X(OPERAND_OF_OPERAND, "operand-of-operand", NONE, "one of two operands is made "   \
-      "of the other one by one node")                                                  \
+    X(GATES, "gates", WORDS, "it is one of the functions f of a value x in x * f(x), " \
+      "where the product is one of these operators")                                   \
+    X(GATED, "gated", NONE, "one of two operands is made of the other one by "         \
+      "functions of it alone")                                                         \
+    X(SUMS_KERNEL, "sums-kernel", WORDS, "one operand is made for it alone by one of " \
+      "these operators, and nodes fused into it, that does not read the other one; "   \
+      "and that operand is rounded, or the other one is made so, too")                 \
     X(DEPTHWISE, "depthwise", NUMBER, "a convolution of an input of this rank, each "  \
       "channel by itself, without a multiplier")                                       \
     X(STRIDE_BEYOND_KERNEL, "stride-beyond-kernel", NONE, "a stride is larger than "   \

@@ -47,8 +47,8 @@ bool qg_plugin_behind_maximum(const qg_value *v, const qg_tqc *t);
 /* A transposed convolution that is right only with weights in float. */
 bool qg_plugin_turns_wrong(const qg_node *n);
 
-/* A product with a constant of several matrices of one column: the plugin takes the zero
- * points of its dequantization for channels, and does not compile the network. */
+/* A product with a constant of several matrices of one column: the plugin takes the
+ * zero points of its dequantization for channels, and does not compile the network. */
 bool qg_plugin_batched_column(const qg_node *n);
 
 /* Whether our files have the weight of n as floats: n is one of the two above. */

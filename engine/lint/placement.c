@@ -2,10 +2,11 @@
  *
  *     forward    a value is on the grid of its producer's record where that rounds, and
  *                on the grid of input 0 behind a node through which the target carries
- *                grids (`carries: yes`, `forward`; `to-readers`: not into a quantizer)
+ *                grids (`carries: yes`, `forward`; `to-readers`: not into a
+ *                quantizer)
  *     backward   a value without a grid takes that on which all of its readers round,
- *                directly or behind a node that carries grids (`yes`, `to-readers`): a
- *                quantizer in front of every reader is one quantizer behind the producer
+ *                directly or behind a node that carries grids (`yes`, `to-readers`):
+ *                a quantizer in front of every reader is one behind the producer
  *
  *     x -> Conv -> a -> Reshape -> b -> Conv      record of the second Conv rounds b
  *

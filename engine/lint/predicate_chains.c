@@ -1,44 +1,54 @@
-/* predicate_chains.c -- conditions on the nodes around one: what makes its operands, and
- * whether a kernel computes them together. */
+/* predicate_chains.c -- conditions on the nodes around one: what makes its operands,
+ * and whether a kernel computes them together. */
 #include "engine/lint/lint.h"
 
 /* --- producers --- */
 
-const qg_node *qg_lint_own_producer(const qg_node *n)
+/* The producer of input 0, of which nothing else reads it; NULL: there is none. */
+static const qg_node *own_producer(const qg_node *n)
 {
     const qg_value *v = n->n_in ? n->in[0] : NULL;
     return v && v->use.n == 1 && !v->is_output ? v->def : NULL;
 }
 
-/* In a kernel row: by a row before it (fates.c). */
-bool qg_test_after_fused(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+bool qg_test_after(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_node *from = qg_lint_own_producer(s->node);
-    (void)c;
-    return from && l->node[from->id].fate == QG_FATE_FUSED;
+    const qg_node *from = own_producer(s->node);
+    (void)l;
+    return from && qg_op_is_named(from->op, c->word, c->n_word);
 }
 
-/* By the rows themselves, since kernels are decided after fused nodes. */
-bool qg_test_after_kernel(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+/* The chain of nodes that one kernel computes, whatever slot it arrives at: x *
+ * sigmoid(x) behind a convolution, a sum with a residual that is on a grid.  In a
+ * kernel row only fates of rows before it are known (fates.c). */
+bool qg_test_behind(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_node *from = qg_lint_own_producer(s->node);
-    if (!from || !qg_op_is_named(from->op, c->word, c->n_word))
-        return false;
-    for (size_t i = 0; i < l->target->kernel.n; i++) {
-        const qg_lint_kernel *k = &l->target->kernel.at[i];
-        qg_lint_site site = { .node = from };
-        if (k->as == QG_FATE_INTEGER && qg_node_matches(&k->node, from) &&
-            qg_lint_holds(l, &site, &k->when, NULL))
+    for (uint32_t k = 0; k < s->node->n_in; k++) {
+        const qg_node *from = qg_lint_is_data(s->node, k) ? s->node->in[k]->def : NULL;
+        if (from && !qg_lint_input_grid(l, s->node, k) &&
+            (l->node[from->id].fate == QG_FATE_FUSED ||
+             qg_op_is_named(from->op, c->word, c->n_word)))
             return true;
     }
     return false;
 }
 
-static bool is_float(qg_fate fate)
+bool qg_test_read_once(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    return fate == QG_FATE_NONE || fate == QG_FATE_BLOCKED;
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    (void)l, (void)c;
+    return v && v->use.n == 1 && !v->is_output;
 }
 
+/* In a kernel row: by a row before it (fates.c). */
+bool qg_test_after_fused(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *from = own_producer(s->node);
+    (void)c;
+    return from && l->node[from->id].fate == QG_FATE_FUSED;
+}
+
+/* Nodes that carry grids have a row, so that they are blocked where they do not. */
 bool qg_test_carried_floats(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_node *n = s->node;
@@ -47,13 +57,28 @@ bool qg_test_carried_floats(const qg_lint *l, qg_lint_site *s, const qg_conditio
         const qg_node *from = qg_lint_is_data(n, k) ? n->in[k]->def : NULL;
         if (from && from->n_in && from->in[0] && l->grid[n->in[k]->id] &&
             l->grid[n->in[k]->id] == qg_lint_input_grid(l, from, 0) &&
-            !qg_lint_rounds(l, qg_input_tqc(n, k)) && is_float(l->node[from->id].fate))
+            !qg_lint_rounds(l, qg_input_tqc(n, k)) &&
+            l->node[from->id].fate == QG_FATE_BLOCKED)
             return true;
     }
     return false;
 }
 
 /* --- operands --- */
+
+const qg_value *qg_lint_varying(const qg_node *n)
+{
+    const qg_value *one = NULL;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const qg_value *v = n->in[k];
+        if (!v || v->constant || v->type.dtype != QG_F32)
+            continue;
+        if (one)
+            return NULL;
+        one = v;
+    }
+    return one;
+}
 
 bool qg_test_constant_operand(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
@@ -80,16 +105,74 @@ bool qg_test_constant_along(const qg_lint *l, qg_lint_site *s, const qg_conditio
     return t != NULL;
 }
 
-bool qg_test_operand_of_operand(const qg_lint *l, qg_lint_site *s,
-                                const qg_condition *c)
+/* The input of a chain of functions of one value, each read by the next one alone, that
+ * ends in v; `stop`: it is found, or all of the chain is. */
+static const qg_value *chain_start(const qg_value *v, const qg_value *stop)
+{
+    while (v && v != stop && v->def && v->use.n == 1 && !v->is_output &&
+           qg_node_has(v->def, QG_OP_ELEMENTWISE | QG_OP_ACTIVATION) &&
+           qg_lint_varying(v->def))
+        v = qg_lint_varying(v->def);
+    return v;
+}
+
+bool qg_test_gated(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_node *n = s->node;
     (void)l, (void)c;
+    for (uint32_t k = 0; n->n_in == 2 && k < 2; k++)
+        if (n->in[0] != n->in[1] && !n->in[1 - k]->constant &&
+            chain_start(n->in[k], n->in[1 - k]) == n->in[1 - k])
+            return true;
+    return false;
+}
+
+/* Down the chain to its product, whose test finds the chain again. */
+bool qg_test_gates(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
+    while (n && qg_lint_varying(n)) {
+        const qg_value *v = n->n_out == 1 ? n->out[0] : NULL;
+        n = v && v->use.n == 1 && !v->is_output ? v->use.at[0].node : NULL;
+    }
+    qg_lint_site site = { .node = n };
+    return n && n->n_in == 2 && qg_op_is_named(n->op, c->word, c->n_word) &&
+           qg_test_gated(l, &site, c);
+}
+
+/* --- sums --- */
+
+/* The first node of the kernel that makes v for one reader, before nodes fused into it;
+ * NULL: others read it, too. */
+static const qg_node *kernel_of(const qg_lint *l, const qg_value *v)
+{
+    const qg_node *from = v && v->use.n == 1 && !v->is_output ? v->def : NULL;
+    while (from && l->node[from->id].fate == QG_FATE_FUSED) {
+        const qg_value *in = qg_lint_varying(from);
+        from = in ? in->def : from->in[0]->def;
+    }
+    return from;
+}
+
+static bool reads(const qg_node *n, const qg_value *v)
+{
+    for (uint32_t k = 0; n && k < n->n_in; k++)
+        if (n->in[k] == v)
+            return true;
+    return false;
+}
+
+bool qg_test_sums_kernel(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_node *n = s->node;
     for (uint32_t k = 0; n->n_in == 2 && k < 2; k++) {
-        const qg_node *from = n->in[k] ? n->in[k]->def : NULL;
-        for (uint32_t i = 0; from && i < from->n_in; i++)
-            if (from->in[i] && from->in[i] == n->in[1 - k])
-                return true;
+        const qg_node *from = kernel_of(l, n->in[k]),
+                      *peer = kernel_of(l, n->in[1 - k]);
+        if (from && !n->in[1 - k]->constant && !reads(from, n->in[1 - k]) &&
+            qg_op_is_named(from->op, c->word, c->n_word) &&
+            (qg_lint_input_grid(l, n, k) ||
+             (peer && qg_op_is_named(peer->op, c->word, c->n_word))))
+            return true;
     }
     return false;
 }

@@ -228,8 +228,8 @@ bool qg_test_narrow(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return v && v->def && qg_lint_is_narrow(s->at);
 }
 
-/* What low precision transformations of OpenVINO make integers of: levels of FakeQuantize,
- * source in configs/lint/openvino.yaml. */
+/* What low precision transformations of OpenVINO make integers of: levels of
+ * FakeQuantize, source in configs/lint/openvino.yaml. */
 static bool is_odd(const qg_tqc *t)
 {
     static const double known[] = { 15, 16, 255, 256 };
@@ -303,8 +303,8 @@ typedef struct types_wanted {
     bool is_unsigned, is_signed;
 } types_wanted;
 
-/* Whether the output has the codes of input 0: carried, or rounded behind the node alone,
- * as the transformations pull a quantizer up to the other readers of input 0. */
+/* Whether the output has the codes of input 0: carried, or rounded behind the node
+ * alone, as the transformations pull a quantizer up to other readers of input 0. */
 static bool carries_codes(const qg_lint *l, const qg_node *n, const qg_tqc *t)
 {
     return n && n->n_in && n->in[0] && n->n_out && n->out[0] &&
@@ -331,12 +331,12 @@ static void collect_types(const qg_lint *l, const qg_value *v, const qg_tqc *t,
 static types_wanted types_of(const qg_lint *l, const qg_node *n, uint32_t slot,
                              const qg_tqc *t, const qg_condition *c)
 {
-    types_wanted types = { .but = n };
+    types_wanted wanted = { .but = n };
     const qg_value *v = n->in[slot];
     while (carries_codes(l, v->def, t))
         v = v->def->in[0];
-    collect_types(l, v, t, c, &types);
-    return types;
+    collect_types(l, v, t, c, &wanted);
+    return wanted;
 }
 
 bool qg_test_input_zero_point(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -357,8 +357,8 @@ bool qg_test_types_clash(const qg_lint *l, qg_lint_site *s, const qg_condition *
             qg_lint_is_data(s->node, k) ? qg_lint_input_grid(l, s->node, k) : NULL;
         if (!t || s->node->in[k]->constant)
             continue;
-        types_wanted types = types_of(l, s->node, k, t, c);
-        if ((types.is_unsigned || wants_unsigned(l, s->node, c)) && types.is_signed)
+        types_wanted wanted = types_of(l, s->node, k, t, c);
+        if ((wanted.is_unsigned || wants_unsigned(l, s->node, c)) && wanted.is_signed)
             return true;
     }
     return false;

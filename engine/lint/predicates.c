@@ -1,7 +1,8 @@
 /* predicates.c -- the vocabulary of configs/lint: one function per line of
  * QG_PREDICATE_MAP, which has its meaning.  Those that read attributes are in
- * predicate_attributes.c, those on nodes around it in predicate_chains.c, those on types of codes in predicate_types.c, those that
- * compute with weights and scales in predicate_ranges.c. */
+ * predicate_attributes.c, those on nodes around it in predicate_chains.c, those on
+ * types of codes in predicate_types.c, those that compute with weights and scales in
+ * predicate_ranges.c. */
 #include "engine/lint/lint.h"
 
 #include <math.h>
@@ -85,23 +86,17 @@ static const qg_node *producer(const qg_node *n)
     return n->n_in && n->in[0] ? n->in[0]->def : NULL;
 }
 
-static bool after(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+/* By the rows themselves, since kernels are decided after fused nodes. */
+static bool after_kernel(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_node *from = qg_lint_own_producer(s->node);
-    (void)l;
-    return from && qg_op_is_named(from->op, c->word, c->n_word);
-}
-
-/* The chain of nodes that one kernel computes, whatever slot it arrives at: x *
- * sigmoid(x) behind a convolution, a sum with a residual that is on a grid.  In a
- * kernel row only fates of rows before it are known (fates.c). */
-static bool behind(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    for (uint32_t k = 0; k < s->node->n_in; k++) {
-        const qg_node *from = qg_lint_is_data(s->node, k) ? s->node->in[k]->def : NULL;
-        if (from && !qg_lint_input_grid(l, s->node, k) &&
-            (l->node[from->id].fate == QG_FATE_FUSED ||
-             qg_op_is_named(from->op, c->word, c->n_word)))
+    const qg_value *v = qg_lint_varying(s->node);
+    qg_lint_site from = { .node = v && v->use.n == 1 && !v->is_output ? v->def : NULL };
+    if (!from.node || !qg_op_is_named(from.node->op, c->word, c->n_word))
+        return false;
+    for (size_t i = 0; i < l->target->kernel.n; i++) {
+        const qg_lint_kernel *k = &l->target->kernel.at[i];
+        if (k->as == QG_FATE_INTEGER && qg_node_matches(&k->node, from.node) &&
+            qg_lint_holds(l, &from, &k->when, NULL))
             return true;
     }
     return false;
@@ -379,13 +374,6 @@ static bool centers(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
             return false;
     }
     return v && v->use.n && !v->is_output;
-}
-
-static bool read_once(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
-    (void)l, (void)c;
-    return v && v->use.n == 1 && !v->is_output;
 }
 
 /* The limit x of a clamp as the file has it: rounded, where its record rounds. */
@@ -687,10 +675,10 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_FATE] = fate,
     [QG_PREDICATE_OPERATOR] = is_operator,
     [QG_PREDICATE_DATA] = data,
-    [QG_PREDICATE_AFTER] = after,
+    [QG_PREDICATE_AFTER] = qg_test_after,
     [QG_PREDICATE_AFTER_FUSED] = qg_test_after_fused,
-    [QG_PREDICATE_AFTER_KERNEL] = qg_test_after_kernel,
-    [QG_PREDICATE_BEHIND] = behind,
+    [QG_PREDICATE_AFTER_KERNEL] = after_kernel,
+    [QG_PREDICATE_BEHIND] = qg_test_behind,
     [QG_PREDICATE_NETWORK_INPUT] = qg_test_network_input,
     [QG_PREDICATE_NETWORK_OUTPUT] = qg_test_network_output,
     [QG_PREDICATE_INPUT_CODES] = input_codes,
@@ -717,7 +705,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_READER_CODES] = reader_codes,
     [QG_PREDICATE_RESIDUAL_FLOAT] = residual_float,
     [QG_PREDICATE_CENTERS] = centers,
-    [QG_PREDICATE_READ_ONCE] = read_once,
+    [QG_PREDICATE_READ_ONCE] = qg_test_read_once,
     [QG_PREDICATE_CLAMP] = qg_test_clamp,
     [QG_PREDICATE_CLAMP_IN_GRID] = clamp_in_grid,
     [QG_PREDICATE_CLAMP_APART] = clamp_apart,
@@ -732,7 +720,9 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_CONSTANT_ALONG] = qg_test_constant_along,
     [QG_PREDICATE_CONSTANT_OPERAND] = qg_test_constant_operand,
     [QG_PREDICATE_CARRIED_FLOATS] = qg_test_carried_floats,
-    [QG_PREDICATE_OPERAND_OF_OPERAND] = qg_test_operand_of_operand,
+    [QG_PREDICATE_GATES] = qg_test_gates,
+    [QG_PREDICATE_GATED] = qg_test_gated,
+    [QG_PREDICATE_SUMS_KERNEL] = qg_test_sums_kernel,
     [QG_PREDICATE_DEPTHWISE] = qg_test_depthwise,
     [QG_PREDICATE_STRIDE_BEYOND_KERNEL] = qg_test_stride_beyond_kernel,
     [QG_PREDICATE_TURNS_APART] = qg_test_turns_apart,

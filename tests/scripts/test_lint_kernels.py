@@ -182,6 +182,76 @@ OPENVINO = [
     (beside((4, 4, 2, 2), "ConvTranspose"), OV, "y z"),
 ]
 
+TALL = np.array([1., 1., 2., 2.])
+WIDE = "op=* slot=[input,output] bits=16 range=[-32768,32767]"
+BORDER = np.array([0, 0, 1, 1, 0, 0, 1, 1])
+TURN = node("Transpose c -> t", perm=[0, 1, 3, 2])
+
+
+def behind(*nodes, **options):
+    """Nodes behind a convolution that makes c."""
+    return branches(node("Conv x w -> c"), *nodes, **{"opset": 17, **options})
+
+
+def between(*nodes, **options):
+    """Nodes between that one, and another one that reads a."""
+    return behind(*nodes, node("Conv a v -> y"), **options)
+
+
+MIXED = "openvino-mixed-int8"
+# network, backend, all nodes on codes, with a + in the kernel of another one, --set ...
+PLUGIN = [
+    # moves, and kernels besides products
+    (between(node("Resize c _ k -> a", mode="nearest"), k=TALL), OV, "c a y"),
+    (behind(node("Resize c _ k -> y", mode="nearest"), k=TALL), OV, "c y"),
+    (between(node("Resize c _ k -> a", mode="linear"), k=TALL), OV, "c y"),
+    (between(node("Resize c _ k -> a", coordinate_transformation_mode="align_corners"), k=TALL), OV, "c y"),
+    (between(node("GlobalAveragePool c -> a")), OV, "c a y"),
+    (behind(node("GlobalAveragePool c -> p"), node("Flatten p -> y")), MIXED, "c p y"),
+    (between(node("ReduceMean c -> a", axes=[2, 3])), OV, "c a y"),
+    (between(node("ReduceSum c k -> a"), k=np.array([2, 3])), OV, "c a y"),
+    (between(node("ReduceMax c -> a", axes=[2, 3])), OV, "c a y"),
+    (between(node("ReduceL2 c -> a", axes=[2, 3])), OV, "c y"),
+    (between(node("InstanceNormalization c g g -> a"), g=(4,)), OV, "c a y"),
+    (between(node("Gather c k -> a", axis=2), k=np.array([3, 1])), OV, "c a y"),
+    (between(node("Expand c k -> a"), k=np.array([2, 4, 6, 6])), OV, "c a y"),
+    (between(node("Softmax c -> a")), OV, "c y"),
+    (behind(node("Conv c v -> d"), node("Concat c d -> p", axis=1), node("Conv p u -> y"), u=(4, 8, 1, 1)),
+     OV, "c d p y"),
+    (behind(node("Conv c v -> d"), node("Concat c d -> y", axis=1)), MIXED, "c d y"),
+    (behind(node("Concat c k -> y", axis=1), k=(1, 2, 6, 6)), OV, "c"),
+    # a quantizer of the reader stays behind the node
+    (behind(node("MaxPool x -> p", kernel_shape=[2, 2]), node("Conv p v -> y"), outputs=("c", "y")), OV, "c y"),
+    # pads, and what is behind one in float
+    (between(node("Pad c k -> a"), k=BORDER), MIXED, "c y"),
+    (behind(node("Pad c k -> y"), k=BORDER), OV, "c y"),
+    (behind(node("Pad c k -> y"), k=BORDER), MIXED, "c"),
+    (between(node("Pad c k -> p"), node("MaxPool p -> a", kernel_shape=[2, 2]), k=BORDER), OV, "c"),
+    (between(node("Pad c k -> a", mode="reflect"), k=BORDER), OV, "c a y"),
+    # activations, constants and sums
+    *((between(node(f"{op} c -> a")), OV, "c a+ y") for op in ("HardSwish", "LeakyRelu", "Tanh", "Abs", "Sigmoid")),
+    *((between(node(f"{op} c -> a")), OV, "c y") for op in ("Exp", "Erf", "HardSigmoid")),
+    (between(node("Sigmoid c -> s"), node("Mul c s -> a")), OV, "c a+ y"),
+    (between(node("Add c k -> s"), node("Clip s l h -> t"), node("Div t h -> u"), node("Mul c u -> a"),
+             k=np.array(3.), l=np.array(0.), h=np.array(6.)), OV, "c a+ y"),
+    (rows("MatMul x w -> m", "Add m k -> y", k=(6,)), OV, "m"),
+    (rows("MatMul x w -> m", "Add m k -> s", "Sigmoid s -> y", k=(6,)), OV, "m y+"),
+    (between(node("Conv x v -> d"), node("Add c d -> a")), OV, "a+ c d y"),
+    (between(node("Conv x v -> d"), node("Add c d -> a")), MIXED, "a+ c d y"),
+    (between(node("Add c x -> a")), OV, "c y"),
+    (between(node("Conv c v -> d"), node("Conv d v -> e"), node("Add e c -> a")), OV, "c d e y"),
+    (turned(strides=[2, 2]), OV, "y"),
+    (branches(node("ConvTranspose x w -> t", strides=[3, 3]), node("Tanh t -> y"), w=(4, 4, 2, 2)), OV, ""),
+    # no type is that of both readers
+    (behind(node("Conv c v -> y"), TURN, node("MatMul c t -> z"), outputs=("y", "z")), OV, "c"),
+    (behind(node("Conv c v -> y"), node("Conv x w -> d"), node("MatMul c d -> z"), outputs=("y", "z")), OV,
+     "c d y"),
+    # 16 bits, and a batch of columns
+    (between(node("MaxPool c -> a", kernel_shape=[2, 2])), OV, "", WIDE),
+    (rows("MatMul x w -> y"), OV, "", WIDE),
+    (behind(node("MatMul c k -> m"), node("Conv c v -> y"), k=(1, 4, 6, 1), outputs=("m", "y")), OV, "c y"),
+    (behind(node("MatMul c k -> m"), node("Conv c v -> y"), k=(1, 4, 6, 2), outputs=("m", "y")), OV, "c m y"),
+]
 LIMITS = "op=* slot={} range=[-127,127]"
 LOW, HIGH = {"low": np.array(-0.1)}, {"high": np.array(0.3)}
 ONNXRUNTIME = [
@@ -399,9 +469,15 @@ def in_openvino(folder, snapshot):
             runtimes.in_openvino(runtimes.compiled(file)))
 
 
+def all_of_openvino(folder, snapshot):
+    in_openvino(folder, snapshot)
+    return runtimes.all_of_openvino(snapshot, runtimes.compiled(folder / "q.xml"))
+
+
 RUNTIMES = [("onnxruntime", ONNXRUNTIME, in_onnxruntime),
             ("moves of onnxruntime", MOVED, moved_in_onnxruntime),
             ("softmax of onnxruntime", SOFTMAX, computed_in_onnxruntime), ("openvino", OPENVINO, in_openvino),
+            ("all of openvino", PLUGIN, all_of_openvino),
             ("xnnpack", XNNPACK, in_xnnpack)]
 
 

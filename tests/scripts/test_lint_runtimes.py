@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What `qg lint` predicts, against the graphs that the runtimes made of our files: the
 integer kernels of ONNX Runtime (optimized graph, EXTENDED) and of OpenVINO's CPU plugin
-(runtime graph: precision of the data of convolutions and products), and of the operators
-that LiteRT gives to XNNPACK, by name.  A table
+(runtime graph: precision of the data of every operator that is found there), and of the
+operators that LiteRT gives to XNNPACK, by name.  A table
 model x backend x runtime; every row must be equal.  Models in ../shared are skipped when
 they are absent."""
 import json
@@ -23,6 +23,7 @@ except ImportError as missing:
 
 import agreement
 import litert
+import openvino_graph
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "zoo"))
 import graph
 import segmentation  # noqa: F401  they register their networks
@@ -130,6 +131,21 @@ def in_openvino(model):
     return names
 
 
+def all_of_openvino(snapshot, model):
+    """(predicted, observed) of all nodes that the runtime graph has: names of those on codes,
+    and, with a +, of those in another one's kernel on codes.  Products of two activations are
+    the CPU's matter (docs/lint.md)."""
+    done = subprocess.run([QG, "lint", snapshot, "--target", "openvino", "--json"],
+                          capture_output=True, text=True)
+    nodes = {n["node"]: n for n in json.loads(done.stdout)["nodes"]}
+    apart = {name for name, n in nodes.items() if "'weight-constant' does not hold" in n.get("why", "")}
+    states = openvino_graph.states(model, {k: n["operator"] for k, n in nodes.items()}, apart)
+    word = {"integer": "codes", "moves": "codes", "fused": "fused"}
+    said = {name: word.get(nodes[name]["fate"], "float") for name in states}
+    return tuple({name + "+" * (s == "fused") for name, s in of.items() if s != "float"}
+                 for of in (said, states))
+
+
 def operators_of(file):
     """(tensor, operator, type, whether the delegate has it) of each operator of the file: it
     is between the outputs and the inputs of the DELEGATE nodes."""
@@ -229,8 +245,10 @@ def follow_openvino(table, folder, name, path):
         snapshot, file = quantize(here, path, backend), here / "q.xml"
         agreement.qg("export", snapshot, "--format", "openvino-ir", "-o", file)
         kernels, _ = lint(snapshot, "openvino")
+        model = compiled(file)
         table.row(name, backend, "openvino", {n for n, op in kernels if op in PRODUCTS},
-                  in_openvino(compiled(file)))
+                  in_openvino(model))
+        table.row(name, backend, "openvino all", *all_of_openvino(snapshot, model))
 
 
 def follow_litert(table, folder, name, path):
