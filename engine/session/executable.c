@@ -34,19 +34,21 @@ static qg_status find_mode(const qg_model *m, const char *word, qg_run_mode *out
 
 /* --- integer programs --- */
 
-/* Names of all profiles, for messages. */
-static qg_status no_profile(qg_ctx *ctx, qg_arena *a, qg_search search)
+/* The error that no profile was given and the backend b, or NULL, has none. */
+static qg_status no_profile(qg_ctx *ctx, qg_arena *a, const qg_backend *b,
+                            qg_search search)
 {
     const char **name, *list = "";
     size_t n;
     QG_TRY(qg_config_names(ctx, a, search, &name, &n));
     for (size_t i = 0; list && i < n; i++)
         list = qg_arena_printf(a, "%s%s%s", list, i ? ", " : "", name[i]);
-    return list ? qg_fail(ctx, QG_ECONFIG,
-                          "mode integer: no profile: the model's backend names none, "
-                          "expected --profile, one of %s",
-                          list)
-                : qg_nomem(ctx);
+    if (!list)
+        return qg_nomem(ctx);
+    return qg_fail(ctx, QG_ECONFIG,
+                   "mode integer: no profile belongs to '%.60s', expected --profile "
+                   "for the arithmetic of a runtime, one of %s",
+                   b ? b->name : "a file", list);
 }
 
 static qg_status load_profile(const qg_model *m, const char *name, qg_arena *a,
@@ -58,7 +60,7 @@ static qg_status load_profile(const qg_model *m, const char *name, qg_arena *a,
     if (!name && b && b->profile && *b->profile)
         name = b->profile;
     return name ? qg_profile_load(m->ctx, a, name, search, out)
-                : no_profile(m->ctx, a, search);
+                : no_profile(m->ctx, a, b, search);
 }
 
 static bool has_quantizers(const qg_model *m)

@@ -448,8 +448,8 @@ static qg_status report_few(qg_report *r, const qg_pass_env *env)
         least = few[i].elements < few[least].elements ? i : least;
     return qg_report_addf(
         r, "few_elements",
-        "%zu %s by minmax instead of %s: as few as %llu elements (%s) "
-        "determine no threshold",
+        "%zu %s by minmax instead of %s, for which %llu elements (%s) are too few; "
+        "more samples, or another observer, change this",
         n, n == 1 ? "scale" : "scales", few[least].observer,
         (unsigned long long)few[least].elements, qg_tqc_text(few[least].tqc, at));
 }

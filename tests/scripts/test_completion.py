@@ -52,6 +52,13 @@ def test_bash(root):
     assert complete("qg", "analyse", "snap") == []  # then bash completes files
 
 
+def test_install_files(root):
+    """The script of the build, whose generator may not have made the folder."""
+    to = root / "shell" / "bash"
+    checked("cmake", f"-DQG={QG}", "-DFORM=bash", f"-DTO={to}", "-P", "tools/completion.cmake")
+    assert to.read_text() == qg("completion", "bash")
+
+
 def test_readers(root):
     for form, reader in (("zsh", ["zsh", "-n"]), ("fish", ["fish", "-n"]),
                          ("man", ["man", "--warnings", "-l"])):
@@ -109,6 +116,7 @@ def main():
         root = pathlib.Path(folder)
         test_contents(verbs())
         test_bash(root)
+        test_install_files(root)
         test_readers(root)
         test_plot(root)
         test_width(root)

@@ -166,7 +166,7 @@ class Integer(unittest.TestCase):
         qg("run", MODEL, "-d", TEST, "-o", out, "--mode", "integer", fails="is not quantized")
         qg("quantize", MODEL, "-b", "rknn-int8", "-d", CALIB, "-o", self.work / "rknn")
         said = qg("run", self.work / "rknn", "-d", TEST, "-o", out, "--mode", "integer",
-                  fails="no profile")
+                  fails="no profile belongs to 'rknn-int8'")
         self.assertIn("tflite-reference", said)
         qg("run", self.work / "trt-int8", "-d", TEST, "-o", out, "--mode", "integer",
            "--require", "integer", fails="lower: node 'add0' (Add): profile tensorrt has no row")

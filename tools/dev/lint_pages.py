@@ -14,11 +14,15 @@ lint]({docs}/lint.md) explains the words.
 """.format(docs="..")
 
 
+KERNELS = """The first row that fits a node counts. [Fates and conditions]({docs}/lint.md#words) are explained
+there; `qg list predicates` has the meaning of every condition.""".format(docs="..")
+
+
 def page(name):
     p = pages.ask("targets", name)
     lines = [f"# {name}", NOTE, "", p["title"], ""]
     if p["kernels"]:
-        lines += ["## Kernels", "The first row that fits a node counts.", ""]
+        lines += ["## Kernels", KERNELS, ""]
         lines += pages.statements(p["kernels"], ("of", "as", "when"))
     lines += ["## Rules", ""]
     return pages.text(lines + pages.statements(
