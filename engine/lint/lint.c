@@ -325,6 +325,7 @@ qg_status qg_model_lint(qg_model *m, const qg_lint_options *given, qg_report **r
                   .arena = qg_arena_new(m->ctx->alloc),
                   .path = m->path,
                   .model = m,
+                  .is_snapshot = m->quant != NULL,
                   .graph = q->graph,
                   .quant = q->quant };
     qg_status s = l.arena ? QG_OK : qg_nomem(m->ctx);

@@ -72,6 +72,7 @@ typedef struct qg_lint {
     qg_arena *arena;
     const char *path;       /* of the snapshot or file, as it was opened; NULL: none */
     struct qg_model *model; /* as it was opened */
+    bool is_snapshot;       /* else a file with quantizers of its own */
     const qg_graph *graph;  /* with records as its file has them, normalized */
     const qg_quant *quant;
     const qg_lint_target *target;
@@ -150,8 +151,8 @@ qg_predicate_test qg_test_clamp, qg_test_scaled_bias, qg_test_pads, qg_test_pads
 const qg_value *qg_lint_varying(const qg_node *n);
 
 qg_predicate_test qg_test_after, qg_test_read_once, qg_test_behind, qg_test_after_fused,
-    qg_test_carried_floats, qg_test_constant_operand, qg_test_constant_along,
-    qg_test_gates, qg_test_gated, qg_test_sums_kernel;
+    qg_test_becomes_gemm, qg_test_carried_floats, qg_test_constant_operand,
+    qg_test_constant_along, qg_test_gates, qg_test_gated, qg_test_sums_kernel;
 
 /* Those of predicate_types.c. */
 qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,

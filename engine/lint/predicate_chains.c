@@ -176,3 +176,41 @@ bool qg_test_sums_kernel(const qg_lint *l, qg_lint_site *s, const qg_condition *
     }
     return false;
 }
+
+/* [n]; of a product of two axes also [1, n], [m, 1] or [m, n]. */
+static bool is_bias_of(const qg_tensor *t, const qg_tensor *product)
+{
+    int64_t n = product->dim[product->rank - 1], m = product->dim[0];
+    if (t->rank == 1)
+        return t->dim[0] == n;
+    return product->rank == 2 && t->rank == 2 &&
+           ((t->dim[0] == 1 && t->dim[1] == n) ||
+            (t->dim[0] == m && (t->dim[1] == 1 || t->dim[1] == n)));
+}
+
+/* A constant in float, which the file that we write for a snapshot gives as many axes as
+ * the product has (formats/qdq/runtime.c). */
+static bool is_widened(const qg_lint *l, const qg_node *sum, uint32_t slot)
+{
+    return l->is_snapshot && sum->in[slot]->constant &&
+           !qg_lint_rounds(l, qg_input_tqc(sum, slot));
+}
+
+/* Tests the conditions of MatMulAddFusion of ONNX Runtime, which runs before the
+ * integer kernels are selected: source in configs/lint/ort.yaml.  Its exceptions for
+ * attention do not see through the DequantizeLinear in front of a kernel on codes. */
+bool qg_test_becomes_gemm(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    (void)l;
+    if (!v || v->use.n != 1 || v->is_output || v->type.rank == 0 || s->node->n_in < 2 ||
+        s->node->in[1]->type.rank != 2)
+        return false;
+    const qg_node *n = v->use.at[0].node;
+    if (!qg_op_is_named(n->op, c->word, c->n_word) || n->n_in != 2)
+        return false;
+    uint32_t slot = 1 - v->use.at[0].slot;
+    const qg_value *b = n->in[slot];
+    return b && is_bias_of(&b->type, &v->type) &&
+           (v->type.rank == 2 || !is_widened(l, n, slot));
+}

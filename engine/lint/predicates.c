@@ -285,34 +285,6 @@ static bool same_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return out && alike(l, s->node, out);
 }
 
-/* [n]; of a product of two axes also [1, n], [m, 1] or [m, n]. */
-static bool is_bias_of(const qg_tensor *t, const qg_tensor *product)
-{
-    int64_t n = product->dim[product->rank - 1], m = product->dim[0];
-    if (t->rank == 1)
-        return t->dim[0] == n;
-    return product->rank == 2 && t->rank == 2 &&
-           ((t->dim[0] == 1 && t->dim[1] == n) ||
-            (t->dim[0] == m && (t->dim[1] == 1 || t->dim[1] == n)));
-}
-
-/* Tests the conditions of MatMulAddFusion of ONNX Runtime, which runs before the
- * integer kernels are selected: source in configs/lint/ort.yaml.  Its exceptions for
- * attention do not see through the DequantizeLinear in front of a kernel on codes. */
-static bool becomes_gemm(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
-    (void)l;
-    if (!v || v->use.n != 1 || v->is_output || v->type.rank == 0 || s->node->n_in < 2 ||
-        s->node->in[1]->type.rank != 2)
-        return false;
-    const qg_node *n = v->use.at[0].node;
-    if (!qg_op_is_named(n->op, c->word, c->n_word) || n->n_in != 2)
-        return false;
-    const qg_value *b = n->in[1 - v->use.at[0].slot];
-    return b && is_bias_of(&b->type, &v->type);
-}
-
 /* The node behind output 0 and the Clip of narrow limits in front of a quantizer of the
  * stored value; codes that are moved on have no quantizer of their own. */
 static bool into_clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -698,7 +670,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_MIXED_TYPES] = qg_test_mixed_types,
     [QG_PREDICATE_SIGNED_CONSTANT] = qg_test_signed_constant,
     [QG_PREDICATE_SIGNED_INPUT] = qg_test_signed_input,
-    [QG_PREDICATE_BECOMES_GEMM] = becomes_gemm,
+    [QG_PREDICATE_BECOMES_GEMM] = qg_test_becomes_gemm,
     [QG_PREDICATE_INTO_CLAMP] = into_clamp,
     [QG_PREDICATE_FLATTENED] = qg_test_flattened,
     [QG_PREDICATE_READ_BY] = read_by,
