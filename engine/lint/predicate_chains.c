@@ -188,8 +188,8 @@ static bool is_bias_of(const qg_tensor *t, const qg_tensor *product)
             (t->dim[0] == m && (t->dim[1] == 1 || t->dim[1] == n)));
 }
 
-/* A constant in float, which the file that we write for a snapshot gives as many axes as
- * the product has (formats/qdq/runtime.c). */
+/* A constant in float, which the file that we write for a snapshot gives as many axes
+ * as the product has (formats/qdq/runtime.c). */
 static bool is_widened(const qg_lint *l, const qg_node *sum, uint32_t slot)
 {
     return l->is_snapshot && sum->in[slot]->constant &&

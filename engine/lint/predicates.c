@@ -193,7 +193,8 @@ static bool is_product_grid(const qg_lint *l, const qg_node *n, const qg_tqc *bi
 }
 
 /* A float bias of one 0, of a convolution with one output channel: our file adds it
- * behind the node (formats/qdq/runtime.h), where ONNX Runtime's optimizer removes it. */
+ * behind the node (formats/qdq/runtime.h), where ONNX Runtime's optimizer removes the
+ * sum. */
 static bool adds_zero(const qg_node *n, uint32_t slot)
 {
     const qg_tensor *b = n->in[slot]->constant;

@@ -238,6 +238,7 @@ REFUSED = [  # files, change, pattern of the message
     ("trt.cache", text("3c008081", "3c0080811"), "line 2: expected 'name: '"),
     ("trt.cache", text("3c008081", "3c008081 x"), "line 2: expected 'name: '"),
     ("trt.cache", text("image:", "image\0x:"), "is 0, expected a file of text"),
+    ("csv.csv", lambda data: b"", "is empty|no column"),
     ("trt.cache", lambda data: b"", "line 1: expected 'TRT-|is empty"),
     *[("trt.json", member(["act_quant_info", "image"], x), "'image': scale 0 is .*" +
        re.escape(SCALE)) for x in (0, -1.0, 1e-42, 1e300)],

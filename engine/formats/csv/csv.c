@@ -227,8 +227,8 @@ static qg_status read_head(sheet *s)
     if (s->from->size > 3 && memcmp(s->from->bytes, mark, 3) == 0)
         s->offset = 3;
     QG_TRY(read_record(s, &more));
-    const char *other = strpbrk(s->cell[0], ";\t");
-    if (s->n == 1 && other)
+    const char *other = s->n == 1 ? strpbrk(s->cell[0], ";\t") : NULL;
+    if (other)
         return qg_table_fail(s->r, "has %s between its columns, expected ','",
                              *other == '\t' ? "tabs" : "';'");
     s->width = s->n;

@@ -268,8 +268,8 @@ static qg_status put_inputs(const fuser *f, pattern *p, bool *fits)
 }
 
 /* A Softmax on a grid with limits of its own stays float: qdq.c keeps one whose table
- * would give other codes from becoming QLinearSoftmax by Abs, and writes the limits as a
- * Clip instead. */
+ * would give other codes from becoming QLinearSoftmax by Abs, and writes the limits as
+ * a Clip instead. */
 static bool has_limits(const pattern *p)
 {
     return has_versions(p->op) && (p->low > -INFINITY || p->high < INFINITY);
