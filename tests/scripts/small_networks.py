@@ -180,6 +180,8 @@ FORMS = {
     # What OpenVINO's plugin computes otherwise on codes
     "max_of_input": Form("g=ReduceMax x axes=-1, | y=Conv g w:6,4,1,1 b:6", 17),
     "min_of_tanh": Form("t=Tanh x | g=ReduceMin t axes=2,3 keepdims=1 | y=Conv g w:6,4,1,1", 17),
+    "max_beside_readers": Form("g=GlobalMaxPool x | t=Pad x #0,0,1,1,0,0,1,1 | a=Conv g w:6,4,1,1 "
+                               "| b=Conv t v:6,4,1,1 | y=Add a b"),
     "max_flattened": Form("g=GlobalMaxPool x | f=Flatten g | y=Gemm f w:4,6"),
     "max_of_max": Form("g=ReduceMax x axes=-1, | h=ReduceMax g axes=-2, | y=Conv h w:6,4,1,1", 17),
     "max_tanh": Form("g=ReduceMax x axes=-1, | t=Tanh g | y=Conv t w:6,4,1,1", 17),

@@ -495,10 +495,10 @@ static qg_status say_all(builder *b)
         const qg_node *n = g->node.at[i];
         qg_node *copy = b->g->node.at[i];
         const qg_tqc *ahead = qg_plugin_before_maximum(n);
-        if (ahead)
-            QG_TRY(say_ahead(b, copy, ahead));
         for (uint32_t k = 0; k < qg_node_endpoints(n); k++)
             QG_TRY(say_slot(b, copy, qg_node_tqc(n, k)));
+        if (ahead)
+            QG_TRY(say_ahead(b, copy, ahead));
     }
     return QG_OK;
 }

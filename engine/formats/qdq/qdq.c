@@ -457,7 +457,7 @@ static qg_status put_output(builder *b, const qg_tqc *t, qg_value *source)
 }
 
 /* The input of a maximum, which OpenVINO computes on codes alone, on the grid of its
- * output. */
+ * output: behind the quantizers of that input, and for this reader alone. */
 static qg_status put_ahead(builder *b, qg_node *n, const qg_tqc *t)
 {
     qg_value *v = n->in[0], *out;
@@ -480,8 +480,6 @@ static bool is_moved(const builder *b, const qg_tqc *t, const qg_value *v)
 static qg_status put_node(builder *b, const qg_node *n)
 {
     const qg_tqc *ahead = is_for_plugin(b) ? qg_plugin_before_maximum(n) : NULL;
-    if (ahead)
-        QG_TRY(put_ahead(b, b->g->node.at[n->id], ahead));
     for (uint32_t i = 0; i < n->n_in; i++) {
         const qg_tqc *t = qg_input_tqc(n, i);
         if (!is_written(t, n->in[i]) || is_moved(b, t, n->in[i]))
@@ -490,6 +488,8 @@ static qg_status put_node(builder *b, const qg_node *n)
         if (!before || !qg_onnx_same_grid(before, t))
             QG_TRY(put_input(b, t, n->in[i]));
     }
+    if (ahead)
+        QG_TRY(put_ahead(b, b->g->node.at[n->id], ahead));
     for (uint32_t i = 0; i < n->n_out; i++)
         if (is_written(qg_output_tqc(n, i), n->out[i]) &&
             !is_moved(b, qg_output_tqc(n, i), n->out[i]))
