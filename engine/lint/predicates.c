@@ -197,15 +197,13 @@ static bool is_product_grid(const qg_lint *l, const qg_node *n, const qg_tqc *bi
     return same;
 }
 
-/* A float bias of zeros of a convolution: our file adds it behind the node
- * (formats/qdq/runtime.h), where ONNX Runtime's optimizer removes the sum. */
-static bool adds_zeros(const qg_node *n, uint32_t slot)
+/* A float bias of one 0, of a convolution with one output channel: our file adds it
+ * behind the node (formats/qdq/runtime.h), where ONNX Runtime's optimizer removes it. */
+static bool adds_zero(const qg_node *n, uint32_t slot)
 {
     const qg_tensor *b = n->in[slot]->constant;
-    bool zeros = b && n->n_out && n->out[0]->type.rank > 2;
-    for (int64_t i = 0; zeros && i < qg_tensor_count(b); i++)
-        zeros = qg_tensor_f64(b, i) == 0;
-    return zeros;
+    return b && n->n_out && n->out[0]->type.rank > 2 && qg_tensor_count(b) == 1 &&
+           qg_tensor_f64(b, 0) == 0;
 }
 
 /* Codes of a file that float32 does not hold stay behind their DequantizeLinear. */
@@ -220,7 +218,7 @@ static bool bias_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     uint32_t slot = bias_slot(s->node);
     (void)c;
-    if (slot == QG_NONE || has_codes(s->node->in[slot]) || adds_zeros(s->node, slot))
+    if (slot == QG_NONE || has_codes(s->node->in[slot]) || adds_zero(s->node, slot))
         return true;
     const qg_tqc *t = qg_input_tqc(s->node, slot);
     return qg_lint_rounds(l, t) && t->visibility != QG_EXPORT_INTERNAL &&

@@ -94,9 +94,9 @@ def rows(*nodes, opset=17, shape=(3, 6), **weights):
                    {"w": (6, 6), **weights}, shape, opset)
 
 
-def biased(bias=(4,)):
+def biased(bias=(4,), channels=4):
     return Network([node("Conv x w b -> c"), node("Relu c -> r"), node("Conv r v b -> y")],
-                   {"w": (4, 4, 3, 3), "b": bias, "v": (4, 4, 1, 1)})
+                   {"w": (channels, 4, 3, 3), "b": bias, "v": (channels, channels, 1, 1)})
 
 
 def softmax(opset, axis):
@@ -267,7 +267,8 @@ ONNXRUNTIME = [
     (biased(), "tengine-int8", "c y"),
     (biased(), "fpga-int8", "y"),
     (biased(), "snpe-int8", ""),
-    (biased(np.zeros(4)), "snpe-int8", "c y"),  # ONNX Runtime removes sums with zeros
+    (biased(np.zeros(1), 1), "snpe-int8", "c y"),  # ONNX Runtime removes a sum with one 0
+    (biased(np.zeros(4)), "snpe-int8", ""),
     (biased(), "tengine-int8", "y", "op=c slot=bias visibility=internal"),
     # a product in float and its clamp
     (rows("MatMul x w -> y"), OV, "y"),
