@@ -551,7 +551,8 @@ const cli_verb cli_verbs[] = {
       .about = "Also for a file with quantizers.  Nothing runs.  --all shows how the\n"
                "target computes each node.  --fix writes what a policy can mend, for\n"
                "`qg quantize --policy`.  Exit status 0 when nothing was found, 3 when\n"
-               "something was, of the level of --fail-on or above.  Rules: docs/lint.md.",
+               "something was, of the level of --fail-on or above.\n"
+               "Rules: docs/lint.md.",
       .example = "qg lint snapshot --target trt --fix -o patch.yaml",
       .run = cli_lint },
     { .name = "report",

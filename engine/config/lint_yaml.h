@@ -75,6 +75,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(BEHIND, "behind", WORDS, "a data input in float is made by one of these "        \
       "operators, or by a fused node")                                                 \
     X(NETWORK_INPUT, "network-input", NONE, "input 0 is an input of the network")      \
+    X(NETWORK_OUTPUT, "network-output", NONE, "output 0 is an output of the network")  \
     X(INPUT_CODES, "input-codes", NONE, "every data input is on a grid")               \
     X(SOME_CODES, "some-codes", NONE, "a data input is on a grid")                     \
     X(WEIGHT_CODES, "weight-codes", NONE, "the weight is on a grid")                   \
@@ -99,6 +100,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(MIXED_TYPES, "mixed-types", NUMBER, "data inputs and output 0 are stored in "    \
       "different types; signed codes become unsigned where one node reads them, and "  \
       "all of them from this opset on")                                                \
+    X(SIGNED_CONSTANT, "signed-constant", NUMBER, "constants are the only signed ones "\
+      "of them")                                                                       \
     X(SIGNED_INPUT, "signed-input", NUMBER, "input 0 stays signed by the same rule")   \
     X(BECOMES_GEMM, "becomes-gemm", WORDS, "a product by a matrix whose only reader, " \
       "one of these operators, adds a row to it, or, to one of two axes, a column or " \

@@ -29,8 +29,8 @@ static const char *not_holding(qg_lint *l, const qg_lint_kernel *k,
     qg_condition bare = *failed;
     bare.is_not = false;
     const char *text = qg_conditions_text(l->arena, &(qg_conditions){ &bare, 1 });
-    return text ? qg_arena_printf(l->arena, "%s: '%s' %s", k->origin.id, text,
-                                  failed->is_not ? "holds" : "does not hold")
+    return text ? qg_arena_printf(l->arena, "%s: '%s' must %shold", k->origin.id, text,
+                                  failed->is_not ? "not " : "")
                 : NULL;
 }
 
@@ -52,11 +52,12 @@ static qg_status decide(qg_lint *l, const qg_node *n, qg_fate as)
         if (k->as != as || !qg_node_matches(&k->node, n))
             continue;
         if (qg_lint_holds(l, &s, &k->when, &failed)) {
-            *out = (qg_lint_node){ as, k, "" };
+            *out = (qg_lint_node){ as, k, NULL, "" };
             return QG_OK;
         }
         if (out->fate == QG_FATE_NONE && as != QG_FATE_FUSED) {
-            *out = (qg_lint_node){ QG_FATE_BLOCKED, k, not_holding(l, k, failed) };
+            *out =
+                (qg_lint_node){ QG_FATE_BLOCKED, k, failed, not_holding(l, k, failed) };
             if (!out->why)
                 return qg_nomem(l->ctx);
         }

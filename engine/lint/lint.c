@@ -10,9 +10,9 @@
  * Facts      integer_kernels, moves_of_codes, fused_nodes, other_kernels and
  *            float_nodes add up to the nodes that compute on float tensors; shape
  *            arithmetic is not counted
- * compute    nodes with the trait compute, those in bodies included: how many there are,
- *            and how many the target computes in integers; when that is less than half,
- *            a warning says why
+ * compute    nodes with the trait compute, those in bodies included: how many there
+ *            are, and how many the target computes in integers; when that is less than
+ *            half, a warning says why
  * converted  a text for people; programs read the table `nodes`
  * Tables     rules (one row per rule that found something), findings, nodes */
 #include "engine/lint/lint.h"

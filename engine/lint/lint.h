@@ -44,7 +44,9 @@
 typedef struct qg_lint_node {
     qg_fate fate;
     const qg_lint_kernel *row; /* that fits; BLOCKED: the first one that does not */
-    const char *why;           /* BLOCKED: its condition that does not hold; else "" */
+    const qg_condition
+        *failed;     /* BLOCKED: its condition that does not hold; else NULL */
+    const char *why; /* BLOCKED: that condition as text; else "" */
 } qg_lint_node;
 
 /* A rule that a node or an endpoint breaks. */
@@ -85,7 +87,7 @@ typedef struct qg_lint {
 /* Where conditions are tested: a node, and for rules at: endpoint one of its endpoints.
  * The predicates that measure write what they found, with its unit, for the table of
  * findings and the message in SARIF. */
-enum { QG_LINT_DETAIL = 160 };
+enum { QG_LINT_DETAIL = 400 };
 typedef struct qg_lint_site {
     const qg_node *node;
     const qg_tqc *at; /* NULL: the node itself */
@@ -140,7 +142,7 @@ const qg_value *qg_lint_pad_value(const qg_node *n);
 qg_predicate_test qg_test_clamp, qg_test_scaled_bias, qg_test_pads, qg_test_pads_apart,
     qg_test_pads_with_zero, qg_test_pads_into, qg_test_same_dims, qg_test_steps,
     qg_test_equal_parts, qg_test_depthwise, qg_test_stride_beyond_kernel,
-    qg_test_flattened;
+    qg_test_flattened, qg_test_network_input, qg_test_network_output;
 
 /* --- predicate_chains.c: what is around a node --- */
 
@@ -154,7 +156,8 @@ qg_predicate_test qg_test_after, qg_test_read_once, qg_test_behind, qg_test_afte
 /* Those of predicate_types.c. */
 qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
     qg_test_odd_levels, qg_test_weight_centered, qg_test_centered,
-    qg_test_input_zero_point, qg_test_narrow, qg_test_types_clash;
+    qg_test_input_zero_point, qg_test_narrow, qg_test_types_clash,
+    qg_test_signed_constant;
 /* Whether the type of its codes in a file of ONNX has codes beyond its limits. */
 bool qg_lint_is_narrow(const qg_tqc *t);
 

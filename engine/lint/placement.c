@@ -82,21 +82,36 @@ const qg_tqc *qg_lint_output_grid(const qg_lint *l, const qg_node *n)
 
 /* --- grids --- */
 
-/* Predicates of rows that carry grids which are on the node alone; others are on grids,
- * which are not known yet. */
-static bool is_on_node(qg_predicate p)
+/* The test of a predicate that is on the node alone; NULL for others, which are on
+ * grids, and not known yet. */
+static qg_predicate_test *test_alone(qg_predicate p)
 {
-    return p == QG_PREDICATE_PADS_WITH_ZERO || p == QG_PREDICATE_PADS_INTO ||
-           p == QG_PREDICATE_PADS_ONE_AXIS || p == QG_PREDICATE_SAME_DIMS;
+    switch (p) {
+    case QG_PREDICATE_PADS_WITH_ZERO:
+        return qg_test_pads_with_zero;
+    case QG_PREDICATE_PADS_INTO:
+        return qg_test_pads_into;
+    case QG_PREDICATE_PADS_ONE_AXIS:
+        return qg_test_pads_one_axis;
+    case QG_PREDICATE_SAME_DIMS:
+        return qg_test_same_dims;
+    case QG_PREDICATE_NETWORK_INPUT:
+        return qg_test_network_input;
+    case QG_PREDICATE_NETWORK_OUTPUT:
+        return qg_test_network_output;
+    default:
+        return NULL;
+    }
 }
 
+/* Whether the conditions of a row that carries grids hold that are on the node alone. */
 static bool fits_alone(const qg_lint *l, const qg_lint_kernel *k, const qg_node *n)
 {
     qg_lint_site s = { .node = n };
     for (size_t i = 0; i < k->when.n; i++) {
         const qg_condition *c = &k->when.at[i];
-        if (is_on_node(c->predicate) &&
-            qg_predicate_table[c->predicate](l, &s, c) == c->is_not)
+        qg_predicate_test *test = test_alone(c->predicate);
+        if (test && test(l, &s, c) == c->is_not)
             return false;
     }
     return true;
@@ -196,7 +211,7 @@ qg_status qg_lint_place(qg_lint *l)
     if (!l->grid || !l->node)
         return qg_nomem(l->ctx);
     for (size_t i = 0; i < g->node.n; i++)
-        l->node[i] = (qg_lint_node){ QG_FATE_NONE, NULL, "" };
+        l->node[i] = (qg_lint_node){ QG_FATE_NONE, NULL, NULL, "" };
     QG_TRY(qg_nonnegative_values(g, l->arena, &l->nonnegative));
     l->opset = qg_qdq_file_opset(l->quant);
     grids_forward(l);

@@ -14,6 +14,19 @@ bool qg_test_clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return qg_node_clamps(s->node, &low, &high);
 }
 
+bool qg_test_network_input(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->node->n_in ? s->node->in[0] : NULL;
+    (void)l, (void)c;
+    return v && !v->def && !v->constant;
+}
+
+bool qg_test_network_output(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return s->node->n_out && s->node->out[0] && s->node->out[0]->is_output;
+}
+
 /* beta or alpha of a Gemm with a bias: its steps are not those of input x weight. */
 bool qg_test_scaled_bias(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {

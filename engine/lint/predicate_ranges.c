@@ -2,8 +2,9 @@
  * factor of a requantization, codes of a bias, sums of products, pairs of products, and
  * the codes that a constant has.
  *
- * Codes     of a weight: round(w / s) + z, limited to the codes of its scheme; in a file
- *           these limits are often those of the type, whether the weight has them or not
+ * Codes     of a weight: round(w / s) + z, limited to the codes of its scheme; in a
+ *           file these limits are often those of the type, whether the weight has
+ *           such codes or not
  * Input     any codes: every code of its integer type; calibrated: those of its scheme,
  *           from that of 0 on when the value is never negative
  * Pairs     x is unsigned (signed codes plus half of their number), w as it is; the

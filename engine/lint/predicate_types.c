@@ -74,9 +74,9 @@ static size_t readers_behind(const qg_lint *l, const qg_node *n, const qg_tqc *t
                              bool all);
 
 /* Readers of a value that see it on grid t, behind one quantizer: that of the value, or
- * of what it is a copy of (`all`), or one that those which round it share.  Readers that
- * round it on other grids read one node of our files, which keeps two quantizers in a
- * row apart (formats/qdq). */
+ * of what it is a copy of (`all`), or one that those which round it share.  Readers
+ * that round it on other grids read one node of our files, which keeps two quantizers
+ * in a row apart (formats/qdq). */
 static size_t readers_on(const qg_lint *l, const qg_value *v, const qg_tqc *t, bool all)
 {
     all |= qg_lint_same_grid(l->grid[v->id], t);
@@ -134,22 +134,53 @@ static bool is_signed(const qg_lint *l, const qg_value *v, const qg_tqc *t,
     return readers_on(l, original(l, v, t), t, false) != 1;
 }
 
+/* The types in which data inputs and output 0 of a node are stored: how many are signed
+ * and unsigned, constants apart. */
+typedef struct types {
+    size_t of[2]; /* [signed] */
+    size_t constant[2];
+} types;
+
+/* Counts one, and adds it to the text: "in0 uint8, in1 int8". */
+static void add_type(qg_lint_site *s, types *t, const char *slot, const qg_tqc *grid,
+                     bool is_signed, bool constant)
+{
+    size_t n = strlen(s->detail);
+    (constant ? t->constant : t->of)[is_signed]++;
+    (void)snprintf(s->detail + n, sizeof s->detail - n, "%s%s %sint%u%s", n ? ", " : "",
+                   slot, is_signed ? "" : "u", grid->scheme.bits,
+                   constant ? " (constant)" : "");
+}
+
+static types find_types(const qg_lint *l, qg_lint_site *s, double opset)
+{
+    const qg_node *n = s->node;
+    const qg_tqc *out = qg_lint_output_grid(l, n);
+    char slot[QG_SLOT_TEXT];
+    types t = { 0 };
+    s->detail[0] = '\0';
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const qg_tqc *in = qg_lint_input_grid(l, n, k);
+        if (in && qg_op_in_role(n->op, k) == 'd')
+            add_type(s, &t, qg_slot_text(false, k, slot), in,
+                     is_signed(l, n->in[k], in, opset), n->in[k]->constant);
+    }
+    if (out)
+        add_type(s, &t, "out0", out, is_signed(l, qg_lint_stored(l, n), out, opset),
+                 false);
+    return t;
+}
+
 bool qg_test_mixed_types(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
-    const qg_tqc *out = qg_lint_output_grid(l, s->node);
-    int type = -1;
-    if (out)
-        type = is_signed(l, qg_lint_stored(l, s->node), out, c->number);
-    for (uint32_t k = 0; k < s->node->n_in; k++) {
-        const qg_tqc *t = qg_lint_input_grid(l, s->node, k);
-        if (!t || qg_op_in_role(s->node->op, k) != 'd')
-            continue;
-        int same = is_signed(l, s->node->in[k], t, c->number);
-        if (type >= 0 && type != same)
-            return true;
-        type = same;
-    }
-    return false;
+    types t = find_types(l, s, c->number);
+    return (t.of[true] || t.constant[true]) && (t.of[false] || t.constant[false]);
+}
+
+bool qg_test_signed_constant(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    types t = find_types(l, s, c->number);
+    return t.constant[true] && !t.of[true] && t.of[false];
 }
 
 bool qg_test_signed_input(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -300,12 +331,12 @@ static void collect_types(const qg_lint *l, const qg_value *v, const qg_tqc *t,
 static types_wanted types_of(const qg_lint *l, const qg_node *n, uint32_t slot,
                              const qg_tqc *t, const qg_condition *c)
 {
-    types_wanted types = { .but = n };
+    types_wanted wanted = { .but = n };
     const qg_value *v = n->in[slot];
     while (carries_codes(l, v->def, t))
         v = v->def->in[0];
-    collect_types(l, v, t, c, &types);
-    return types;
+    collect_types(l, v, t, c, &wanted);
+    return wanted;
 }
 
 bool qg_test_input_zero_point(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
@@ -326,8 +357,8 @@ bool qg_test_types_clash(const qg_lint *l, qg_lint_site *s, const qg_condition *
             qg_lint_is_data(s->node, k) ? qg_lint_input_grid(l, s->node, k) : NULL;
         if (!t || s->node->in[k]->constant)
             continue;
-        types_wanted types = types_of(l, s->node, k, t, c);
-        if ((types.is_unsigned || wants_unsigned(l, s->node, c)) && types.is_signed)
+        types_wanted wanted = types_of(l, s->node, k, t, c);
+        if ((wanted.is_unsigned || wants_unsigned(l, s->node, c)) && wanted.is_signed)
             return true;
     }
     return false;

@@ -74,7 +74,9 @@ static bool has_word(const qg_condition *c, const char *word)
 static bool fate(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_lint_node *n = &l->node[s->node->id];
-    (void)snprintf(s->detail, sizeof s->detail, "%s", n->why);
+    if (n->failed)
+        (void)snprintf(s->detail, sizeof s->detail, "%s: %s", n->why,
+                       qg_predicate_meaning(n->failed->predicate));
     return has_word(c, qg_fate_name(n->fate));
 }
 
@@ -82,13 +84,6 @@ static bool fate(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 static const qg_node *producer(const qg_node *n)
 {
     return n->n_in && n->in[0] ? n->in[0]->def : NULL;
-}
-
-static bool network_input(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
-{
-    const qg_value *v = s->node->n_in ? s->node->in[0] : NULL;
-    (void)l, (void)c;
-    return v && !v->def && !v->constant;
 }
 
 /* By the rows themselves, since kernels are decided after fused nodes. */
@@ -684,7 +679,8 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_AFTER_FUSED] = qg_test_after_fused,
     [QG_PREDICATE_AFTER_KERNEL] = after_kernel,
     [QG_PREDICATE_BEHIND] = qg_test_behind,
-    [QG_PREDICATE_NETWORK_INPUT] = network_input,
+    [QG_PREDICATE_NETWORK_INPUT] = qg_test_network_input,
+    [QG_PREDICATE_NETWORK_OUTPUT] = qg_test_network_output,
     [QG_PREDICATE_INPUT_CODES] = input_codes,
     [QG_PREDICATE_SOME_CODES] = some_codes,
     [QG_PREDICATE_WEIGHT_CODES] = weight_codes,
@@ -700,6 +696,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_SAME_INPUTS] = same_inputs,
     [QG_PREDICATE_SAME_GRID] = same_grid,
     [QG_PREDICATE_MIXED_TYPES] = qg_test_mixed_types,
+    [QG_PREDICATE_SIGNED_CONSTANT] = qg_test_signed_constant,
     [QG_PREDICATE_SIGNED_INPUT] = qg_test_signed_input,
     [QG_PREDICATE_BECOMES_GEMM] = becomes_gemm,
     [QG_PREDICATE_INTO_CLAMP] = into_clamp,

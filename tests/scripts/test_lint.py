@@ -180,6 +180,12 @@ def joined(path):
          {**CONV, "v": (4, 4, 3, 3), "u": (4, 8, 3, 3)})
 
 
+def added(path):
+    """A constant operand of a sum, which is signed: the activations become unsigned."""
+    save(path, [node("Conv", "x w b", "c"), node("Relu", "c", "r"), node("Add", "r k", "s"),
+                node("Conv", "s w b", "y")], {**CONV, "k": (1, 4, 6, 6)})
+
+
 def products(path):
     """A product of two activations."""
     save(path, [node("MatMul", "x w", "a"), node("MatMul", "x v", "c"),
@@ -409,6 +415,7 @@ CASES = {
     "lowest-code": ("ncnn", (conv, TENSORRT), (conv, "ncnn-int8")),
     "not-eight-bits": ("ncnn", (conv, "ncnn-int8", WIDE.format("input")), (conv, "ncnn-int8")),
     "product-per-channel": ("qnn", (dense, TENSORRT, CHANNELS), (dense, "qnn-dsp-int8")),
+    "signed-constant": ("ort", (added, RUNTIME), (residual, RUNTIME)),
     "signed-branch": ("ort", (residual, RUNTIME), DEFAULT),
     "signed-input": ("ort", (residual, RUNTIME), DEFAULT),
     "float-bias": ("ort", (conv, TENSORRT), DEFAULT),

@@ -343,6 +343,9 @@ ONNXRUNTIME = [
           ((), ("y",), (), "c y"),
           ((node("Conv q v -> z"),), ("y", "z"), ("op=z slot=weight state=fp32",), "" if opset == 13 else "c y"),
           ((node("Conv c v -> z"),), ("y", "z"), ("op=z slot=weight state=fp32",), "" if opset == 13 else "c y"))),
+    # ... but not at an input of the network
+    (Network([node("MatMul x w -> z"), node("Expand x k -> q"), node("MatMul q w -> y")],
+             {"w": (6, 6), "k": np.array([1, 1])}, (3, 6), outputs=("z", "y")), ORT, "z y"),
     # limits halfway between two codes of the grid [-128, 127] / 127.5
     *((branches(node("Conv x w -> c"), node("Clip c low high -> y"), low=np.array(-limit),
                 high=np.array(limit), w=np.full((4, 4, 3, 3), 3.)), backend, found, *sets)
@@ -386,7 +389,7 @@ MOVED = [
      ORT, "c p y"),
     # at an output of the network, where no quantizer is behind it
     *((branches(node("Conv x w -> c"), node(f"{op} c k -> y"), k=np.array(k)), backend, found)
-      for op, k in (("Expand", [2, 4, 6, 6]), ("Tile", [2, 1, 1, 1]), ("Gather", [0, 0]))
+      for op, k in (("Expand", [2, 4, 6, 6]), ("Expand", [1, 4, 6, 6]), ("Tile", [2, 1, 1, 1]), ("Gather", [0, 0]))
       for backend, found in ((ORT, "c"), ("onnxruntime-int8", "c"))),
     # nothing is left to move
     (branches(node("Conv x w -> c"), node("Expand c k -> q"), node("Conv q v -> y"), k=np.array([1] * 4)),
@@ -396,7 +399,15 @@ POOLS = ((2, 2), (2, 2), "c p y"), ((1, 1), (1, 1), "c p y"), ((3, 1), (1, 2), "
 XNNPACK = [(Network([node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=kernel, strides=strides),
                      node("Conv p w -> y")], {"w": (4, 4, 1, 1)}, (1, 4, 9, 9)), TFLITE, found)
            for kernel, strides, found in POOLS]
-MENDED = [(biased, "snpe-int8", "c y"), (biased, "mnn-int8", "y")]
+def scaled(opset):
+    """A sum and a product with constants."""
+    def build():
+        return rows("MatMul x w -> m", "Add m k -> a", "Mul a f -> y", k=(1, 6), f=(1,), opset=opset)
+    return build
+
+
+MENDED = [(scaled(17), ORT, "m a y"), (scaled(21), ORT, "m a y"), (scaled(17), TFLITE, "m y"),
+          (biased, "snpe-int8", "c y"), (biased, "mnn-int8", "y")]
 
 
 def in_onnxruntime(folder, snapshot):

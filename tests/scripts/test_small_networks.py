@@ -57,6 +57,7 @@ AS_BUILT_IN = "the file stores the codes behind the Relu, which is an operator o
     "lint takes the value before the Relu for one without codes", ("tflite-int8",)
 WITH_CODES = "the plugin multiplies activations on integers where it has AVX-512, outside of an " \
     "attention with a factor; lint says 'blocked'", ("openvino-int8",)
+FRACTION = "the runtimes take whole extents; the report says so, and lint: rule fractional-extent"
 OVERHANG = "ONNX Runtime's mean of codes divides by another number than its own mean of floats", \
     ("openvino-int8",)
 EXCEPTIONS = {
@@ -68,6 +69,13 @@ EXCEPTIONS = {
     ("pad_axes", "onnx-qoperator shipped"): (
         "ONNX Runtime's change of layout reads a pad of an axis that `axes` leaves out",
         ("openvino-int8",)),
+    **{("resize_corners_fraction", what): (FRACTION, backends) for backends, files in (
+        (BACKENDS, ("onnx-qdq shipped", "onnx-qoperator", "onnx-qoperator shipped")),
+        (IN_OPENVINO, ("openvino",)),
+        (("openvino-int8",), ("onnx-qdq", "openvino shipped", "openvino qdq shipped")))
+       for what in files},
+    ("rows_chained_moved", "lint ort moves"): (
+        "ONNX Runtime removes Transposes and merges Reshapes in a row", BACKENDS),
     **{("matmul_of_vector", f"openvino {file}shipped"): (
         "the plugin's integer product of a vector has the dims of a matrix", ("openvino-int8",))
        for file in ("", "qdq ")},
