@@ -104,7 +104,7 @@ static qg_predicate_test *test_alone(qg_predicate p)
     }
 }
 
-/* Whether the conditions of a row that carries grids hold that are on the node alone. */
+/* Whether those conditions of a row hold that are on the node alone. */
 static bool fits_alone(const qg_lint *l, const qg_lint_kernel *k, const qg_node *n)
 {
     qg_lint_site s = { .node = n };
