@@ -338,10 +338,27 @@ static qg_status lower_conv(qg_lower *l)
     return qg_lower_product(l, "IntConv", QG_USE_DEPTHWISE, 0, 1);
 }
 
+/* A stride above the kernel, and an output that is not what both make of the input. */
+static bool has_gaps(const qg_lower *l)
+{
+    const qg_window *p = &((const qg_conv_param *)l->node->param)->window;
+    const qg_tensor *x = &l->node->in[0]->type, *w = &l->node->in[1]->type,
+                    *y = &l->node->out[0]->type;
+    bool gaps = false, other = false;
+    for (int32_t i = 2; i < x->rank && x->rank == w->rank && x->rank == y->rank; i++) {
+        int64_t stride = (uint32_t)i - 2 < p->n_stride ? p->stride[i - 2] : 1;
+        gaps |= w->dim[i] < stride;
+        other |= y->dim[i] != (x->dim[i] - 1) * stride + w->dim[i];
+    }
+    return gaps && other;
+}
+
 static qg_status lower_deconv(qg_lower *l)
 {
     const qg_conv_param *p = l->node->param;
-    return qg_lower_product(l, "IntConvTranspose", QG_USE_DECONV, 1,
+    bool gaps = has_gaps(l) && qg_profile_uses(l->profile, QG_USE_DECONV_GAP);
+    return qg_lower_product(l, "IntConvTranspose",
+                            gaps ? QG_USE_DECONV_GAP : QG_USE_DECONV, 1,
                             (uint32_t)p->group);
 }
 

@@ -1,7 +1,9 @@
 /* integer_rescale.c -- IntQuantize, IntDequantize, IntRescale of domain "quantgraph":
  * between floats and codes, and from one grid to another.
  *
- *     IntQuantize(x)     form divide, reciprocal, add-half or levels; limited to
+ *     IntQuantize(x)     form divide, reciprocal, add-half or levels; vector8: whole
+ *                        groups of 8 elements by the reciprocal, half to even, else
+ *                        a quotient in double, half away from zero; limited to
  *                        out0_low, out0_high
  *     IntDequantize(x)   form multiply: f32((q - z) s); fma: fma(q, s, f32(-z s)); one
  *                        grid, or one per channel; vector8: one grid, in whole groups
@@ -25,10 +27,20 @@
 
 /* -- IntQuantize ------------------------------------------------------------------ */
 
+enum { VECTOR8 = 8, VECTOR16 = 16 };
+
+static bool by_eights(const qg_recipe *r) { return r->row.form == QG_FORM_VECTOR8; }
+
+/* Of whole groups (vector8), or of all elements. */
 static qg_status quantizer_of(const qg_call *k, qg_affine_quantizer *out)
 {
     const qg_recipe *r = k->param;
-    return qg_affine_quantizer_prepare(k->ctx, &r->row, qg_integer_grid(&r->out),
+    qg_profile_row row = r->row;
+    if (by_eights(r)) {
+        row.form = QG_FORM_RECIPROCAL;
+        row.rounding = QG_ROUND_HALF_EVEN;
+    }
+    return qg_affine_quantizer_prepare(k->ctx, &row, qg_integer_grid(&r->out),
                                        qg_integer_range(r), out);
 }
 
@@ -42,18 +54,51 @@ static qg_status infer_quantize(const qg_call *k)
     return qg_infer_dims(k, r->out.dtype, k->in[0]->rank, k->in[0]->dim);
 }
 
+/* Elements from `at` on, fewer than a group. */
+static void quantize_rest(const qg_call *k, const qg_affine_quantizer *q, size_t at,
+                          size_t count)
+{
+    const qg_recipe *r = k->param;
+    int32_t codes[VECTOR8];
+    for (size_t i = 0; i < count; i++) {
+        float x = k->in[0]->f32[at + i];
+        double v = isnan(x) ? (double)q->nan : (double)x;
+        v = round(v / (double)r->out.scale[0]) + q->range.zero;
+        codes[i] = (int32_t)fmin(fmax(v, q->range.lo), q->range.hi);
+    }
+    qg_codes_store(k->out[0]->dtype, codes, k->out[0]->data, at, count);
+}
+
 static qg_status run_quantize(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *y = k->out[0];
     qg_affine_quantizer q;
     int32_t codes[256];
-    size_t n = qg_elements(x);
+    size_t n = qg_elements(x), rest = by_eights(k->param) ? n % VECTOR8 : 0;
     QG_TRY(quantizer_of(k, &q));
-    for (size_t at = 0; at < n; at += 256) {
-        size_t count = n - at < 256 ? n - at : 256;
+    for (size_t at = 0; at < n - rest; at += 256) {
+        size_t count = n - rest - at < 256 ? n - rest - at : 256;
         qg_affine_quantizer_codes(&q, x->f32 + at, codes, count);
         qg_codes_store(y->dtype, codes, y->data, at, count);
     }
+    quantize_rest(k, &q, n - rest, rest);
+    return QG_OK;
+}
+
+static qg_status run_plain(const qg_kernel *kernel, const qg_call *k)
+{
+    (void)kernel;
+    return k->node->op->run(k);
+}
+
+/* The definition, in plain order. */
+static qg_status compile_plain(qg_compile *c, qg_kernel **out)
+{
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    if (!k)
+        return qg_nomem(c->ctx);
+    *k = (qg_kernel){ .run = run_plain, .name = "groups in plain order" };
+    *out = k;
     return QG_OK;
 }
 
@@ -63,6 +108,8 @@ static qg_status compile_quantize(qg_compile *c, qg_kernel **out)
     qg_call k = qg_compile_call(c);
     qg_affine_quantizer q;
     *out = NULL;
+    if (by_eights(c->node->param) && qg_elements(c->in[0]) % VECTOR8 != 0)
+        return compile_plain(c, out);
     QG_TRY(quantizer_of(&k, &q));
     return qg_accel_quantize(c, &q, out);
 }
@@ -85,8 +132,6 @@ static qg_status infer_dequantize(const qg_call *k)
     return qg_infer_dims(k, QG_F32, k->in[0]->rank, k->in[0]->dim);
 }
 
-enum { VECTOR8 = 8, VECTOR16 = 16 };
-
 static qg_status run_dequantize(const qg_call *k)
 {
     const qg_recipe *r = k->param;
@@ -94,7 +139,7 @@ static qg_status run_dequantize(const qg_call *k)
     bool fma = r->row.form == QG_FORM_FMA;
     qg_around a = s->n > 1 ? qg_around_axis(k->in[0], s->axis) : (qg_around){ 1, 1, 1 };
     size_t n = qg_elements(k->in[0]);
-    size_t whole = r->row.form == QG_FORM_VECTOR8 ? n / VECTOR8 * VECTOR8 : 0;
+    size_t whole = by_eights(r) ? n / VECTOR8 * VECTOR8 : 0;
     double *q;
     QG_TRY(qg_integer_centred(k, k->in[0], s, &q));
     for (size_t i = 0; i < n; i++) {
@@ -162,23 +207,6 @@ static qg_status run_rescale(const qg_call *k)
     return QG_OK;
 }
 
-static qg_status run_plain(const qg_kernel *kernel, const qg_call *k)
-{
-    (void)kernel;
-    return k->node->op->run(k);
-}
-
-/* The definition, in plain order. */
-static qg_status compile_plain(qg_compile *c, qg_kernel **out)
-{
-    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
-    if (!k)
-        return qg_nomem(c->ctx);
-    *k = (qg_kernel){ .run = run_plain, .name = "groups in plain order" };
-    *out = k;
-    return QG_OK;
-}
-
 /* 256 codes are whole groups. */
 static qg_status compile_rescale(qg_compile *c, qg_kernel **out)
 {
@@ -205,7 +233,7 @@ static qg_status compile_dequantize(qg_compile *c, qg_kernel **out)
     *out = NULL;
     if (r->in[0].n != 1)
         return QG_OK;
-    if (r->row.form == QG_FORM_VECTOR8 && qg_elements(c->in[0]) % VECTOR8 != 0)
+    if (by_eights(r) && qg_elements(c->in[0]) % VECTOR8 != 0)
         return compile_plain(c, out);
     if (r->row.form != QG_FORM_MULTIPLY || !QG_DT_HAS(QG_DT_BYTES, c->in[0]->dtype))
         return qg_integer_compile_codes(c, out);

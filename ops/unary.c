@@ -378,7 +378,7 @@ static qg_status lower_clamp(qg_lower *l)
                                    (unsigned)k);
     if (!qg_lower_wants_codes(l, 1))
         return QG_OK;
-    const qg_profile_row *row = qg_lower_row(l, QG_USE_RELU);
+    const qg_profile_row *row = qg_lower_clamp_row(l);
     return row ? qg_lower_emit(l, "IntRescale", row, &l->in[0].value, 1) : QG_OK;
 }
 

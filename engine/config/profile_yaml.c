@@ -28,6 +28,7 @@ static const char *const schemes[] = { QG_SCHEME_MAP(X) NULL };
 static const char *const factors[] = { QG_FACTOR_MAP(X) NULL };
 static const char *const roundings[] = { QG_ROUNDING_MAP(X) NULL };
 static const char *const nans[] = { QG_NAN_MAP(X) NULL };
+static const char *const activations[] = { QG_ACTIVATION_MAP(X) NULL };
 #undef X
 static const char *const zeros[] = { "after", "inside", "fused", NULL };
 
@@ -184,6 +185,30 @@ static qg_status read_scale(const reader *r, const qg_yaml *map, const char *wha
     return QG_OK;
 }
 
+/* `limits: [relu, relu6]` of relu; `w-zero: 0` of two activations. */
+static qg_status read_grids(const reader *r, const qg_yaml *map, const char *what,
+                            qg_profile_row *row)
+{
+    const qg_yaml *limits = qg_yaml_get(map, "limits"), *zero;
+    uint64_t set;
+    int64_t code;
+    if (limits) {
+        if (row->uses != QG_USE_BIT(RELU))
+            return qg_yaml_fail(r->ctx, limits, what,
+                                "limits, expected them of relu alone");
+        QG_TRY(read_set(r, limits, what, activations + QG_ACTIVATION_RELU, &set));
+        row->limits = (uint32_t)(set << QG_ACTIVATION_RELU);
+    }
+    if ((zero = qg_yaml_get(map, "w-zero"))) {
+        if (row->uses != QG_USE_BIT(MATMUL))
+            return qg_yaml_fail(r->ctx, zero, what,
+                                "w-zero, expected it of matmul alone");
+        QG_TRY(qg_yaml_int(r->ctx, zero, what, 0, 0, &code));
+        row->w_centred = true;
+    }
+    return QG_OK;
+}
+
 /* scheme, factor, zero, symmetric, accumulator. */
 static qg_status read_requant(const reader *r, const qg_yaml *map, const char *what,
                               qg_requant_rule *rule)
@@ -281,11 +306,12 @@ static qg_status check_row(const reader *r, const qg_yaml *map, const char *what
     return QG_OK;
 }
 
-static const char *const row_keys[] = {
-    "id",          "use",    "types", "ratio",    "form", "products", "tail",
-    "scheme",      "factor", "zero",  "rounding", "left", "clamp",    "symmetric",
-    "accumulator", "output", "scale", "nan",      "why",  "source",   NULL
-};
+static const char *const row_keys[] = { "id",     "use",       "types",       "ratio",
+                                        "form",   "products",  "tail",        "scheme",
+                                        "factor", "zero",      "rounding",    "left",
+                                        "clamp",  "symmetric", "accumulator", "output",
+                                        "scale",  "nan",       "why",         "source",
+                                        "limits", "w-zero",    NULL };
 
 /* types, ratio and the words of a row. */
 static qg_status read_what(const reader *r, const qg_yaml *y, const char *what,
@@ -343,6 +369,7 @@ static qg_status read_row(const reader *r, const qg_yaml *y, qg_profile_row *out
     QG_TRY(read_left(r, y, what, &row));
     QG_TRY(read_output(r, y, what, &row));
     QG_TRY(read_scale(r, y, what, &row));
+    QG_TRY(read_grids(r, y, what, &row));
     QG_TRY(check_row(r, y, what, &row));
     *out = row;
     return QG_OK;

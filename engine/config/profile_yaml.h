@@ -34,7 +34,9 @@
  *     further keys of a row: rounding, left {8: 20, 16: 15}, clamp, symmetric,
  *     accumulator, output [scale, zero point], scale (of softmax: the least one of an
  *     output of a snapshot, 1/n with a whole n); of quantize: nan (number/round.h;
- *     default: lowest) */
+ *     default: lowest); of relu: limits (QG_ACTIVATION_MAP, default: any clamp; a clamp
+ *     with other limits is a rescale); of matmul: w-zero: 0 (only where the second
+ *     operand has that zero point) */
 #ifndef QG_ENGINE_CONFIG_PROFILE_YAML_H
 #define QG_ENGINE_CONFIG_PROFILE_YAML_H
 

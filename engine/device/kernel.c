@@ -81,7 +81,7 @@ static qg_status float_profile(const qg_device *d, qg_arena *a, const qg_recipe 
     const qg_profile *own = d->exe.program->profile;
     qg_profile_types t = { QG_F32, QG_NODTYPE, r->out.dtype };
     const qg_profile_row *quantize =
-        qg_profile_find(own, QG_USE_QUANTIZE, t, (qg_profile_ratios){ 0, 0 });
+        qg_profile_find(own, QG_USE_QUANTIZE, t, (qg_profile_grids){ 0 });
     qg_profile_row *row = QG_NEW(a, qg_profile_row);
     if (!row)
         return qg_nomem(d->ctx);
@@ -255,7 +255,7 @@ static qg_status rescale(const qg_device *d, const qg_cut *c, const qg_stored *f
     const qg_profile_row *row =
         qg_profile_find(d->exe.program->profile, QG_USE_RESCALE,
                         (qg_profile_types){ from->dtype, QG_NODTYPE, to->dtype },
-                        (qg_profile_ratios){ ratio, ratio });
+                        (qg_profile_grids){ .least = ratio, .most = ratio });
     if (!row)
         return QG_EUNSUPPORTED;
     qg_recipe r = { .row = *row, .in = { *from }, .out = *to };

@@ -30,7 +30,23 @@ static void put_number(FILE *f, float x)
     fputs(text, f);
 }
 
-/* The conditions of a row: types and ratio of scales.  Absent: it fits all. */
+static void put_ratio(FILE *f, const qg_profile_row *r)
+{
+    if (r->ratio_low <= 0 && !isfinite(r->ratio_high))
+        return;
+    fputs("    ratio: {", f);
+    if (r->ratio_low > 0) {
+        fputs("from: ", f);
+        put_number(f, r->ratio_low);
+    }
+    if (isfinite(r->ratio_high)) {
+        fputs(r->ratio_low > 0 ? ", below: " : "below: ", f);
+        put_number(f, r->ratio_high);
+    }
+    fputs("}\n", f);
+}
+
+/* The conditions of a row: types, grids and limits.  Absent: it fits all. */
 static void put_fits(FILE *f, const qg_profile_row *r)
 {
     bool any = false;
@@ -44,18 +60,18 @@ static void put_fits(FILE *f, const qg_profile_row *r)
             put_types(f, "y", r->y, &any);
         fputs("}\n", f);
     }
-    if (r->ratio_low <= 0 && !isfinite(r->ratio_high))
+    put_ratio(f, r);
+    if (r->w_centred)
+        fputs("    w-zero: 0\n", f);
+    if (!r->limits)
         return;
-    fputs("    ratio: {", f);
-    if (r->ratio_low > 0) {
-        fputs("from: ", f);
-        put_number(f, r->ratio_low);
-    }
-    if (isfinite(r->ratio_high)) {
-        fputs(r->ratio_low > 0 ? ", below: " : "below: ", f);
-        put_number(f, r->ratio_high);
-    }
-    fputs("}\n", f);
+    const char *before = "    limits: [";
+    for (int a = 0; a < QG_NACTIVATION; a++)
+        if (r->limits >> a & 1) {
+            fprintf(f, "%s%s", before, qg_activation_name((qg_activation)a));
+            before = ", ";
+        }
+    fputs("]\n", f);
 }
 
 static void put_uses(FILE *f, uint64_t uses)

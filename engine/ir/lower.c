@@ -73,10 +73,62 @@ const char *qg_lower_node_name(qg_graph *to, const qg_graph *from, const char *b
 
 /* --- rows --- */
 
-/* Only where both the inputs and the output have a grid. */
-static qg_profile_ratios ratios_of(const qg_lower *l)
+/* The code of a real bound, half away from zero or to even, within the type. */
+static int32_t code_of(const qg_stored *s, float bound, bool away)
 {
-    qg_profile_ratios r = { 0, 0 };
+    qg_code_range all = qg_code_range_of(s->dtype, 0);
+    double steps = (double)(bound / s->scale[0]);
+    double code = s->zero[0] + (away ? round(steps) : nearbyint(steps));
+    return (int32_t)fmin(fmax(code, all.lo), all.hi);
+}
+
+uint32_t qg_stored_activations(const qg_stored *s)
+{
+    uint32_t set = 0;
+    for (int a = 0; a < QG_NACTIVATION; a++) {
+        float low, high;
+        qg_activation_limits((qg_activation)a, &low, &high);
+        if (s->low == code_of(s, low, true) && s->high == code_of(s, high, true))
+            set |= 1u << a;
+    }
+    return set;
+}
+
+qg_activation qg_first_activation(uint32_t set)
+{
+    int a = 0;
+    assert(set);
+    while (!(set >> a & 1))
+        a++;
+    return (qg_activation)a;
+}
+
+/* Narrows the limits of s by bounds. */
+static void narrow(qg_stored *s, float low, float high, bool away)
+{
+    int32_t first = s->low, last = s->high;
+    int32_t from = code_of(s, low, away), to = code_of(s, high, away);
+    s->low = from < first ? first : from > last ? last : from;
+    s->high = to < first ? first : to > last ? last : to;
+    if (s->high < s->low)
+        s->high = s->low;
+}
+
+static uint32_t limits_of(const qg_lower *l)
+{
+    qg_stored out = l->out[0];
+    if (!out.codes)
+        return 0;
+    narrow(&out, l->low, l->high, true);
+    return qg_stored_activations(&out);
+}
+
+/* Ratios only where both the inputs and the output have a grid. */
+static qg_profile_grids grids_of(const qg_lower *l)
+{
+    qg_profile_grids r = { .limits = limits_of(l) };
+    if (l->node->n_in > 1 && l->in[1].stored.codes)
+        r.w_off = l->in[1].stored.zero[0] != 0;
     if (!l->out[0].codes)
         return r;
     for (uint32_t k = 0; k < l->node->n_in; k++) {
@@ -143,9 +195,9 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
 {
     qg_profile_types t = { type_of(l, 0), type_of(l, 1),
                            l->out[0].codes ? l->out[0].dtype : QG_F32 };
-    qg_profile_ratios r = ratios_of(l);
+    qg_profile_grids g = grids_of(l);
     const qg_profile *p = l->profile;
-    const qg_profile_row *row = qg_profile_find(p, use, t, r);
+    const qg_profile_row *row = qg_profile_find(p, use, t, g);
     if (row) {
         l->row = row;
         return fits_row(l, row) ? row : NULL;
@@ -157,8 +209,17 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
         (void)qg_lower_refuse(
             l, "no row of profile %s for %s fits x %s, w %s, y %s, ratio %g to %g",
             p->name, qg_kernel_use_name(use), qg_dtype_name(t.x), qg_dtype_name(t.w),
-            qg_dtype_name(t.y), (double)r.least, (double)r.most);
+            qg_dtype_name(t.y), (double)g.least, (double)g.most);
     return NULL;
+}
+
+const qg_profile_row *qg_lower_clamp_row(qg_lower *l)
+{
+    qg_profile_types t = { type_of(l, 0), QG_NODTYPE,
+                           l->out[0].codes ? l->out[0].dtype : QG_F32 };
+    bool other = qg_profile_uses(l->profile, QG_USE_RELU) &&
+                 !qg_profile_find(l->profile, QG_USE_RELU, t, grids_of(l));
+    return qg_lower_row(l, other ? QG_USE_RESCALE : QG_USE_RELU);
 }
 
 /* --- nodes --- */
@@ -281,13 +342,21 @@ qg_status qg_lower_constant(qg_lower *l, const char *name, const qg_tensor *t,
     return QG_OK;
 }
 
-/* The code of a real bound. */
-static int32_t bound_code(const qg_profile_row *row, const qg_stored *s, float bound)
+/* Narrows the limits of s as that row does; they are bounds, or a fused activation. */
+static void narrow_by(const qg_profile_row *row, float low, float high, qg_stored *s)
 {
-    double steps = (double)(bound / s->scale[0]);
-    double code =
-        s->zero[0] + (row->clamp == QG_CLAMP_CODES ? round(steps) : nearbyint(steps));
-    return code < s->low ? s->low : code > s->high ? s->high : (int32_t)code;
+    qg_stored away = *s;
+    narrow(&away, low, high, true);
+    uint32_t fused =
+        row->clamp == QG_CLAMP_ACTIVATION ? qg_stored_activations(&away) : 0;
+    if (fused)
+        qg_activation_limits(qg_first_activation(fused), &low, &high);
+    bool to_even =
+        fused || (row->clamp != QG_CLAMP_CODES && row->clamp != QG_CLAMP_ACTIVATION);
+    if (to_even)
+        narrow(s, low, high, false);
+    else
+        *s = away;
 }
 
 /* Narrows the limits of *out by the clamp; false: refused. */
@@ -295,8 +364,9 @@ static bool clamp_output(qg_lower *l, const qg_profile_row *row, qg_stored *out)
 {
     if (l->low == -INFINITY && l->high == INFINITY)
         return true;
-    int32_t low = bound_code(row, out, l->low), high = bound_code(row, out, l->high);
-    bool implied = low == out->low && high == out->high;
+    qg_stored within = *out;
+    narrow_by(row, l->low, l->high, &within);
+    bool implied = within.low == out->low && within.high == out->high;
     if (row->clamp == QG_CLAMP_NO || (row->clamp == QG_CLAMP_IMPLIED && !implied)) {
         (void)qg_lower_refuse(
             l, "row %s takes %s, and the clamp from %g to %g follows", row->id,
@@ -305,8 +375,7 @@ static bool clamp_output(qg_lower *l, const qg_profile_row *row, qg_stored *out)
             (double)l->low, (double)l->high);
         return false;
     }
-    out->low = low;
-    out->high = high < low ? low : high;
+    *out = within;
     return true;
 }
 
@@ -390,16 +459,18 @@ static bool one_output_grid(qg_lower *l)
 }
 
 /* IntRescale between grids by the row of that use, else by that of rescale; *out stays
- * when it is refused. */
+ * when it is refused.  `to` has the limits. */
 static qg_status rescale(qg_lower *l, qg_kernel_use use, qg_value *x,
                          const qg_stored *from, const qg_stored *to, qg_value **out)
 {
     qg_profile_types t = { from->dtype, QG_NODTYPE, to->dtype };
     float ratio = from->scale[0] / to->scale[0];
-    qg_profile_ratios r = { ratio, ratio };
-    const qg_profile_row *row = qg_profile_find(l->profile, use, t, r);
+    qg_profile_grids g = { .least = ratio,
+                           .most = ratio,
+                           .limits = qg_stored_activations(to) };
+    const qg_profile_row *row = qg_profile_find(l->profile, use, t, g);
     if (!row)
-        row = qg_profile_find(l->profile, QG_USE_RESCALE, t, r);
+        row = qg_profile_find(l->profile, QG_USE_RESCALE, t, g);
     if (!row)
         return qg_lower_refuse(l, "profile %s has no row of rescale", l->profile->name);
     qg_recipe recipe = { .row = *row, .in = { *from }, .out = *to };

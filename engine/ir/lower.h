@@ -59,6 +59,10 @@ struct qg_lower {
  * demands, a float output where it stores codes.  The refusal names types and grids. */
 const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use);
 
+/* For a stand-alone clamp: the row of relu; where the profile has such rows, and none
+ * for these limits, that of rescale. */
+const qg_profile_row *qg_lower_clamp_row(qg_lower *l);
+
 /* The refusal, itself and not its copy, when there was no memory for one: no answer
  * about the node. */
 extern const char qg_lower_starved[];
@@ -110,6 +114,13 @@ const char *qg_lower_node_name(qg_graph *to, const qg_graph *from, const char *b
 
 /* Equal values of equal codes: type, scales, zero points, axis.  Limits may differ. */
 bool qg_stored_same(const qg_stored *a, const qg_stored *b);
+
+/* The activations that have the limits of s, their bounds rounded half away from zero:
+ * a sum of 1 << qg_activation. */
+uint32_t qg_stored_activations(const qg_stored *s);
+
+/* The first of a sum that is not 0. */
+qg_activation qg_first_activation(uint32_t set);
 
 /* "int8 0.023529 + 3", "int8 0.0042 ... [64]", "float32".  Returns `text`. */
 enum { QG_STORED_TEXT = 80 };

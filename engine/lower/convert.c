@@ -46,7 +46,7 @@ const qg_profile_row *qg_lower_quantize_row(const qg_profile *p, qg_dtype codes)
 {
     return qg_profile_find(p, QG_USE_QUANTIZE,
                            (qg_profile_types){ QG_F32, QG_NODTYPE, codes },
-                           (qg_profile_ratios){ 0, 0 });
+                           (qg_profile_grids){ 0 });
 }
 
 static qg_status quantize(qg_lowering *w, const qg_stored *grid, qg_value *floats,
@@ -68,10 +68,9 @@ static qg_status dequantize(qg_lowering *w, const qg_stored *grid, qg_value *cod
                             const char *name, qg_value **out)
 {
     static const qg_profile_row plain = { .id = "", .form = QG_FORM_MULTIPLY };
-    const qg_profile_row *row =
-        qg_profile_find(w->profile, QG_USE_DEQUANTIZE,
-                        (qg_profile_types){ grid->dtype, QG_NODTYPE, QG_F32 },
-                        (qg_profile_ratios){ 0, 0 });
+    const qg_profile_row *row = qg_profile_find(
+        w->profile, QG_USE_DEQUANTIZE,
+        (qg_profile_types){ grid->dtype, QG_NODTYPE, QG_F32 }, (qg_profile_grids){ 0 });
     qg_recipe r = {
         .row = row ? *row : plain, .in = {*grid  },
                  .out = { .dtype = QG_F32, .n = 1 }
@@ -89,7 +88,7 @@ static qg_status rescale(qg_lowering *w, const qg_value *v, const qg_stored *gri
     const qg_profile_row *row =
         qg_profile_find(w->profile, QG_USE_RESCALE,
                         (qg_profile_types){ from->dtype, QG_NODTYPE, grid->dtype },
-                        (qg_profile_ratios){ ratio, ratio });
+                        (qg_profile_grids){ .least = ratio, .most = ratio });
     qg_value *source;
     if (row) {
         qg_recipe r = { .row = *row, .in = { *from }, .out = *grid };

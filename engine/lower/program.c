@@ -7,6 +7,7 @@
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/lower/lowering.h"
+#include "engine/quant/quantizer.h"
 
 const char *qg_lowered_name(qg_lowered how)
 {
@@ -97,22 +98,44 @@ typedef struct group {
 } group;
 
 /* The clamp that alone reads v, where v is not rounded. */
-static const qg_node *next_clamp(qg_lowering *w, const qg_value *v, float *low,
-                                 float *high)
+static const qg_node *next_clamp(qg_lowering *w, const qg_value *v)
 {
     const qg_node *n = v->use.n == 1 ? v->use.at[0].node : NULL;
+    float low, high;
     if (!n || v->is_output || w->stored[v->id].codes || v->use.at[0].slot != 0 ||
         n->n_out != 1 || !n->out[0])
         return NULL;
     const qg_tqc *t = qg_input_tqc(n, 0);
-    return !(t && qg_tqc_rounds(t)) && qg_node_clamps(n, low, high) ? n : NULL;
+    return !(t && qg_tqc_rounds(t)) && qg_node_clamps(n, &low, &high) ? n : NULL;
 }
 
-/* Narrows by one more clamp: the later one wins where they do not meet. */
-static void clamp_by(group *g, float low, float high)
+/* The limit of a clamp in that slot as the simulation has it: rounded, where its record
+ * rounds. */
+static qg_status round_limit(qg_lowering *w, const qg_node *n, uint32_t slot, float *x)
 {
+    const qg_tqc *t = slot < n->n_in ? qg_input_tqc(n, slot) : NULL;
+    float given = *x;
+    qg_tensor from, to;
+    if (!isfinite(given) || !n->in[slot] || !qg_lower_rounds(t))
+        return QG_OK;
+    qg_tensor_init(&from, QG_F32, 0, NULL);
+    to = from;
+    from.f32 = &given;
+    to.f32 = x;
+    return qg_tqc_round(w->ctx, t, &from, &to);
+}
+
+/* Narrows by the clamp n: the later one wins where they do not meet. */
+static qg_status clamp_by(qg_lowering *w, const qg_node *n, group *g)
+{
+    float low, high;
+    if (!qg_node_clamps(n, &low, &high))
+        return QG_OK;
+    QG_TRY(round_limit(w, n, 1, &low));
+    QG_TRY(round_limit(w, n, 2, &high));
     g->low = fminf(fmaxf(g->low, low), high);
     g->high = fminf(fmaxf(g->high, low), high);
+    return QG_OK;
 }
 
 /* What the operator of n takes, where nothing rounds between them. */
@@ -126,22 +149,21 @@ static const qg_node *taken_by(const qg_lowering *w, const qg_node *n)
     return rounds ? NULL : t;
 }
 
-static group group_of(qg_lowering *w, const qg_node *n)
+static qg_status group_of(qg_lowering *w, const qg_node *n, group *out)
 {
     group g = { n, NULL, n, -INFINITY, INFINITY };
-    float low, high;
-    if (qg_node_clamps(n, &low, &high))
-        clamp_by(&g, low, high);
+    QG_TRY(clamp_by(w, n, &g));
     group longer = g;
     longer.taken = taken_by(w, n);
     if (longer.taken)
         longer.last = longer.taken;
     for (const qg_node *next = longer.last;
-         (next = next_clamp(w, next->out[0], &low, &high)) != NULL;) {
+         (next = next_clamp(w, next->out[0])) != NULL;) {
         longer.last = next;
-        clamp_by(&longer, low, high);
+        QG_TRY(clamp_by(w, next, &longer));
     }
-    return w->stored[longer.last->out[0]->id].codes ? longer : g;
+    *out = w->stored[longer.last->out[0]->id].codes ? longer : g;
+    return QG_OK;
 }
 
 static bool is_quantized(const qg_node *n)
@@ -243,7 +265,8 @@ static bool converts(const qg_lowering *w, const qg_node *n)
 /* *done: n became an integer kernel.  Else its fate is noted. */
 static qg_status try_kernel(qg_lowering *w, const qg_node *n, bool *done)
 {
-    group g = group_of(w, n);
+    group g;
+    QG_TRY(group_of(w, n, &g));
     const char *why = excuse(w, &g);
     qg_lower l = { .ctx = w->ctx,
                    .profile = w->profile,

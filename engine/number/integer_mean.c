@@ -50,6 +50,7 @@ int32_t qg_mean_float_one(const qg_mean_float *m, int64_t sum)
 int32_t qg_mean_zero(const qg_mean *m, int32_t zero_x, int32_t zero_y)
 {
     float middle = (float)zero_x * m->x / m->y;
-    double limit = 1 << 24; /* far outside of every type */
-    return zero_y - (int32_t)fmin(fmax(round((double)middle), -limit), limit);
+    float moved = middle > 0 ? middle + 0.5f : middle - 0.5f;
+    float limit = 0x7fffff00; /* the difference fits int32 for every zero_y */
+    return zero_y - (int32_t)fminf(fmaxf(moved, -limit), limit);
 }

@@ -13,8 +13,8 @@
  *     raw-float          rint(f32(f32(f32(sum) k) + w)), k = f32(f32(s_x / s_y) / n),
  *                        w = f32(z_y - f32(f32(z_x n) k)): the zero point is added
  *                        before rounding                 (XNNPACK in LiteRT: MEAN)
- *     raw-q31            requantized (sum) + z_y - away(f32(f32(z_x s_x) / s_y))
- *                                                        (LiteRT, optimized MEAN)
+ *     raw-q31            requantized (sum) + z_y - trunc(f32(m +- 0.5)),
+ *                        m = f32(f32(z_x s_x) / s_y)     (LiteRT, optimized MEAN)
  *
  * Source   docs/evidence/integers.md#runtimes; tests/data/vectors/README.md. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_MEAN_H
@@ -43,7 +43,7 @@ typedef struct qg_mean_float {
 qg_mean_float qg_mean_float_of(const qg_mean *m, int32_t zero_x, qg_code_range range);
 int32_t qg_mean_float_one(const qg_mean_float *m, int64_t sum);
 
-/* raw-q31: z_y - away(z_x s_x / s_y). */
+/* raw-q31: z_y less z_x s_x / s_y, half away from zero. */
 int32_t qg_mean_zero(const qg_mean *m, int32_t zero_x, int32_t zero_y);
 
 #endif

@@ -118,7 +118,8 @@ qg_status qg_affine_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg
 {
     QG_TRY(qg_grid_check(ctx, "integer quantize", "output", y));
     assert(range.lo <= range.hi);
-    if (!(qg_form_uses(row->form) & QG_USE_BIT(QUANTIZE)))
+    if (!(qg_form_uses(row->form) & QG_USE_BIT(QUANTIZE)) ||
+        row->form == QG_FORM_VECTOR8) /* two quantizers: ops/integer_rescale.c */
         return qg_fail(ctx, QG_EUNSUPPORTED,
                        "integer quantize: form '%s', expected divide, reciprocal, "
                        "add-half or levels",

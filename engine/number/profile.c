@@ -1,6 +1,7 @@
 #include "engine/number/profile.h"
 
 #include <assert.h>
+#include <math.h>
 
 #define USE       QG_USE_BIT
 #define SUMS      (USE(ADD) | USE(SUB))
@@ -39,7 +40,7 @@ static const struct {
     [QG_FORM_INTEGER] = { USE(AVERAGE_POOL), ROUNDING },
     [QG_FORM_FLOAT_ROWS] = { USE(AVERAGE_POOL), ROUNDING },
     [QG_FORM_FLOOR_MULTIPLIER] = { USE(MEAN) | USE(GLOBAL_POOL), REQUANT },
-    [QG_FORM_VECTOR8] = { USE(DEPTHWISE) | USE(DEQUANTIZE), 0 },
+    [QG_FORM_VECTOR8] = { USE(DEPTHWISE) | USE(DEQUANTIZE) | USE(QUANTIZE), 0 },
     [QG_FORM_VECTOR16] = { USE(RESCALE), REQUANT },
     [QG_FORM_RAW_FLOAT] = { USE(MEAN) | USE(GLOBAL_POOL), 0 },
     [QG_FORM_RAW_Q31] = { USE(GLOBAL_POOL), REQUANT },
@@ -75,16 +76,22 @@ static bool type_fits(uint64_t types, qg_dtype t)
     return types == 0 || (types >> t & 1);
 }
 
+static bool grids_fit(const qg_profile_row *row, const qg_profile_grids *g)
+{
+    return g->least >= row->ratio_low && g->most < row->ratio_high &&
+           !(row->w_centred && g->w_off) &&
+           (row->limits == 0 || (row->limits & g->limits));
+}
+
 const qg_profile_row *qg_profile_find(const qg_profile *p, qg_kernel_use use,
-                                      qg_profile_types t, qg_profile_ratios r)
+                                      qg_profile_types t, qg_profile_grids g)
 {
     assert((unsigned)use < QG_NUSE);
     for (size_t i = 0; i < p->n_row; i++) {
         const qg_profile_row *row = &p->row[i];
         if ((row->uses >> use & 1) && type_fits(row->x, t.x) &&
             type_fits(row->w, t.w) && type_fits(row->y, t.y) &&
-            (!row->like_x || t.y == t.x || t.y == QG_F32) &&
-            r.least >= row->ratio_low && r.most < row->ratio_high)
+            (!row->like_x || t.y == t.x || t.y == QG_F32) && grids_fit(row, &g))
             return row;
     }
     return NULL;
@@ -96,6 +103,18 @@ bool qg_profile_uses(const qg_profile *p, qg_kernel_use use)
     for (size_t i = 0; i < p->n_row; i++)
         any |= (p->row[i].uses >> use & 1) != 0;
     return any;
+}
+
+void qg_activation_limits(qg_activation a, float *low, float *high)
+{
+    static const float limits[][2] = {
+#define X(id, text, low, high) { low, high },
+        QG_ACTIVATION_MAP(X)
+#undef X
+    };
+    assert((unsigned)a < QG_NACTIVATION);
+    *low = limits[a][0];
+    *high = limits[a][1];
 }
 
 /* One function per map of words. */
@@ -111,4 +130,5 @@ NAME_OF(qg_form_name, qg_form, QG_NFORM, QG_FORM_MAP)
 NAME_OF(qg_products_name, qg_products, QG_NPRODUCTS, QG_PRODUCTS_MAP)
 NAME_OF(qg_tail_name, qg_tail, QG_NTAIL, QG_TAIL_MAP)
 NAME_OF(qg_clamp_name, qg_clamp, QG_NCLAMP, QG_CLAMP_MAP)
+NAME_OF(qg_activation_name, qg_activation, QG_NACTIVATION, QG_ACTIVATION_MAP)
 #undef X

@@ -9,7 +9,9 @@
  *
  *     row fits    use is one of its uses; each type is one of its types, and codes of
  *                 the output have the type of x where it is `like_x`; every ratio of
- *                 scales lies in [ratio_low, ratio_high)
+ *                 scales lies in [ratio_low, ratio_high); the second input has zero
+ *                 point 0 where it is `w_centred`; the limits of a clamp are one of
+ *                 its `limits`, where it has any
  *     ratio       s_x / s_y of each input
  *
  * Units    scales: real units per step
@@ -18,7 +20,7 @@
  *
  *     const qg_profile_row *row = qg_profile_find(
  *         p, QG_USE_CONV, (qg_profile_types){ QG_I8, QG_I8, QG_I8 },
- *         (qg_profile_ratios){ s_x / s_y, s_x / s_y }); */
+ *         (qg_profile_grids){ .least = s_x / s_y, .most = s_x / s_y }); */
 #ifndef QG_ENGINE_NUMBER_PROFILE_H
 #define QG_ENGINE_NUMBER_PROFILE_H
 
@@ -58,7 +60,9 @@ extern "C" {
     X(VECTOR8,    "vector8",    "depthwise: 8 channels at a time round half up, the "  \
                                 "channels behind them by `scheme`; dequantize: 8 "     \
                                 "elements at a time f32(f32(q s) + f32(-z s)), those " \
-                                "behind them as multiply")                             \
+                                "behind them as multiply; quantize: 8 elements at a "  \
+                                "time as reciprocal, half to even, those behind them " \
+                                "divided in double, half away from zero")              \
     X(VECTOR16,   "vector16",   "rescale: 16 elements at a time round half up, those " \
                                 "behind them by `scheme`")                             \
     X(RAW_FLOAT,  "raw-float",  "mean: f32(sum) k + f32(z_y - z_x n k), half to even") \
@@ -89,7 +93,16 @@ extern "C" {
     X(CODES,   "codes",   "bounds z + round(bound / s), half away from zero")          \
     X(IMPLIED, "implied", "only one that cuts off no code: nothing to do")             \
     X(FLOAT,   "float",   "in float, before quantization")                             \
+    X(ACTIVATION, "activation", "as float where the limits have the codes of a fused " \
+                                "activation; others as codes, by a kernel behind")     \
     X(NO,      "no",      "the kernel takes none")
+
+/* The clamps that TensorFlow Lite has as activations: `limits:` of relu, but none. */
+#define QG_ACTIVATION_MAP(X)                                                           \
+    X(NONE,         "none",         -INFINITY, INFINITY)                               \
+    X(RELU,         "relu",         0,  INFINITY)                                      \
+    X(RELU6,        "relu6",        0,  6)                                             \
+    X(RELU_N1_TO_1, "relu-n1-to-1", -1, 1)
 /* clang-format on */
 
 #define X(id, ...) QG_FORM_##id,
@@ -104,13 +117,16 @@ typedef enum qg_tail { QG_TAIL_MAP(X) QG_NTAIL } qg_tail;
 #define X(id, ...) QG_CLAMP_##id,
 typedef enum qg_clamp { QG_CLAMP_MAP(X) QG_NCLAMP } qg_clamp;
 #undef X
+#define X(id, ...) QG_ACTIVATION_##id,
+typedef enum qg_activation { QG_ACTIVATION_MAP(X) QG_NACTIVATION } qg_activation;
+#undef X
 
 #define QG_USE_BIT(id) (UINT64_C(1) << QG_USE_##id)
 /* The uses that sum products: those with `products:` and `tail:`. */
 #define QG_USES_PRODUCTS                                                               \
     (QG_USE_BIT(CONV) | QG_USE_BIT(CONV_ONE) | QG_USE_BIT(CONV_GROUP) |                \
-     QG_USE_BIT(DEPTHWISE) | QG_USE_BIT(DECONV) | QG_USE_BIT(DENSE) |                  \
-     QG_USE_BIT(DENSE_CHANNEL) | QG_USE_BIT(MATMUL))
+     QG_USE_BIT(DEPTHWISE) | QG_USE_BIT(DECONV) | QG_USE_BIT(DECONV_GAP) |             \
+     QG_USE_BIT(DENSE) | QG_USE_BIT(DENSE_CHANNEL) | QG_USE_BIT(MATMUL))
 
 /* Types of an operator: activation, weight (or second input), output.  QG_NODTYPE where
  * the use has none. */
@@ -118,11 +134,14 @@ typedef struct qg_profile_types {
     qg_dtype x, w, y;
 } qg_profile_types;
 
-/* The least and the largest s_x / s_y of an operator's inputs; equal for one input, 0
- * and 0 where the operator has no output scale. */
-typedef struct qg_profile_ratios {
-    float least, most;
-} qg_profile_ratios;
+/* What rows ask about the grids of an operator. */
+typedef struct qg_profile_grids {
+    float least, most; /* s_x / s_y of the inputs; equal for one input, 0 and 0
+                           * where the operator has no output scale */
+    bool w_off;        /* the second input has a zero point other than 0 */
+    uint32_t limits;   /* sum of 1 << qg_activation: those with the codes of the
+                           * operator's limits */
+} qg_profile_grids;
 
 /* One row of `kernels:`.  Plain data. */
 typedef struct qg_profile_row {
@@ -134,6 +153,8 @@ typedef struct qg_profile_row {
     uint64_t x, w, y;            /* sums of QG_DT(type) that fit; 0: any */
     bool like_x;                 /* `y: x`: codes of the output have the type of x */
     float ratio_low, ratio_high; /* 0 and INFINITY: any */
+    bool w_centred;              /* `w-zero: 0`: the second input has zero point 0 */
+    uint32_t limits;             /* sum of 1 << qg_activation; 0: any clamp */
     qg_form form;
     qg_products products;
     qg_tail tail;
@@ -166,7 +187,7 @@ typedef struct qg_profile {
 
 /* The first row that fits; NULL: none. */
 QG_API const qg_profile_row *qg_profile_find(const qg_profile *p, qg_kernel_use use,
-                                             qg_profile_types t, qg_profile_ratios r);
+                                             qg_profile_types t, qg_profile_grids g);
 
 /* Some row has this use, whatever its types. */
 QG_API bool qg_profile_uses(const qg_profile *p, qg_kernel_use use);
@@ -185,11 +206,15 @@ QG_API uint64_t qg_form_uses(qg_form f);
 /* What a form reads for these uses; a file must have exactly these keys. */
 QG_API unsigned qg_form_keys(qg_form f, uint64_t uses);
 
+/* The limits of an activation in real values. */
+QG_API void qg_activation_limits(qg_activation a, float *low, float *high);
+
 /* Words of the maps, as in files. */
 QG_API const char *qg_form_name(qg_form f);
 QG_API const char *qg_products_name(qg_products p);
 QG_API const char *qg_tail_name(qg_tail t);
 QG_API const char *qg_clamp_name(qg_clamp c);
+QG_API const char *qg_activation_name(qg_activation a);
 
 #ifdef __cplusplus
 }

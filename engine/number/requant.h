@@ -98,6 +98,8 @@ typedef enum qg_zero_place {
                                       "without a row: conv and depthwise, if equal")   \
     X(DEPTHWISE,     "depthwise",     "convolution with one input channel per group")  \
     X(DECONV,        "deconv",        "transposed convolution")                        \
+    X(DECONV_GAP,    "deconv-gap",    "the same with a stride above the kernel and "   \
+                                      "cropped or widened; absent: as deconv")         \
     X(DENSE,         "dense",         "product with constant weights, one scale")      \
     X(DENSE_CHANNEL, "dense-channel", "the same, one weight scale per output")         \
     X(MATMUL,        "matmul",        "product of two activations")                    \

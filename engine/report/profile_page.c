@@ -63,6 +63,11 @@ static const char *fits_text(page *p, const qg_profile_row *row)
         qg_num_f32(number, row->ratio_high);
         text = JOIN(p, text, "ratio below %s", number);
     }
+    if (row->w_centred)
+        text = JOIN(p, text, "%s", "w-zero: 0");
+    for (int a = 0; a < QG_NACTIVATION; a++)
+        if (row->limits >> a & 1)
+            text = JOIN(p, text, "limits: %s", qg_activation_name((qg_activation)a));
     return text;
 }
 

@@ -146,6 +146,7 @@ FORMS = {
     "itself": Form(C + "d=Add c c | q=Mul d d" + Y),
     "one_operand": Form(SMALL + "d=Max c | e=Sum d | f=Concat e axis=1 | y=Conv f w"),
     "three_operands": Form(SMALL + "y=Sum c x c"),
+    "extremes_of_constants": Form("c=MatMul x w:6,10 | d=Relu c | e=Max k:1,1 d | y=Max d e", x=ROWS),
     # Moves
     "split_uneven": Form(C + "a+b+d=Split c #1,2,3 axis=1 | e=Conv a u:2,1,1,1 | f=Relu b "
                          "| q=Concat e f d axis=1 | y=Conv q v:3,7,1,1"),
@@ -229,6 +230,22 @@ FORMS = {
     "turned_padded": Form("y=ConvTranspose x w:4,3,1,1 p=1"),
     "turned_narrow": Form("y=ConvTranspose x w:4,2,4,4 strides=2,2 pads=1,1,1,0", x=(1, 4, 9, 1)),
     "concat_in_front": Form("k=Concat x u:1,2,8,8 axis=1 | y=Conv k w:6,6,1,1"),
+    # What LiteRT's kernels compute by layout, grid or size
+    "mean_of_input": Form("g=GlobalAveragePool x | y=Conv g v:6,4,1,1"),
+    "mean_of_places": Form("y=ReduceMean x axes=2,3 keepdims=1"),
+    "mean_of_first_axes": Form("y=ReduceMean x axes=1,2 keepdims=1"),
+    "mean_of_nothing_else": Form(C + "r=Relu c | y=ReduceMean r axes=1,2 keepdims=1"),
+    "matmul_tanh": Form("t=Tanh x | u=Transpose t perm=0,2,1 | y=MatMul x u", x=(4, 5, 7)),
+    "matmul_tanh_broadcast": Form("t=Tanh x | a=Slice t #0, #1, #0, | u=Transpose a perm=0,2,1 "
+                                  "| y=MatMul x u", x=(4, 5, 7)),
+    "clip_of_input": Form("q=Clip x - ~.37 | y=Conv q v:6,4,1,1"),
+    "clips_of_input": Form("q=Clip x ~-.7 ~1.1 | r=Clip x ~.2 ~1.3 | s=Clip x ~-1 ~1 "
+                           "| t=Clip x ~0 ~6 | a=Concat q r s t axis=1 | y=Conv a v:6,16,1,1"),
+    "clip_beside": Form(C + "q=Clip c ~-.3 ~.4 | d=Conv c v:3,6,1,1 | e=Conv q u:3,6,1,1 "
+                        "| y=Add d e"),
+    "turned_gaps": Form("d=ConvTranspose x w:4,3,2,2 b:3 strides=3,3 | y=Relu d"),
+    "turned_gaps_same": Form("y=ConvTranspose x w:4,3,2,2 b:3 strides=3,3 pads=0,0,1,0",
+                             x=(1, 4, 20, 20)),
     # Names, constants and outputs
     "names": Form("c=Conv x w:4,4,3,3 p=1 | r=Relu c | y=Conv r v:4,4,3,3 b:4 p=1",
                   names={"x": "in put", "w": "w/e:0", "c": "a.b c", "r": "é", "y": "out/put:0",

@@ -30,15 +30,15 @@ BESIDE = "_nhwc", "_nchw", "_padded", "_unclamped", "_not_below", "_rescaled", "
     "_float", "_computed", "_split", "_turned", "_wide"
 
 
-def run_integer(path, s, *more):
+def run_integer(path, s, kernels, *more):
     return json.loads(agreement.qg("run", path, "-d", s.data, "-n", len(s.x), "--mode",
-                                   "integer", "--profile", "tflite-reference", "--json",
+                                   "integer", "--profile", litert.PROFILES[kernels], "--json",
                                    *more))
 
 
-def integers(s):
+def integers(s, kernels):
     """{value: codes} of integer mode; outputs of the network as floats."""
-    run = run_integer(s.path, s, "-o", s.folder / "integer", "--dump", "*")
+    run = run_integer(s.path, s, kernels, "-o", s.folder / "integer", "--dump", "*")
     found = {d["name"]: np.load(d["file"]) for d in run["dumps"]}
     for o in run["outputs"]:
         found[f"{o['name']}_codes"] = found.get(o["name"])
@@ -62,12 +62,12 @@ def equals(a, b):
     return np.isclose(a, b, rtol=2.4e-7, atol=0) if a.dtype == np.float32 else a == b
 
 
-def tensors(file, s):
+def tensors(file, s, kernels="reference"):
     """(tensor, elements, equal elements, what differs or None) of every tensor of the file that
     is a value of the network, and the outputs behind an import of the file."""
-    runtime = litert.Runtime(pathlib.Path(file).read_bytes(), "reference")
+    runtime = litert.Runtime(pathlib.Path(file).read_bytes(), kernels)
     theirs = runtime.run_all([{s.input: x} for x in s.x])
-    ours = integers(s)
+    ours = integers(s, kernels)
     for tensor, codes in theirs.items():
         mine = ours.get(tensor)
         if tensor == s.input or re.sub(r"_\d+$", "", tensor).endswith(BESIDE) or \
@@ -80,7 +80,7 @@ def tensors(file, s):
                     if m.shape == codes.shape), default=0)
         wrong = same != codes.size or mine.dtype != codes.dtype
         yield tensor, codes.size, same, f"{same} of {codes.size} codes equal" if wrong else None
-    again = run_integer(file, s, "-o", s.folder / "again")
+    again = run_integer(file, s, kernels, "-o", s.folder / "again")
     for o in again["outputs"]:
         mine, theirs = ours[o["name"]], np.load(o["file"])
         if theirs.shape != mine.shape or not np.all(equals(theirs, mine)):
@@ -189,6 +189,47 @@ def clamps(path):
               node("Conv", ["n", "w"], ["o"], "o"), node("Add", [last, "o"], ["y"], "y")]
     network(nodes, weights, path)
     return random.normal(0, 1, (SAMPLES, 1, 4, 8, 8)).astype("f4")
+
+
+def check_limits(bad):
+    """Clips of an input, on grids of their own: their limits are on the grid of the input, in
+    simulation and in the file."""
+    random, worst = np.random.RandomState(11), 0
+    for seed in range(12):
+        limits = np.sort(random.uniform(-1.5, 1.5, 2)).astype("f4")
+        weights = {n: v for n, v in zip(("low", "high"), limits) if random.rand() < 0.8}
+        names = [n if n in weights else "" for n in ("low", "high")]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "limits.onnx")
+            network([helper.make_node("Clip", ["x", *names], ["y"], "clip")], weights, path)
+            x = random.normal(0, 1, (SAMPLES, 1, 4, 8, 8)).astype("f4")
+            s = agreement.Snapshot(f"{folder}/s", path, BACKENDS[0], x)
+            file, report = s.export("model.tflite", "--format", "tflite")
+            ours, = s.outputs("simulate", "reference")
+            theirs = litert.Runtime(pathlib.Path(file).read_bytes(), "reference").run_all(
+                [{s.input: v} for v in x])["y"]
+        off = np.abs(theirs - ours).max() / max(np.abs(ours).max(), 1e-6)
+        worst = max(worst, off)
+        if off > 1e-6 or report["losses"]:
+            bad.append(f"limits {seed}: off by {off:.3g}, losses {report['losses'][:1]}")
+    print(f"limits of 12 clips: off by {worst:.3g} of the largest value")
+
+
+def check_groups(bad):
+    """Ties among the last elements of a tensor, which the optimized kernels round otherwise."""
+    random = np.random.RandomState(12)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "groups.onnx")
+        network([helper.make_node("Relu", ["x"], ["p"], "p"),
+                 helper.make_node("Neg", ["p"], ["n"], "n"),
+                 helper.make_node("Concat", ["p", "n"], ["y"], "y", axis=1)], {}, path, extent=3)
+        s = agreement.Snapshot(f"{folder}/s", path, BACKENDS[0],
+                               random.normal(0, 1, (4 * SAMPLES, 1, 4, 3, 3)).astype("f4"))
+        file, _ = s.export("model.tflite", "--format", "tflite")
+        for kernels in litert.PROFILES:
+            rows = list(tensors(file, s, kernels))
+            bad += [f"groups {kernels}: {t}: {wrong}" for t, _, _, wrong in rows if wrong]
+            print(f"groups, {kernels}: {sum(r[1] for r in rows)} elements")
 
 
 def lines(path):
@@ -367,6 +408,8 @@ def main():
     if not sys.argv[1:] or "islands" in sys.argv[1:]:
         check_islands(bad)
         check_refused(bad)
+        check_limits(bad)
+        check_groups(bad)
         check_named(bad, foreign, "node 'quick' (QuickGelu): ", "expected an integer kernel")
         check_named(bad, old_softmax, "node 'soft' (Softmax): ", "axis 1")
         check_named(bad, old_pad, "node 'pad' (Pad): mode reflect")

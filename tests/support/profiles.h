@@ -21,7 +21,7 @@ static inline const qg_profile_row *test_find(qg_ctx *ctx, const char *name,
     const qg_profile *p;
     assert_ok(ctx, qg_profile_load(ctx, ctx->arena, name, test_profiles(ctx), &p));
     return qg_profile_find(p, use, (qg_profile_types){ QG_I8, QG_I8, QG_I8 },
-                           (qg_profile_ratios){ 1, 1 });
+                           (qg_profile_grids){ .least = 1, .most = 1 });
 }
 
 /* The same, a row that must be there. */

@@ -52,7 +52,7 @@ static const char *id_of(const qg_profile *p, qg_kernel_use use, qg_profile_type
                          float least, float most)
 {
     const qg_profile_row *row =
-        qg_profile_find(p, use, t, (qg_profile_ratios){ least, most });
+        qg_profile_find(p, use, t, (qg_profile_grids){ .least = least, .most = most });
     return row ? row->id : "none";
 }
 
@@ -146,6 +146,32 @@ static void the_first_row_that_fits(void **state)
     close_fixture(&f);
 }
 
+/* What a row asks of the second operand's grid, and of the limits of a clamp. */
+static void rows_by_grids(void **state)
+{
+    (void)state;
+    fixture f = open_fixture();
+    const qg_profile *p;
+    const qg_profile_grids centred = { 0 }, off = { .w_off = true };
+    const qg_profile_grids relu6 = { .limits = 1u << QG_ACTIVATION_RELU6 };
+    const qg_profile_grids both = { .limits = 1u << QG_ACTIVATION_NONE |
+                                              1u << QG_ACTIVATION_RELU };
+    assert_ok(f.ctx,
+              load_text(&f, "x",
+                        HEAD "kernels:\n"
+                             "- {id: m, " WHY ", use: matmul, scheme: float-rne, "
+                             "factor: f32, w-zero: 0}\n"
+                             "- {id: r, " WHY ", use: relu, scheme: float-rne, "
+                             "factor: f32, limits: [relu, relu-n1-to-1]}\n",
+                        &p));
+    assert_non_null(qg_profile_find(p, QG_USE_MATMUL, int8s, centred));
+    assert_null(qg_profile_find(p, QG_USE_MATMUL, int8s, off));
+    assert_null(qg_profile_find(p, QG_USE_RELU, int8s, centred));
+    assert_null(qg_profile_find(p, QG_USE_RELU, int8s, relu6));
+    assert_non_null(qg_profile_find(p, QG_USE_RELU, int8s, both));
+    close_fixture(&f);
+}
+
 static void children_precede_parents(void **state)
 {
     (void)state;
@@ -222,8 +248,8 @@ static const struct {
     { "name: x\nislands: perhaps\n",
       ":2: islands: 'perhaps', expected yes or no" },
     { "name: x\nclamp: tight\n",
-      ":2: clamp: 'tight', expected codes, implied, float or "
-      "no" },
+      ":2: clamp: 'tight', expected codes, implied, float, "
+      "activation or no" },
     { "name: x\nevidence: rumour\n",
       ":2: evidence: 'rumour', expected run or "
       "documentation" },
@@ -313,6 +339,14 @@ static const struct {
       ":5: kernel r: ratio: '-1', expected a number from 0" },
     { HEAD ROW "use: add, form: fma, ratio: {over: 1}}\n",
       ":5: kernel r: ratio: unknown key 'over'" },
+    { HEAD ROW "use: add, form: fma, limits: [relu]}\n",
+      ":5: kernel r: limits, expected them of relu alone" },
+    { HEAD ROW "use: relu, scheme: float-rne, factor: f32, limits: [none]}\n",
+      ":5: kernel r: limits: 'none', expected relu, relu6 or relu-n1-to-1" },
+    { HEAD ROW "use: add, form: fma, w-zero: 0}\n",
+      ":5: kernel r: w-zero, expected it of matmul alone" },
+    { HEAD ROW "use: matmul, scheme: float-rne, factor: f32, w-zero: 1}\n",
+      ":5: kernel r: w-zero: '1', expected an integer from 0 to 0" },
     { HEAD ROW "use: add, form: fma, output: 1}\n",
       ":5: kernel r: output is no pair, expected [scale, zero point]" },
     { HEAD ROW "use: add, form: fma, output: [0, 0]}\n",
@@ -389,7 +423,7 @@ static void ids_are_unique_in_a_family(void **state)
 }
 
 QG_TEST_MAIN(cmocka_unit_test(a_file_becomes_rows),
-             cmocka_unit_test(the_first_row_that_fits),
+             cmocka_unit_test(the_first_row_that_fits), cmocka_unit_test(rows_by_grids),
              cmocka_unit_test(children_precede_parents),
              cmocka_unit_test(tflite_reference), cmocka_unit_test(every_fault_is_named),
              cmocka_unit_test(hostile_files_are_refused),

@@ -127,7 +127,8 @@ static qg_status global_mean(qg_tflite_builder *b, qg_tflite_value *x,
     return qg_tflite_finish(b, &node, v, QG_TFLITE_NCHW, QG_TFLITE_NO_ACTIVATION);
 }
 
-/* In nchw where what is left has the same order as in plain. */
+/* In nchw where what is left has the same order as in plain, and where axes 2 and 3 of
+ * the file, which are no height and width, would look like them. */
 qg_status qg_tflite_build_mean(qg_tflite_builder *b)
 {
     int64_t axis[QG_MAX_RANK];
@@ -135,18 +136,20 @@ qg_status qg_tflite_build_mean(qg_tflite_builder *b)
     qg_value *in[2];
     qg_tflite_value *x, *v;
     qg_tflite_node node = { .op = "ReduceMean", .in = in, .n_in = 2 };
-    bool keep = b->op->options.keep_dims, picture = true;
+    bool keep = b->op->options.keep_dims;
+    uint32_t set = 0;
     QG_TRY(qg_tflite_input(b, 0, &x));
     QG_TRY(qg_tflite_output(b, 0, &v));
     QG_TRY(qg_tflite_integers(b, 1, QG_MAX_RANK, axis, &n));
     for (size_t i = 0; i < n; i++) {
         QG_TRY(qg_tflite_check_axis(b, axis[i], x->type.rank, &axis[i]));
-        picture &= axis[i] == 1 || axis[i] == 2;
+        set |= 1u << axis[i];
     }
-    picture &= n == 2 && axis[0] != axis[1] && x->type.rank == 4;
+    bool pair = n == 2 && x->type.rank == 4, picture = pair && set == 0x6;
     if (picture && keep)
         return global_mean(b, x, v);
-    bool first = x->form[QG_TFLITE_NCHW] && (keep || picture);
+    bool first =
+        (x->form[QG_TFLITE_NCHW] && (keep || picture)) || (keep && pair && set == 0xc);
     enum qg_tflite_layout layout = first ? QG_TFLITE_NCHW : QG_TFLITE_PLAIN;
     for (size_t i = 0; i < n && first; i++)
         axis[i] = qg_tflite_axis(layout, axis[i]);

@@ -13,6 +13,7 @@
  * All of it is done by build, so that a node without a counterpart is reported before
  * a file is touched. */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "engine/core/file.h"
@@ -101,6 +102,28 @@ static qg_status lose_floats(qg_tflite_writer *w)
                           "simulation keeps floats");
 }
 
+/* From this ratio of scales on, the sum of two inputs may leave the 16 bits in which
+ * upstream's optimized ADD keeps it, in steps of the output, without saturation. */
+static const float WIDE_SUM = 63.9f;
+
+static qg_status lose_sum(qg_tflite_writer *w)
+{
+    static const char *const sums[] = { "IntBinary" };
+    const qg_recipe *r = w->recipe;
+    const char *function;
+    if (!is_kernel(w->node) || !qg_op_is_named(w->node->op, sums, 1))
+        return QG_OK;
+    QG_TRY(qg_attr_string(w->ctx, w->node, "function", "add", &function));
+    float most = fmaxf(r->in[0].scale[0], r->in[1].scale[0]) / r->out.scale[0];
+    const qg_value *v = w->from[w->node->out[0]->id];
+    const qg_tqc *t = v ? qg_producer_tqc(v) : NULL;
+    if (strcmp(function, "add") != 0 || most < WIDE_SUM || !t)
+        return QG_OK;
+    return qg_export_lose(w->e, QG_SAYS_ENDPOINT, t,
+                          "the sum may exceed 16 bits in steps of the output: LiteRT's "
+                          "optimized kernel wraps it, its reference kernel does not");
+}
+
 static qg_status build_file(qg_tflite_writer *w, qg_tflite_file *file)
 {
     const qg_graph *g = w->program->graph;
@@ -126,6 +149,7 @@ static qg_status build_file(qg_tflite_writer *w, qg_tflite_file *file)
         QG_TRY(is_kernel(w->node) ? qg_tflite_write_kernel(w)
                                   : qg_tflite_write_move(w));
         QG_TRY(lose_floats(w));
+        QG_TRY(lose_sum(w));
     }
     QG_TRY(interface(w, g->output.at, g->output.n, false, out));
     *file = (qg_tflite_file){ .version = SCHEMA,

@@ -18,6 +18,8 @@ enum {
     LOGISTIC = 14,
     MUL = 18,
     RELU = 19,
+    RELU_N1_TO_1 = 20,
+    RELU6 = 21,
     RESIZE_BILINEAR = 23,
     SOFTMAX = 25,
     TANH = 28,
@@ -418,25 +420,28 @@ static qg_status table(qg_tflite_writer *w)
                                 &o, false);
 }
 
-/* From one grid to another.  A clamp at 0 alone is a RELU, with the arithmetic of
- * QUANTIZE; other limits follow it. */
+/* From one grid to another: a clamp that upstream has as an operator, or QUANTIZE,
+ * which other limits follow. */
 static qg_status rescale(qg_tflite_writer *w)
 {
     enum qg_tflite_form form =
         qg_tflite_is_picture(w, w->node->in[0]) ? QG_TFLITE_NHWC : QG_TFLITE_AS_IS;
-    const qg_stored *y = &w->recipe->out;
-    qg_code_range all = qg_code_range_of(y->dtype, 0);
-    int32_t zero = y->zero[0] > all.lo ? y->zero[0] : all.lo;
+    static const int32_t codes[QG_NACTIVATION] = {
+        [QG_ACTIVATION_RELU] = RELU,
+        [QG_ACTIVATION_RELU6] = RELU6,
+        [QG_ACTIVATION_RELU_N1_TO_1] = RELU_N1_TO_1,
+    };
     uint64_t uses;
     int32_t in, out;
     QG_TRY(row_of(w, &uses));
     QG_TRY(input(w, 0, form, &in));
-    bool relu = uses & QG_USE_BIT(RELU);
-    if (!relu || y->low != zero || y->high != all.hi)
+    uint32_t set = qg_stored_activations(&w->recipe->out) & ~(1u << QG_ACTIVATION_NONE);
+    if (!(uses & QG_USE_BIT(RELU)) || !set)
         return qg_tflite_put_kernel(w, QUANTIZE, (qg_tflite_slots){ &in, NULL, 1, 0 },
                                     form, &(qg_tflite_options){ 0 }, false);
     QG_TRY(qg_tflite_make(w, w->node->out[0], form, &out));
-    return qg_tflite_put(w, RELU, (qg_tflite_slots){ &in, &out, 1, 1 },
+    return qg_tflite_put(w, codes[qg_first_activation(set)],
+                         (qg_tflite_slots){ &in, &out, 1, 1 },
                          &(qg_tflite_options){ 0 });
 }
 
@@ -456,6 +461,20 @@ static qg_status softmax(qg_tflite_writer *w)
 
 /* --- sums over places --- */
 
+/* The form of a mean that keeps its axes.  Upstream's optimized kernels have one of
+ * their own for axes 1 and 2 of 4: those are height and width of pictures, and no other
+ * two axes become them. */
+static enum qg_tflite_form form_of_mean(const qg_tflite_writer *w, const int64_t *axes,
+                                        size_t count)
+{
+    const qg_value *x = w->node->in[0];
+    uint32_t set = 0;
+    for (size_t i = 0; i < count; i++)
+        set |= 1u << qg_tflite_axis_in(QG_TFLITE_AS_IS, x->type.rank, axes[i]);
+    bool pair = x->type.rank == 4 && (set == 0xc || set == 0x6);
+    return pair || qg_tflite_is_picture(w, x) ? QG_TFLITE_NHWC : QG_TFLITE_AS_IS;
+}
+
 static qg_status mean(qg_tflite_writer *w)
 {
     const qg_node *n = w->node;
@@ -465,10 +484,9 @@ static qg_status mean(qg_tflite_writer *w)
     qg_tflite_options o = { .kind = QG_TFLITE_OPTIONS_REDUCER };
     QG_TRY(qg_attr_flag(w->ctx, n, "keepdims", true, &o.keep_dims));
     QG_TRY(qg_attr_ints(w->ctx, n, "axes", &axes, &count));
-    enum qg_tflite_form form = o.keep_dims && qg_tflite_is_picture(w, n->in[0])
-                                   ? QG_TFLITE_NHWC
-                                   : QG_TFLITE_AS_IS;
     assert(count <= QG_MAX_RANK);
+    enum qg_tflite_form form =
+        o.keep_dims ? form_of_mean(w, axes, count) : QG_TFLITE_AS_IS;
     for (size_t i = 0; i < count; i++)
         axis[i] = qg_tflite_axis_in(form, rank, axes[i]);
     QG_TRY(input(w, 0, form, &in[0]));

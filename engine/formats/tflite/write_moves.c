@@ -28,10 +28,21 @@ enum {
 
 static const qg_tflite_options no_options;
 
+/* The one grid of what a node moves: that of the first input that has one, since the
+ * first operand of a maximum can be a constant. */
+static const qg_stored *grid_of(const qg_tflite_writer *w)
+{
+    const qg_node *n = w->node;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] && w->grid[n->in[k]->id].codes)
+            return &w->grid[n->in[k]->id];
+    return &w->grid[n->in[0]->id];
+}
+
 static qg_status input(qg_tflite_writer *w, uint32_t k, enum qg_tflite_form form,
                        int32_t *out)
 {
-    return qg_tflite_want(w, w->node->in[k], form, &w->grid[w->node->in[0]->id], out);
+    return qg_tflite_want(w, w->node->in[k], form, grid_of(w), out);
 }
 
 static enum qg_tflite_form form_of_input(const qg_tflite_writer *w)
@@ -412,7 +423,7 @@ qg_status qg_tflite_write_move(qg_tflite_writer *w)
             continue;
         if (!n->in[0] || (n->in[0]->type.dtype == QG_F32 && !rows[i].floats))
             break;
-        w->grid[n->out[0]->id] = w->grid[n->in[0]->id];
+        w->grid[n->out[0]->id] = *grid_of(w);
         return rows[i].write(w);
     }
     return qg_tflite_write_float(w);

@@ -331,34 +331,13 @@ qg_status qg_tflite_put(qg_tflite_writer *w, int32_t code, qg_tflite_slots slots
     return qg_vec_push(w->ctx, w->arena, &w->op, op);
 }
 
-/* Code of x as upstream's CalculateActivationRangeQuantized has it. */
-static int32_t code_of(const qg_stored *s, float x, qg_code_range all)
-{
-    double code = s->zero[0] + round((double)(x / s->scale[0]));
-    return (int32_t)fmin(fmax(code, all.lo), all.hi);
-}
-
-/* The fused activation with the limits of s; false: there is none. */
-static bool find_activation(const qg_stored *s, int32_t *out)
-{
-    static const struct {
-        int32_t activation;
-        float low, high;
-    } known[] = {
-        {QG_TFLITE_NO_ACTIVATION, -INFINITY, INFINITY},
-        { QG_TFLITE_RELU,         0,         INFINITY},
-        { QG_TFLITE_RELU6,        0,         6       },
-        { QG_TFLITE_RELU_N1_TO_1, -1,        1       },
-    };
-    qg_code_range all = qg_code_range_of(s->dtype, 0);
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (s->low == code_of(s, known[i].low, all) &&
-            s->high == code_of(s, known[i].high, all)) {
-            *out = known[i].activation;
-            return true;
-        }
-    return false;
-}
+/* Upstream's numbers of ActivationFunctionType. */
+static const int32_t activations[QG_NACTIVATION] = {
+    [QG_ACTIVATION_NONE] = QG_TFLITE_NO_ACTIVATION,
+    [QG_ACTIVATION_RELU] = QG_TFLITE_RELU,
+    [QG_ACTIVATION_RELU6] = QG_TFLITE_RELU6,
+    [QG_ACTIVATION_RELU_N1_TO_1] = QG_TFLITE_RELU_N1_TO_1,
+};
 
 /* out = min(max(x, low), high), all on one grid. */
 static qg_status put_clamp(qg_tflite_writer *w, int32_t x, int32_t out)
@@ -378,10 +357,13 @@ qg_status qg_tflite_put_kernel(qg_tflite_writer *w, int32_t code, qg_tflite_slot
 {
     qg_tflite_options own = *o;
     int32_t out, inner;
-    bool fits = find_activation(&w->recipe->out, &own.activation) &&
-                (activation || own.activation == QG_TFLITE_NO_ACTIVATION);
+    uint32_t set = qg_stored_activations(&w->recipe->out);
+    if (!activation)
+        set &= 1u << QG_ACTIVATION_NONE;
     QG_TRY(qg_tflite_make(w, w->node->out[0], form, &out));
-    if (fits)
+    if (set)
+        own.activation = activations[qg_first_activation(set)];
+    if (set)
         return qg_tflite_put(w, code,
                              (qg_tflite_slots){ slots.in, &out, slots.n_in, 1 }, &own);
     own.activation = QG_TFLITE_NO_ACTIVATION;

@@ -19,7 +19,7 @@ const qg_profile_row *vec_row(const qg_profile *p, qg_kernel_use use,
     float a = grid[0].scale / grid[2].scale, b = grid[1].scale / grid[2].scale;
     if (!(grid[1].scale > 0))
         b = a;
-    qg_profile_ratios ratios = { a < b ? a : b, a < b ? b : a };
+    qg_profile_grids ratios = { .least = a < b ? a : b, .most = a < b ? b : a };
     const qg_profile_row *row = qg_profile_find(p, use, types, ratios);
     if (!row)
         vec_malformed("profile %s: no row for %s of %s", p->name,

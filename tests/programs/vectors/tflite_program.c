@@ -67,13 +67,15 @@ qg_stored tfl_stored(const tfl_case *t, const json *tensor)
 bool tfl_find_row(tfl_case *t, qg_kernel_use use, size_t n_inputs)
 {
     qg_stored y = tfl_stored(t, tfl_operand(t, "outputs", 0));
-    qg_profile_ratios r = { 0, 0 };
+    qg_profile_grids r = { .limits = UINT32_MAX }; /* RELU has its own */
     qg_dtype type[2] = { QG_NODTYPE, QG_NODTYPE };
     for (size_t i = 0; i < n_inputs; i++) {
         qg_stored x = tfl_stored(t, tfl_operand(t, "inputs", i));
         bool weight = i == 1 && use <= QG_USE_DENSE_CHANNEL;
         if (i < 2)
             type[i] = x.dtype;
+        if (i == 1 && x.codes)
+            r.w_off = x.zero[0] != 0;
         if (use == QG_USE_DECONV) /* shape, weights, x */
             type[0] = x.dtype;
         if (!x.codes || !y.codes || weight)
