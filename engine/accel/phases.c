@@ -54,6 +54,19 @@ static int64_t image_row(const qg_phases *p, int64_t a, int64_t i)
     return row < p->image[0] ? row : -1;
 }
 
+/* to[i] = from[i * step], i < n. */
+static void read_row(const float *from, int64_t step, int64_t n, float *to)
+{
+    if (step == 1 && n > 0)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else if (step == 2) /* a constant, for which there are vectors */
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[2 * i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[i * step];
+}
+
 void qg_phases_load(const qg_phases *p, const float *image, float *to)
 {
     const int64_t step = p->stride[1];
@@ -62,14 +75,15 @@ void qg_phases_load(const qg_phases *p, const float *image, float *to)
         inside(p, plane % step, &begin, &end, &at);
         for (int64_t i = 0; i < p->rows; i++, to += p->pitch) {
             const int64_t row = image_row(p, plane / step, i);
-            memset(to, 0, (size_t)p->pitch * sizeof *to);
-            if (row < 0)
-                continue;
-            const float *from = image + row * p->image[1] + at;
-            if (step == 1 && begin < end)
-                memcpy(to + begin, from, (size_t)(end - begin) * sizeof *to);
-            for (int64_t j = begin; step != 1 && j < end; j++, from += step)
-                to[j] = *from;
+            const int64_t first = row < 0 ? p->pitch : begin;
+            const int64_t last = row < 0 ? p->pitch : end;
+            for (int64_t j = 0; j < first; j++)
+                to[j] = 0;
+            if (row >= 0)
+                read_row(image + row * p->image[1] + at, step, last - first,
+                         to + first);
+            for (int64_t j = last; j < p->pitch; j++)
+                to[j] = 0;
         }
     }
 }

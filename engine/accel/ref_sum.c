@@ -115,6 +115,61 @@ __attribute__((target("avx2,fma"))) FUSED_ROW(fused_row_avx2)
     fused_row(sum, x, step, w, n);
 }
 
+/* With constant arguments, so that the loop has no branch. */
+static inline __attribute__((always_inline)) void add_terms(const qg_ref_terms *t,
+                                                            int terms, bool begins,
+                                                            bool adds, float *to,
+                                                            int64_t n)
+{
+    const float *const x[QG_REF_TERMS] = { t->x[0], t->x[1], t->x[2], t->x[3] };
+    const float w[QG_REF_TERMS] = { t->w[0], t->w[1], t->w[2], t->w[3] };
+    const float *before = t->part;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; i++) {
+        float v = begins ? 0 : before[i];
+        for (int k = 0; k < terms; k++)
+            v += x[k][i] * w[k];
+        to[i] = adds ? to[i] + v : v;
+    }
+}
+
+/* Whole slices of four and of one term, as kernels of 3 x 3 have them; all others. */
+#define ADD_TERMS(name)                                                                \
+    static void name(const qg_ref_terms *t, int64_t n)                                 \
+    {                                                                                  \
+        const bool whole = t->begins && t->ends;                                       \
+        if (whole && t->n_term == QG_REF_TERMS && t->first)                            \
+            add_terms(t, QG_REF_TERMS, true, false, t->sum, n);                        \
+        else if (whole && t->n_term == QG_REF_TERMS)                                   \
+            add_terms(t, QG_REF_TERMS, true, true, t->sum, n);                         \
+        else if (whole && t->n_term == 1 && !t->first)                                 \
+            add_terms(t, 1, true, true, t->sum, n);                                    \
+        else                                                                           \
+            add_terms(t, t->n_term, t->begins, t->ends && !t->first,                   \
+                      t->ends ? t->sum : t->part, n);                                  \
+    }
+
+ADD_TERMS(add_terms_plain)
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) ADD_TERMS(add_terms_avx2)
+    __attribute__((target("avx512f"))) ADD_TERMS(add_terms_avx512)
+#endif
+
+        void qg_ref_add_terms(const qg_ref_terms *t, int64_t n)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        add_terms_avx512(t, n);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        add_terms_avx2(t, n);
+        return;
+    }
+#endif
+    add_terms_plain(t, n);
+}
+
 static void sum_slab(const qg_ref_slab *s, float *sum)
 {
     for (int64_t i = 0; i < s->rows; i++, sum += s->columns) {
