@@ -32,9 +32,9 @@
  *          last
  *
  *     QG_TRY(qg_parameters_of(&p, tape));         // p: ctx, arena, method ...
- *     for (t = 1 .. steps) {
+ *     for (t = 1 .. steps) {                      // updates of reconstruct.h
  *         qg_parameters_store(&p);                // to the tape
- *         for (each sample of the step)
+ *         for (each sample of the update)
  *             ... forward, backward ..., qg_parameters_add(&p, tape);
  *         qg_parameters_step(&p, t, steps);
  *     }
