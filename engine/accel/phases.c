@@ -29,6 +29,8 @@ qg_phases qg_phases_of(const qg_conv_problem *p, int64_t first, int64_t rows)
 int64_t qg_phases_tap(const qg_phases *p, int64_t y, int64_t x)
 {
     const int64_t h = y * p->dilation[0], w = x * p->dilation[1];
+    if (p->stride[0] == 1 && p->stride[1] == 1) /* one plane: no quotient */
+        return h * p->pitch + w;
     const int64_t plane = h % p->stride[0] * p->stride[1] + w % p->stride[1];
     return (plane * p->rows + h / p->stride[0]) * p->pitch + w / p->stride[1];
 }
