@@ -67,29 +67,41 @@ typedef struct slab {
     int64_t ld;
 } slab;
 
-/* Whole squares of TURNED columns and terms; *columns and *terms: how far they
- * reach. */
-enum { TURNED = 4 };
+/* Whole squares of TURNED columns and terms; *columns and *terms: how far they reach.
+ * LINE terms of all columns before the next ones: lines of the cache are read once. */
+enum { TURNED = 4, LINE = 16 };
+#if defined(__x86_64__)
+static void turn_square(const float *from, int64_t ld, float *to, int64_t pitch)
+{
+    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + ld);
+    __m128 c = _mm_loadu_ps(from + 2 * ld), d = _mm_loadu_ps(from + 3 * ld);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(to, a);
+    _mm_storeu_ps(to + pitch, b);
+    _mm_storeu_ps(to + 2 * pitch, c);
+    _mm_storeu_ps(to + 3 * pitch, d);
+}
+
 static void turn_squares(const float *from, int64_t ld, const slab *s, float *to,
                          int64_t *columns, int64_t *terms)
 {
-    *columns = *terms = 0;
-#if defined(__x86_64__)
     *columns = s->n / TURNED * TURNED;
     *terms = s->terms / TURNED * TURNED;
-    for (int64_t j = 0; j < *columns; j += TURNED, from += TURNED * ld)
-        for (int64_t k = 0; k < *terms; k += TURNED) {
-            __m128 row[TURNED];
-            for (int i = 0; i < TURNED; i++)
-                row[i] = _mm_loadu_ps(from + i * ld + k);
-            _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
-            for (int i = 0; i < TURNED; i++)
-                _mm_storeu_ps(to + (k + i) * s->n + j, row[i]);
-        }
-#else
-    (void)from, (void)ld, (void)s, (void)to;
-#endif
+    for (int64_t line = 0; line < *terms; line += LINE) {
+        const int64_t end = line + LINE < *terms ? line + LINE : *terms;
+        for (int64_t j = 0; j < *columns; j += TURNED)
+            for (int64_t k = line; k < end; k += TURNED)
+                turn_square(from + j * ld + k, ld, to + k * s->n + j, s->n);
+    }
 }
+#else
+static void turn_squares(const float *from, int64_t ld, const slab *s, float *to,
+                         int64_t *columns, int64_t *terms)
+{
+    (void)from, (void)ld, (void)s, (void)to;
+    *columns = *terms = 0;
+}
+#endif
 
 /* b of the slab, stored by columns, as rows in `turned`. */
 static void turn(const qg_gemm_problem *p, const float *b, slab *s, float *turned)

@@ -7,6 +7,14 @@
 #include <immintrin.h>
 #endif
 
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define UNROLLED    _Pragma("clang loop unroll(full)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#define UNROLLED    _Pragma("GCC unroll 8")
+#endif
+
 /* Columns of a block begin at 128 and are halved while they reach further than n; the
  * saved space goes to the terms. */
 int64_t qg_ref_slice(int64_t n, int64_t k)
@@ -124,7 +132,7 @@ static inline __attribute__((always_inline)) void add_terms(const qg_ref_terms *
     const float *const x[QG_REF_TERMS] = { t->x[0], t->x[1], t->x[2], t->x[3] };
     const float w[QG_REF_TERMS] = { t->w[0], t->w[1], t->w[2], t->w[3] };
     const float *before = t->part;
-#pragma GCC ivdep
+    INDEPENDENT
     for (int64_t i = 0; i < n; i++) {
         float v = begins ? 0 : before[i];
         for (int k = 0; k < terms; k++)
@@ -281,18 +289,21 @@ wide_tile(const qg_ref_slab *s, int rows, bool whole, wide_columns in, const flo
           const float *b, float *sum)
 {
     __m512 low[WIDE_ROWS], high[WIDE_ROWS];
+    UNROLLED
     for (int i = 0; i < rows; i++)
         low[i] = high[i] = _mm512_setzero_ps();
     for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
         const __m512 x0 = whole ? _mm512_loadu_ps(b) : _mm512_maskz_loadu_ps(in.low, b);
         const __m512 x1 = whole ? _mm512_loadu_ps(b + WIDE)
                                 : _mm512_maskz_loadu_ps(in.high, b + WIDE);
+        UNROLLED
         for (int i = 0; i < rows; i++) {
             const __m512 w = _mm512_set1_ps(a[i * s->a_row]);
             low[i] = _mm512_fmadd_ps(x0, w, low[i]);
             high[i] = _mm512_fmadd_ps(x1, w, high[i]);
         }
     }
+    UNROLLED
     for (int i = 0; i < rows; i++, sum += s->columns) {
         _mm512_mask_storeu_ps(sum, in.low, low[i]);
         _mm512_mask_storeu_ps(sum + WIDE, in.high, high[i]);
@@ -305,13 +316,16 @@ narrow_tile(const qg_ref_slab *s, int rows, wide_columns in, const float *a,
             const float *b, float *sum)
 {
     __m512 part[WIDE_ROWS];
+    UNROLLED
     for (int i = 0; i < rows; i++)
         part[i] = _mm512_setzero_ps();
     for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
         const __m512 x = _mm512_maskz_loadu_ps(in.low, b);
+        UNROLLED
         for (int i = 0; i < rows; i++)
             part[i] = _mm512_fmadd_ps(x, _mm512_set1_ps(a[i * s->a_row]), part[i]);
     }
+    UNROLLED
     for (int i = 0; i < rows; i++)
         _mm512_mask_storeu_ps(sum + i * s->columns, in.low, part[i]);
 }

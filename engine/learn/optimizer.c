@@ -32,9 +32,8 @@ typedef struct moment {
 static inline __attribute__((always_inline)) void
 adam_loop(const qg_optimized *s, const double *g, const moment *a)
 {
-    double *m = s->m, *v = s->v, *p = s->p;
+    double *restrict m = s->m, *restrict v = s->v, *restrict p = s->p;
     const double by_m = a->by_m, by_v = a->by_v, rate = a->rate;
-#pragma GCC ivdep
     for (size_t i = 0; i < s->n; i++) {
         m[i] = b1 * m[i] + (1 - b1) * g[i];
         v[i] = b2 * v[i] + (1 - b2) * g[i] * g[i];
