@@ -222,17 +222,24 @@ static double limited(const learned *l, const qg_learned_layer *at, size_t i,
     return code < low ? low : code > high ? high : code;
 }
 
+static void store_weights(float *restrict to, const double *restrict p, double unit,
+                          size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)(p[i] * unit);
+}
+
 /* hard: V >= 0 rounds up. */
 static void store(const learned *l, bool hard)
 {
     qg_learned_layer at = { 0 };
     if (l->kind == ROUNDING)
         at = qg_tape_layer(l->step, &l->weight->start);
-    for (size_t i = 0; i < l->state.n; i++) {
+    if (l->kind == WEIGHT)
+        store_weights(l->weight->now.f32, l->state.p, l->unit, l->state.n);
+    for (size_t i = 0; l->kind != WEIGHT && i < l->state.n; i++) {
         const double p = l->state.p[i];
-        if (l->kind == WEIGHT)
-            l->weight->now.f32[i] = (float)(p * l->unit);
-        else if (l->kind == STEP)
+        if (l->kind == STEP)
             l->step->scale[i] = l->step->start[i] * (float)ratio_of(l->step, p);
         else if (l->kind == BORDER)
             l->step->offset[i] = zero_of(l, i);
@@ -254,19 +261,26 @@ static void add_rounding_gradient(const learned *l, const float *grad)
     }
 }
 
+static void add_weights(double *restrict sum, const float *restrict grad, double unit,
+                        size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] += (double)grad[i] * unit;
+}
+
 /* Arrays of another tape of the block are found by their place. */
 static void add_gradient(const learned *l, const qg_tape *lead, const qg_tape *t)
 {
-    const double *scale = l->kind == STEP ? t->step[l->step - lead->step].grad : NULL;
+    const qg_tape_step *step = l->step ? &t->step[l->step - lead->step] : NULL;
     const float *w = l->weight ? t->weight[l->weight - lead->weight].grad.f32 : NULL;
     if (l->kind == ROUNDING)
         add_rounding_gradient(l, w);
+    else if (l->kind == WEIGHT)
+        add_weights(l->grad, w, l->unit, l->state.n);
+    for (size_t i = 0; l->kind == STEP && i < l->state.n; i++)
+        l->grad[i] += step->grad[i] * (double)l->step->scale[i];
     for (size_t i = 0; l->kind == BORDER && i < l->state.n; i++)
-        l->grad[i] +=
-            t->step[l->step - lead->step].border_grad[i] * unit_of_border(l->step, i);
-    for (size_t i = 0; (scale || l->kind == WEIGHT) && i < l->state.n; i++)
-        l->grad[i] +=
-            scale ? scale[i] * (double)l->step->scale[i] : (double)w[i] * l->unit;
+        l->grad[i] += step->border_grad[i] * unit_of_border(l->step, i);
 }
 
 static double beta_of(double part) { return 2 + 18 * (1 - (part - 0.2) / 0.8); }
@@ -311,15 +325,17 @@ void qg_parameters_add(qg_parameters *p, const qg_tape *t)
 void qg_parameters_step(qg_parameters *p, size_t t, size_t steps)
 {
     const size_t from = steps / 2;
+    const double share = 1 / (double)p->n_sample;
     for (size_t k = 0; k < p->array.n; k++) {
         learned *l = &p->array.at[k];
         for (size_t i = 0; i < l->state.n; i++)
-            l->grad[i] /= (double)p->n_sample;
+            l->grad[i] *= share;
         if (l->kind == ROUNDING)
             penalize(l, (double)t / (double)steps);
         qg_optimizer_step(&l->state, l->grad, t, steps);
+        const double weight = t > from ? 1 / (double)(t - from) : 0;
         for (size_t i = 0; t > from && i < l->state.n; i++)
-            l->mean[i] += (l->state.p[i] - l->mean[i]) / (double)(t - from);
+            l->mean[i] += (l->state.p[i] - l->mean[i]) * weight;
         memset(l->grad, 0, l->state.n * sizeof *l->grad);
     }
     p->n_sample = 0;
