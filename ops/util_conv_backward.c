@@ -257,27 +257,42 @@ typedef struct planes {
     int64_t rows;        /* of windows in a band */
     float *image, *grad; /* planes of a band */
     float *v;            /* its windows in rows of the pitch */
+    int64_t *at;         /* [taps] where each reads */
 } planes;
+
+/* Room behind the planes for a product of whole vectors, cleared: v is 0 there. */
+enum { VECTOR = 16 };
+
+static int64_t whole(int64_t run) { return (run + VECTOR - 1) / VECTOR * VECTOR; }
 
 static qg_status planes_of(const qg_call *k, const qg_conv_problem *p, planes *out)
 {
     *out = (planes){ .rows = band_rows(p) };
     const qg_phases f = qg_phases_of(p, 0, out->rows);
-    out->image = qg_arena_raw(k->scratch, (size_t)f.size, sizeof(float));
+    out->image = QG_NEWN(k->scratch, (size_t)f.size + VECTOR, float);
     out->grad = qg_arena_raw(k->scratch, (size_t)f.size, sizeof(float));
-    out->v = qg_arena_raw(k->scratch, (size_t)f.run, sizeof(float));
-    return out->image && out->grad && out->v ? QG_OK : qg_nomem(k->ctx);
+    out->v = qg_arena_raw(k->scratch, (size_t)whole(f.run), sizeof(float));
+    out->at = QG_NEWN(k->scratch, (size_t)volume(p->kernel), int64_t);
+    return out->image && out->grad && out->v && out->at ? QG_OK : qg_nomem(k->ctx);
+}
+
+static void find_taps(const qg_conv_problem *p, const qg_phases *f, int64_t *at)
+{
+    for (int64_t h = 0; h < p->kernel[1]; h++)
+        for (int64_t c = 0; c < p->kernel[2]; c++)
+            *at++ = qg_phases_tap(f, h, c);
 }
 
 static void spread_rows(const qg_phases *f, const float *g, float *v)
 {
     const size_t width = (size_t)f->windows[1], gap = (size_t)f->pitch - width;
-    for (int64_t r = 0; r < f->windows[0]; r++, g += width, v += width) {
+    for (int64_t r = 0; r < f->windows[0]; r++, g += width, v += width + gap) {
         memcpy(v, g, width * sizeof *v);
         if (r + 1 < f->windows[0])
             memset(v + width, 0, gap * sizeof *v);
-        v += gap;
     }
+    v -= gap; /* behind the last window */
+    memset(v, 0, (size_t)(whole(f->run) - f->run) * sizeof *v);
 }
 
 /* arg: x, w, and g of the band; dw and dx: NULL, not wanted. */
@@ -291,14 +306,10 @@ static void depthwise_band(const planes *s, const qg_phases *f,
         qg_phases_load(f, arg[0], s->image);
     if (dx)
         memset(s->grad, 0, (size_t)f->size * sizeof *s->grad);
-    for (int64_t h = 0, i = 0; h < p->kernel[1]; h++)
-        for (int64_t c = 0; c < p->kernel[2]; c++, i++) {
-            const int64_t at = qg_phases_tap(f, h, c);
-            if (dw)
-                dw[i] += row->dot(s->v, s->image + at, f->run);
-            if (dx)
-                row->add_scaled(arg[1][i], s->v, s->grad + at, f->run);
-        }
+    if (dw)
+        row->dots(s->v, s->image, s->at, (int)volume(p->kernel), whole(f->run), dw);
+    for (int64_t i = 0; dx && i < volume(p->kernel); i++)
+        row->add_scaled(arg[1][i], s->v, s->grad + s->at[i], f->run);
     if (dx)
         qg_phases_add(f, s->grad, dx);
 }
@@ -312,6 +323,7 @@ static qg_status depthwise(const qg_backward *b, const qg_conv_problem *p)
     for (int64_t first = 0, rows; first < p->out[1]; first += rows) {
         rows = p->out[1] - first < s.rows ? p->out[1] - first : s.rows;
         const qg_phases f = qg_phases_of(p, first, rows);
+        find_taps(p, &f, s.at);
         for (int64_t i = 0; i < p->batch * p->groups; i++) {
             const int64_t group = i % p->groups;
             const float *const arg[3] = { b->call->in[0]->f32 + i * x,

@@ -56,11 +56,36 @@ static int64_t image_row(const qg_phases *p, int64_t a, int64_t i)
     return row < p->image[0] ? row : -1;
 }
 
+/* Rows are short: a call of the C library costs as much as the row. */
+enum { SHORT = 64 };
+typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
+
+static void copy(const float *from, int64_t n, float *to)
+{
+    int64_t i = 0;
+    if (n > SHORT)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else {
+        for (; i + 4 <= n; i += 4)
+            *(quad *)(to + i) = *(const quad *)(from + i);
+        for (; i < n; i++)
+            to[i] = from[i];
+    }
+}
+
+static void clear(float *to, int64_t n)
+{
+    if (n > 2)
+        memset(to, 0, (size_t)n * sizeof *to);
+    if (n == 1 || n == 2) /* padding, mostly */
+        to[0] = to[n - 1] = 0;
+}
+
 /* to[i] = from[i * step], i < n. */
 static void read_row(const float *from, int64_t step, int64_t n, float *to)
 {
-    if (step == 1 && n > 0)
-        memcpy(to, from, (size_t)n * sizeof *to);
+    if (step == 1)
+        copy(from, n, to);
     else if (step == 2) /* a constant, for which there are vectors */
         for (int64_t i = 0; i < n; i++)
             to[i] = from[2 * i];
@@ -79,13 +104,11 @@ void qg_phases_load(const qg_phases *p, const float *image, float *to)
             const int64_t row = image_row(p, plane / step, i);
             const int64_t first = row < 0 ? p->pitch : begin;
             const int64_t last = row < 0 ? p->pitch : end;
-            for (int64_t j = 0; j < first; j++)
-                to[j] = 0;
+            clear(to, first);
             if (row >= 0)
                 read_row(image + row * p->image[1] + at, step, last - first,
                          to + first);
-            for (int64_t j = last; j < p->pitch; j++)
-                to[j] = 0;
+            clear(to + last, p->pitch - last);
         }
     }
 }
