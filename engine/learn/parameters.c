@@ -15,6 +15,7 @@ struct qg_learned_array {
     qg_tape_step *step;     /* STEP, BORDER; of the weight's grid for ROUNDING */
     double anchor;          /* BORDER: c of step_gradient.h */
     qg_optimized state;
+    double *start; /* [n] p before the first step */
     double *grad;  /* [n] sum since the last step */
     double *mean;  /* [n] of p over the second half of the steps */
     double unit;   /* WEIGHT: p is in it */
@@ -43,12 +44,25 @@ static double unit_of(const qg_tape *t, const qg_tape_weight *w)
     return size > 0 ? size : 1e-3;
 }
 
+static bool is_power_of_two(const qg_tape_step *s)
+{
+    return (s->root->scheme.policy & QG_POWER_OF_2) != 0;
+}
+
+/* Powers of two are at most half of one away from the next. */
+static double rate_of(const qg_parameters *w, const learned *l)
+{
+    const bool paced = l->kind == STEP && !is_power_of_two(l->step);
+    return paced ? w->rate * w->method->pace : w->rate;
+}
+
 static qg_status add(qg_parameters *w, learned l, size_t n)
 {
-    l.state = qg_optimized_new(w->arena, w->optimizer, n, w->rate);
+    l.state = qg_optimized_new(w->arena, w->optimizer, n, rate_of(w, &l));
+    l.start = QG_NEWN(w->arena, n, double);
     l.grad = QG_NEWN(w->arena, n, double);
     l.mean = QG_NEWN(w->arena, n, double);
-    if (!l.state.p || !l.grad || !l.mean)
+    if (!l.state.p || !l.start || !l.grad || !l.mean)
         return qg_nomem(w->ctx);
     return qg_vec_push(w->ctx, w->arena, &w->array, l);
 }
@@ -109,11 +123,6 @@ static qg_status add_weight(qg_parameters *w, qg_tape_weight *weight)
     for (size_t i = 0; i < n; i++)
         w->array.at[w->array.n - 1].state.p[i] = (double)weight->now.f32[i] / l.unit;
     return QG_OK;
-}
-
-static bool is_power_of_two(const qg_tape_step *s)
-{
-    return (s->root->scheme.policy & QG_POWER_OF_2) != 0;
 }
 
 /* A power of two is the next one above e^p: p begins halfway between two of them. */
@@ -306,7 +315,12 @@ static void penalize(const learned *l, double part)
 qg_status qg_parameters_of(qg_parameters *p, qg_tape *t)
 {
     p->tape = t;
-    return choose(p);
+    QG_TRY(choose(p));
+    for (size_t k = 0; k < p->array.n; k++) {
+        const learned *l = &p->array.at[k];
+        memcpy(l->start, l->state.p, l->state.n * sizeof *l->start);
+    }
+    return QG_OK;
 }
 
 void qg_parameters_store(const qg_parameters *p)
@@ -344,11 +358,22 @@ void qg_parameters_step(qg_parameters *p, size_t t, size_t steps)
 void qg_parameters_finish(qg_parameters *p)
 {
     for (size_t k = 0; k < p->array.n; k++) {
-        learned *l = &p->array.at[k];
-        if (l->kind != ROUNDING)
-            memcpy(l->state.p, l->mean, l->state.n * sizeof *l->mean);
-        store(l, true);
+        const learned *l = &p->array.at[k];
+        if (l->kind == ROUNDING)
+            memcpy(l->mean, l->state.p, l->state.n * sizeof *l->mean);
     }
     for (size_t i = 0; i < p->tape->n_weight; i++)
         p->tape->weight[i].on_grid = false;
+    qg_parameters_take(p, 1);
+}
+
+void qg_parameters_take(qg_parameters *p, double part)
+{
+    for (size_t k = 0; k < p->array.n; k++) {
+        const learned *l = &p->array.at[k];
+        for (size_t i = 0; i < l->state.n; i++)
+            l->state.p[i] = part == 1 ? l->mean[i]
+                                      : l->start[i] + part * (l->mean[i] - l->start[i]);
+        store(l, true);
+    }
 }

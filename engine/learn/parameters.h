@@ -27,6 +27,9 @@
  * Units    of weights, their step; of biases, a quarter of their root mean square; of
  *          a step size, its logarithm, within a factor of e^3; of a border
  *          (step_gradient.h), half of the range as it was; of a rounding, V
+ * Rates    `rate` times `pace` of the method for step sizes that are no powers of two,
+ *          else `rate`: with few bits of activations a step size has far to go, up to a
+ *          third of its value, and one that learns as fast as weights do not arrives
  * Result   weights and steps: the mean over the second half of the steps, which has
  *          less of the noise of single samples (Polyak, Juditsky 1992); roundings: the
  *          last
@@ -76,5 +79,8 @@ void qg_parameters_step(qg_parameters *p, size_t t, size_t steps);
 
 /* Every rounding becomes 0 or 1. */
 void qg_parameters_finish(qg_parameters *p);
+
+/* After that: only this part of the way from the start to the result, 0 to 1. */
+void qg_parameters_take(qg_parameters *p, double part);
 
 #endif

@@ -325,65 +325,69 @@ static qg_status prepare_samples(work *w)
     return QG_OK;
 }
 
-/* again: the progress of the block is complete. */
-static qg_status learn(work *w, bool again)
+static qg_status learn(work *w)
 {
     qg_reconstruction *r = w->r;
     for (size_t t = 1; t <= r->steps; t += w->n_batch) {
         QG_TRY(update(w, t));
-        const size_t done = r->done + (again ? r->steps : t + w->n_batch - 1);
-        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune", done, r->total));
+        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune", r->done + t + w->n_batch - 1,
+                           r->total));
     }
     qg_parameters_finish(&w->p);
     return QG_OK;
 }
 
-/* before: [n_judge]; what does not help is undone.  What is learned is in a. */
-static qg_status attempt(work *w, double rate, bool again, const double *before,
-                         qg_arena *a)
+/* The part of the way with the least loss, the longest of equal ones.  loss:
+ * [2 * n_judge], of that part in the first half. */
+static qg_status choose_part(work *w, double *loss)
 {
-    qg_reconstruction *r = w->r;
-    double *after = QG_NEWN(a, w->n_judge, double);
-    if (!after)
-        return qg_nomem(r->ctx);
-    for (size_t i = 0; i < QG_LOSS_CURVE; i++)
-        r->curve[i] = NAN;
-    w->p = (qg_parameters){ .ctx = r->ctx,
-                            .arena = a,
-                            .method = r->method,
-                            .optimizer = r->optimizer,
-                            .rate = rate };
-    QG_TRY(qg_parameters_of(&w->p, w->tape));
-    if (!w->p.array.n)
-        return QG_OK;
-    QG_TRY(learn(w, again));
-    QG_TRY(judge(w, after, &r->after));
-    r->kept = qg_is_better(before, after, w->n_judge);
-    if (!r->kept)
-        qg_tape_reset(w->tape);
+    static const double part[] = { 1, 0.75, 0.5, 0.25 };
+    enum { N = sizeof part / sizeof *part };
+    const size_t n = w->n_judge;
+    size_t best = 0;
+    QG_TRY(judge(w, loss, &w->r->after));
+    for (size_t i = 1; i < N; i++) {
+        double mean;
+        qg_parameters_take(&w->p, part[i]);
+        QG_TRY(judge(w, loss + n, &mean));
+        if (!(mean < w->r->after))
+            continue;
+        best = i;
+        w->r->after = mean;
+        memcpy(loss, loss + n, n * sizeof *loss);
+    }
+    qg_parameters_take(&w->p, part[best]);
     return QG_OK;
 }
 
-/* Where the full rate gains nothing a smaller one may: fewer roundings change. */
+/* What does not help is undone. */
 static qg_status run(work *w)
 {
-    static const double part[] = { 1, 0.25 };
     qg_reconstruction *r = w->r;
     QG_TRY(prepare_tapes(w));
     QG_TRY(prepare_samples(w));
     double *before = QG_NEWN(w->arena, w->n_judge, double);
-    if (!before)
+    double *after = QG_NEWN(w->arena, 2 * w->n_judge, double);
+    if (!before || !after)
         return qg_nomem(r->ctx);
     QG_TRY(judge(w, before, &r->before));
     r->after = r->before;
     r->kept = false;
-    for (size_t i = 0; i < sizeof part / sizeof *part && !r->kept; i++) {
-        qg_arena *a = qg_arena_new(r->ctx->alloc); /* one attempt's memory at a time */
-        qg_status s =
-            a ? attempt(w, part[i] * r->rate, i > 0, before, a) : qg_nomem(r->ctx);
-        qg_arena_free(a);
-        QG_TRY(s);
-    }
+    for (size_t i = 0; i < QG_LOSS_CURVE; i++)
+        r->curve[i] = NAN;
+    w->p = (qg_parameters){ .ctx = r->ctx,
+                            .arena = w->arena,
+                            .method = r->method,
+                            .optimizer = r->optimizer,
+                            .rate = r->rate };
+    QG_TRY(qg_parameters_of(&w->p, w->tape));
+    if (!w->p.array.n)
+        return QG_OK;
+    QG_TRY(learn(w));
+    QG_TRY(choose_part(w, after));
+    r->kept = qg_is_better(before, after, w->n_judge);
+    if (!r->kept)
+        qg_tape_reset(w->tape);
     return QG_OK;
 }
 
