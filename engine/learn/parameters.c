@@ -49,10 +49,17 @@ static bool is_power_of_two(const qg_tape_step *s)
     return (s->root->scheme.policy & QG_POWER_OF_2) != 0;
 }
 
-/* Powers of two are at most half of one away from the next. */
+/* Steps of weights start at their best, and powers of two at most half of one away from
+ * the next. */
+static bool has_far_to_go(const qg_tape_step *s)
+{
+    const qg_value *v = qg_tqc_value(s->root);
+    return v && !v->constant && !is_power_of_two(s);
+}
+
 static double rate_of(const qg_parameters *w, const learned *l)
 {
-    const bool paced = l->kind == STEP && !is_power_of_two(l->step);
+    const bool paced = (l->kind == STEP || l->kind == BORDER) && has_far_to_go(l->step);
     return paced ? w->rate * w->method->pace : w->rate;
 }
 

@@ -27,9 +27,10 @@
  * Units    of weights, their step; of biases, a quarter of their root mean square; of
  *          a step size, its logarithm, within a factor of e^3; of a border
  *          (step_gradient.h), half of the range as it was; of a rounding, V
- * Rates    `rate` times `pace` of the method for step sizes that are no powers of two,
- *          else `rate`: with few bits of activations a step size has far to go, up to a
- *          third of its value, and one that learns as fast as weights do not arrives
+ * Rates    `rate`; of step sizes of activations that are no powers of two, and of their
+ *          borders, `pace` of the method times as much: with few bits they have far to
+ *          go, and when they are as slow as weights the steps are over before they
+ *          arrive
  * Result   weights and steps: the mean over the second half of the steps, which has
  *          less of the noise of single samples (Polyak, Juditsky 1992); roundings: the
  *          last
