@@ -276,16 +276,17 @@ static void sum_slab_avx2(const qg_ref_slab *s, float *sum)
 
 enum { WIDE_ROWS = 8, WIDE = 16 };
 
-/* Two vectors of columns, or their first ones. */
+/* Two vectors of columns, or their first ones; whole: all of both. */
 typedef struct wide_columns {
     __mmask16 low, high;
+    bool whole;
 } wide_columns;
 
 #define AVX512 __attribute__((target("avx512f")))
 
-/* A tile of a constant number of rows.  whole: all columns. */
+/* A tile of a constant number of rows; whether it is whole is constant, too. */
 static inline __attribute__((always_inline)) AVX512 void
-wide_tile(const qg_ref_slab *s, int rows, bool whole, wide_columns in, const float *a,
+wide_tile(const qg_ref_slab *s, int rows, wide_columns in, const float *a,
           const float *b, float *sum)
 {
     __m512 low[WIDE_ROWS], high[WIDE_ROWS];
@@ -293,9 +294,10 @@ wide_tile(const qg_ref_slab *s, int rows, bool whole, wide_columns in, const flo
     for (int i = 0; i < rows; i++)
         low[i] = high[i] = _mm512_setzero_ps();
     for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
-        const __m512 x0 = whole ? _mm512_loadu_ps(b) : _mm512_maskz_loadu_ps(in.low, b);
-        const __m512 x1 = whole ? _mm512_loadu_ps(b + WIDE)
-                                : _mm512_maskz_loadu_ps(in.high, b + WIDE);
+        const __m512 x0 =
+            in.whole ? _mm512_loadu_ps(b) : _mm512_maskz_loadu_ps(in.low, b);
+        const __m512 x1 = in.whole ? _mm512_loadu_ps(b + WIDE)
+                                   : _mm512_maskz_loadu_ps(in.high, b + WIDE);
         UNROLLED
         for (int i = 0; i < rows; i++) {
             const __m512 w = _mm512_set1_ps(a[i * s->a_row]);
@@ -334,8 +336,8 @@ narrow_tile(const qg_ref_slab *s, int rows, wide_columns in, const float *a,
 static AVX512 void tile_of_eight(const qg_ref_slab *s, const float *a, const float *b,
                                  float *sum)
 {
-    const wide_columns all = { 0xffff, 0xffff };
-    wide_tile(s, WIDE_ROWS, true, all, a, b, sum);
+    const wide_columns all = { 0xffff, 0xffff, true };
+    wide_tile(s, WIDE_ROWS, all, a, b, sum);
 }
 
 static AVX512 void part_of_tile(const qg_ref_slab *s, int rows, wide_columns in,
@@ -344,7 +346,7 @@ static AVX512 void part_of_tile(const qg_ref_slab *s, int rows, wide_columns in,
 #define TILE(n)                                                                        \
     case n:                                                                            \
         if (in.high)                                                                   \
-            wide_tile(s, n, false, in, a, b, sum);                                     \
+            wide_tile(s, n, in, a, b, sum);                                            \
         else                                                                           \
             narrow_tile(s, n, in, a, b, sum);                                          \
         break

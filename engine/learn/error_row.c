@@ -1,15 +1,21 @@
 #include "engine/learn/error_row.h"
 
-#include <stdbool.h>
-
 enum { LANES = QG_ERROR_LANES };
 
-#define INLINE static inline __attribute__((always_inline))
+/* What is read, and where the gradient goes. */
+typedef struct arrays {
+    const float *y, *f;
+    const double *w;
+    float *g;
+} arrays;
 
-/* n elements, LANES of them or fewer. */
-INLINE void add_some(const float *y, const float *f, const double *w, double by,
-                     float *g, size_t n, double *sum)
+/* Elements i .. i + n - 1, LANES of them or fewer. */
+static inline __attribute__((always_inline)) void
+add_some(const arrays *a, double by, size_t i, size_t n, double *sum)
 {
+    const float *y = a->y + i, *f = a->f + i;
+    const double *w = a->w ? a->w + i : NULL;
+    float *restrict g = a->g ? a->g + i : NULL;
     for (size_t j = 0; j < n; j++) {
         const double d = (double)y[j] - (double)f[j], weight = w ? w[j] : 1;
         sum[j] += weight * d * d;
@@ -19,14 +25,14 @@ INLINE void add_some(const float *y, const float *f, const double *w, double by,
 }
 
 /* With constant NULLs, so that the loop has no branch. */
-INLINE double row(const float *y, const float *f, const double *w, double by,
-                  float *restrict g, size_t n)
+static inline __attribute__((always_inline)) double row(const arrays *a, double by,
+                                                        size_t n)
 {
     double sum[LANES] = { 0 }, total = 0;
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        add_some(y + i, f + i, w ? w + i : NULL, by, g ? g + i : NULL, LANES, sum);
-    add_some(y + i, f + i, w ? w + i : NULL, by, g ? g + i : NULL, n - i, sum);
+        add_some(a, by, i, LANES, sum);
+    add_some(a, by, i, n - i, sum);
     for (int j = 0; j < LANES; j++)
         total += sum[j];
     return total;
@@ -37,8 +43,10 @@ INLINE double row(const float *y, const float *f, const double *w, double by,
                        float *g, size_t n)                                             \
     {                                                                                  \
         if (w)                                                                         \
-            return g ? row(y, f, w, by, g, n) : row(y, f, w, by, NULL, n);             \
-        return g ? row(y, f, NULL, by, g, n) : row(y, f, NULL, by, NULL, n);           \
+            return g ? row(&(arrays){ y, f, w, g }, by, n)                             \
+                     : row(&(arrays){ y, f, w, NULL }, by, n);                         \
+        return g ? row(&(arrays){ y, f, NULL, g }, by, n)                              \
+                 : row(&(arrays){ y, f, NULL, NULL }, by, n);                          \
     }
 
 ROW(row_plain)

@@ -1,10 +1,10 @@
 /* reconstruct.h -- one block learns to give the outputs of the float network.
  *
  *     1  before = losses of the tape as it is, on the samples held back
- *     2  `steps` times: a sample forward with inputs of the lane NOW, the gradient of the
- *        loss at each output against the lane FLOAT, backward.  QG_TUNE_BATCH steps make
- *        an update: the optimizer goes along the mean of their gradients, and parameters
- *        are written to the tape; the last update may have fewer
+ *     2  `steps` times: a sample forward with inputs of the lane NOW, the gradient of
+ *        the loss at each output against the lane FLOAT, backward.  QG_TUNE_BATCH steps
+ *        make an update: the optimizer goes along the mean of their gradients, and
+ *        parameters are written to the tape; the last update may have fewer
  *     3  after = losses on the samples held back, with the result (parameters.h), or
  *        with three, two or one quarter of the way to it, where that is less: what
  *        fits only the samples that teach is shortened
