@@ -365,15 +365,9 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
 
 /* --- gradients ------------------------------------------------------------------- */
 
-#define PARTIAL(id, expr)                                                              \
-    static double id(double a, double b, double y)                                     \
-    {                                                                                  \
-        (void)a, (void)b, (void)y;                                                     \
-        return (expr);                                                                 \
-    }
 #define BINARY(id, expr_a, expr_b)                                                     \
-    PARTIAL(id##_by_a, expr_a)                                                         \
-    PARTIAL(id##_by_b, expr_b)                                                         \
+    QG_PARTIAL(id##_by_a, expr_a)                                                      \
+    QG_PARTIAL(id##_by_b, expr_b)                                                      \
     static qg_status id##_backward(const qg_backward *k)                               \
     {                                                                                  \
         return qg_backward_binary(k, id##_by_a, id##_by_b);                            \
@@ -384,8 +378,8 @@ BINARY(divide, 1 / b,                         -y / b)
 BINARY(prelu,  a < 0 ? b : 1,                 a < 0 ? a : 0)
 /* clang-format on */
 
-PARTIAL(pow_by_a, b == 0 ? 0 : b * pow(a, b - 1))
-PARTIAL(pow_by_b, a > 0 ? y * log(a) : 0)
+QG_PARTIAL(pow_by_a, b == 0 ? 0 : b * pow(a, b - 1))
+QG_PARTIAL(pow_by_b, a > 0 ? y * log(a) : 0)
 
 /* The exponent may have another type than the base. */
 static qg_status pow_backward(const qg_backward *b)

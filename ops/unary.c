@@ -449,7 +449,6 @@ static double gelu_slope(double x)
 }
 
 /* clang-format off */
-SLOPE(relu,         x > 0)
 SLOPE(sigmoid,      y * (1 - y))
 SLOPE(tanh_,        1 - y * y)
 SLOPE(exp_,         y)
@@ -488,6 +487,18 @@ SLOPE(abs_,         (x > 0) - (x < 0))
 SLOPE(neg,          -1)
 SLOPE(shrink,       x < -a || x > a)
 /* clang-format on */
+
+/* As SLOPE(relu, x > 0), without double: the products are exact. */
+static qg_status relu_backward(const qg_backward *k)
+{
+    const float *x = k->call->in[0]->f32, *g = k->out[0]->f32;
+    float *to = k->in[0]->f32;
+    QG_IVDEP for (size_t i = 0, n = qg_elements(k->in[0]); i < n; i++)
+    {
+        to[i] = g[i] * (x[i] > 0 ? 1.0f : 0.0f);
+    }
+    return QG_OK;
+}
 
 /* Sums of what the limits get, LANES partial ones each. */
 enum { LANES = 64 };

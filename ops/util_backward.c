@@ -26,28 +26,34 @@ static void store(const double *sum, double factor, qg_tensor *to)
         to->f32[i] = (float)(sum[i] * factor);
 }
 
-/* Nothing is broadcast: one term per element. */
-static void pair_by_pair(const qg_backward *b, const float *first, const float *second,
-                         qg_partial *f, qg_tensor *to)
+/* The operands of a walk over g. */
+enum { AT_G, AT_FIRST, AT_SECOND, AT_TO };
+
+/* Terms that are computed at a time. */
+enum { RUN = 256 };
+
+/* n terms of to, which is as g where the sums are NULL, else begin at *sum and are
+ * `step` apart. */
+static void take_terms(const double *term, int64_t n, float *to, double *sum,
+                       int64_t step)
 {
-    const float *g = b->out[0]->f32, *y = b->call->out[0]->f32;
-    for (size_t i = 0, n = qg_elements(to); i < n; i++)
-        to->f32[i] = (float)((double)g[i] *
-                             f((double)first[i], (double)second[i], (double)y[i]));
+    if (!sum)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (float)term[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            sum[i * step] += term[i];
 }
 
 qg_status qg_backward_pair(const qg_backward *b, const qg_tensor *first,
                            const qg_tensor *second, qg_partial *f, qg_tensor *to)
 {
     const qg_tensor *g = b->out[0], *y = b->call->out[0];
-    if (qg_same_dims(g, first) && qg_same_dims(g, second)) {
-        pair_by_pair(b, first->f32, second->f32, f, to);
-        return QG_OK;
-    }
-    double *sum = accumulators(b, to);
+    const bool direct = qg_same_dims(g, to);
+    double *sum = direct ? NULL : accumulators(b, to), term[RUN];
     qg_walk w;
     qg_walk_at at = { 0 };
-    if (!sum)
+    if (!direct && !sum)
         return qg_nomem(b->call->ctx);
     qg_walk_init(&w, g->rank, g->dim);
     qg_walk_add_broadcast(&w, g);
@@ -56,18 +62,28 @@ qg_status qg_backward_pair(const qg_backward *b, const qg_tensor *first,
     qg_walk_add_broadcast(&w, to);
     qg_walk_collapse(&w);
     const int32_t last = w.rank - 1;
+    const int64_t step_a = w.stride[AT_FIRST][last], step_b = w.stride[AT_SECOND][last];
+    const int64_t step_to = w.stride[AT_TO][last];
     if (!qg_walk_empty(&w))
         do
-            for (int64_t i = 0; i < w.dim[last]; i++) {
-                const int64_t j = at.offset[0] + i * w.stride[0][last];
-                sum[at.offset[3] + i * w.stride[3][last]] +=
-                    (double)g->f32[j] *
-                    f((double)first->f32[at.offset[1] + i * w.stride[1][last]],
-                      (double)second->f32[at.offset[2] + i * w.stride[2][last]],
-                      (double)y->f32[j]);
+            for (int64_t i = 0, n; i < w.dim[last]; i += n) {
+                const int64_t j = at.offset[AT_G] + i; /* g and y have no gaps */
+                const qg_partial_run r = {
+                    g->f32 + j,
+                    first->f32 + at.offset[AT_FIRST] + i * step_a,
+                    second->f32 + at.offset[AT_SECOND] + i * step_b,
+                    y->f32 + j,
+                    step_a,
+                    step_b
+                };
+                const int64_t into = at.offset[AT_TO] + i * step_to;
+                n = w.dim[last] - i < RUN ? w.dim[last] - i : RUN;
+                f(&r, n, term);
+                take_terms(term, n, to->f32 + into, sum ? sum + into : NULL, step_to);
             }
         while (qg_walk_next(&w, &at));
-    store(sum, 1, to);
+    if (sum)
+        store(sum, 1, to);
     return QG_OK;
 }
 

@@ -18,11 +18,37 @@ QG_NODISCARD qg_status qg_backward_like(const qg_backward *b, const qg_tensor *t
                                         qg_tensor *out);
 
 /* dL/d x = sum of g * f(a, b, y) over the elements of the output that this element of x
- * is broadcast to.  f is the partial derivative of y; for y = a / b:
+ * is broadcast to.  f is the partial derivative of y, here for a run of n elements:
  *
- *     static double by_first(double a, double b, double y) { return 1 / b; }
- *     static double by_second(double a, double b, double y) { return -y / b; } */
-typedef double qg_partial(double a, double b, double y);
+ *     term[i] = g[i] f(a[i * step_a], b[i * step_b], y[i])
+ *
+ * For y = a / b:
+ *
+ *     QG_PARTIAL(by_first, 1 / b)
+ *     QG_PARTIAL(by_second, -y / b) */
+typedef struct qg_partial_run {
+    const float *g, *a, *b, *y;
+    int64_t step_a, step_b;
+} qg_partial_run;
+typedef void qg_partial(const qg_partial_run *r, int64_t n, double *term);
+
+#define QG_PARTIAL_LOOP(expr, at_a, at_b)                                              \
+    for (int64_t i = 0; i < n; i++) {                                                  \
+        const double a = (double)r->a[at_a], b = (double)r->b[at_b];                   \
+        const double y = (double)r->y[i];                                              \
+        (void)a, (void)b, (void)y;                                                     \
+        term[i] = (double)r->g[i] * (expr);                                            \
+    }
+#define QG_PARTIAL(id, expr)                                                           \
+    static void id(const qg_partial_run *r, int64_t n, double *term)                   \
+    {                                                                                  \
+        if (r->step_a == 1 && r->step_b == 1)                                          \
+            QG_PARTIAL_LOOP(expr, i, i)                                                \
+        else if (r->step_a == 1 && r->step_b == 0)                                     \
+            QG_PARTIAL_LOOP(expr, i, 0)                                                \
+        else                                                                           \
+            QG_PARTIAL_LOOP(expr, i * r->step_a, i * r->step_b)                        \
+    }
 
 /* y = f(a, b) with numpy's broadcasting: writes the gradient of input `slot`. */
 QG_NODISCARD qg_status qg_backward_pair(const qg_backward *b, const qg_tensor *first,

@@ -6,8 +6,9 @@
  *
  *     dw += v cols'        d image = patches of (w' v) added
  *
- * A kernel of one place is its own columns.  One channel per group, on two axes: each
- * tap is one long run of the planes of phases.h.
+ * A kernel of one place is its own columns.  Where windows are one apart, the image's
+ * gradient is a convolution of v with the kernel turned around.  One channel per group,
+ * on two axes: each tap is one long run of the planes of phases.h.
  * Bits   of one order of sums, whatever the CPU */
 #include <string.h>
 
@@ -17,6 +18,12 @@
 #include "ops/util_check.h"
 #include "ops/util_conv.h"
 #include "ops/util_vector.h"
+
+static void clear(qg_tensor *t)
+{
+    if (t)
+        memset(t->data, 0, qg_elements(t) * sizeof *t->f32);
+}
 
 /* The columns of one group of one sample: row (channel, place in the kernel), column
  * the window. */
@@ -60,7 +67,10 @@ static void move_line(const columns *c, const span *s, bool back, float *line,
     }
     for (int64_t w = 0; w < begin; w++)
         row[w] = 0;
-    for (int64_t w = begin; w < end; w++)
+    if (step == 1 && begin < end)
+        memcpy(row + begin, line + begin + s->shift,
+               (size_t)(end - begin) * sizeof *row);
+    for (int64_t w = begin; step != 1 && w < end; w++)
         row[w] = line[w * step + s->shift];
     for (int64_t w = end; w < n; w++)
         row[w] = 0;
@@ -169,13 +179,65 @@ static void collect(const columns *c, const float *w, const float *cols, float *
     qg_ref_gemm_f32(&q, w, cols, v);
 }
 
+/* --- steps of one ----------------------------------------------------------------- */
+
+/* Whether the image's gradient is itself a convolution: of g, with the kernel turned
+ * around. */
+static bool is_mirrored(const qg_conv_problem *p)
+{
+    bool is = !is_pointwise(p);
+    for (int a = 0; a < QG_SPACE; a++) {
+        const int64_t reach = (p->kernel[a] - 1) * p->dilation[a];
+        is = is && p->stride[a] == 1 && p->pad_begin[a] <= reach &&
+             p->pad_end[a] <= reach &&
+             p->out[a] == p->in[a] + p->pad_begin[a] + p->pad_end[a] - reach;
+    }
+    return is;
+}
+
+static qg_conv_problem mirror_of(const qg_conv_problem *p)
+{
+    qg_conv_problem m = *p;
+    m.in_channels = p->out_channels;
+    m.out_channels = p->in_channels;
+    memcpy(m.in, p->out, sizeof m.in);
+    memcpy(m.out, p->in, sizeof m.out);
+    for (int a = 0; a < QG_SPACE; a++) {
+        const int64_t reach = (p->kernel[a] - 1) * p->dilation[a];
+        m.pad_begin[a] = reach - p->pad_begin[a];
+        m.pad_end[a] = reach - p->pad_end[a];
+    }
+    return m;
+}
+
+/* Weights [m][channels][taps] of each group as [channels][m][taps from the last]. */
+static void mirror_weights(const qg_conv_problem *p, const float *w, float *to)
+{
+    const int64_t channels = p->in_channels / p->groups, taps = volume(p->kernel);
+    const int64_t m = p->out_channels / p->groups;
+    for (int64_t g = 0; g < p->groups; g++, w += m * channels * taps)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t o = 0; o < m; o++)
+                for (int64_t t = taps; t-- > 0;)
+                    *to++ = w[(o * channels + c) * taps + t];
+}
+
+static qg_status by_mirror(const qg_backward *b, const qg_conv_problem *p)
+{
+    const qg_conv_problem m = mirror_of(p);
+    const qg_tensor *w = b->call->in[1];
+    float *mirrored = qg_arena_raw(b->call->scratch, qg_elements(w), sizeof *mirrored);
+    if (!mirrored)
+        return qg_nomem(b->call->ctx);
+    mirror_weights(p, w->f32, mirrored);
+    qg_ref_conv_f32(&m, b->out[0]->f32, mirrored, NULL, b->in[0]->f32);
+    return QG_OK;
+}
+
 /* --- one channel per group ------------------------------------------------------- */
 
-typedef struct planes {
-    qg_phases f;
-    float *image, *grad; /* [f.size] */
-    float *v;            /* [f.run] g in rows of the pitch */
-} planes;
+/* Rows of windows whose planes stay in the nearest cache. */
+enum { BAND = 4096 };
 
 static bool is_depthwise(const qg_conv_problem *p)
 {
@@ -183,45 +245,73 @@ static bool is_depthwise(const qg_conv_problem *p)
            qg_phases_fit(p) && p->out[1] > 0 && p->out[2] > 0;
 }
 
+static int64_t band_rows(const qg_conv_problem *p)
+{
+    int64_t rows = p->out[1];
+    while (rows > 1 && qg_phases_of(p, 0, rows).size > BAND)
+        rows = (rows + 1) / 2;
+    return rows;
+}
+
+typedef struct planes {
+    int64_t rows;        /* of windows in a band */
+    float *image, *grad; /* planes of a band */
+    float *v;            /* its windows in rows of the pitch */
+    int64_t *at;         /* [taps] where each reads */
+} planes;
+
+/* Room behind the planes for a product of whole vectors, cleared: v is 0 there. */
+enum { VECTOR = 16 };
+
+static int64_t whole(int64_t run) { return (run + VECTOR - 1) / VECTOR * VECTOR; }
+
 static qg_status planes_of(const qg_call *k, const qg_conv_problem *p, planes *out)
 {
-    *out = (planes){ .f = qg_phases_of(p, 0, p->out[1]) };
-    const size_t size = (size_t)out->f.size;
-    out->image = qg_arena_raw(k->scratch, size, sizeof(float));
-    out->grad = qg_arena_raw(k->scratch, size, sizeof(float));
-    out->v = qg_arena_raw(k->scratch, (size_t)out->f.run, sizeof(float));
-    return out->image && out->grad && out->v ? QG_OK : qg_nomem(k->ctx);
+    *out = (planes){ .rows = band_rows(p) };
+    const qg_phases f = qg_phases_of(p, 0, out->rows);
+    out->image = QG_NEWN(k->scratch, (size_t)f.size + VECTOR, float);
+    out->grad = qg_arena_raw(k->scratch, (size_t)f.size, sizeof(float));
+    out->v = qg_arena_raw(k->scratch, (size_t)whole(f.run), sizeof(float));
+    out->at = QG_NEWN(k->scratch, (size_t)volume(p->kernel), int64_t);
+    return out->image && out->grad && out->v && out->at ? QG_OK : qg_nomem(k->ctx);
+}
+
+static void find_taps(const qg_conv_problem *p, const qg_phases *f, int64_t *at)
+{
+    for (int64_t h = 0; h < p->kernel[1]; h++)
+        for (int64_t c = 0; c < p->kernel[2]; c++)
+            *at++ = qg_phases_tap(f, h, c);
 }
 
 static void spread_rows(const qg_phases *f, const float *g, float *v)
 {
-    const size_t width = (size_t)f->windows[1], pitch = (size_t)f->pitch;
-    memset(v, 0, (size_t)f->run * sizeof *v);
-    for (int64_t r = 0; r < f->windows[0]; r++, g += width, v += pitch)
+    const size_t width = (size_t)f->windows[1], gap = (size_t)f->pitch - width;
+    for (int64_t r = 0; r < f->windows[0]; r++, g += width, v += width + gap) {
         memcpy(v, g, width * sizeof *v);
+        if (r + 1 < f->windows[0])
+            memset(v + width, 0, gap * sizeof *v);
+    }
+    v -= gap; /* behind the last window */
+    memset(v, 0, (size_t)(whole(f->run) - f->run) * sizeof *v);
 }
 
-/* dw and dx: NULL, not wanted. */
-static void depthwise_part(const planes *s, const qg_conv_problem *p,
-                           const float *const arg[3], float *dw, float *dx)
+/* arg: x, w, and g of the band; dw and dx: NULL, not wanted. */
+static void depthwise_band(const planes *s, const qg_phases *f,
+                           const qg_conv_problem *p, const float *const arg[3],
+                           float *dw, float *dx)
 {
     const qg_vector_row *row = qg_vector_best();
-    const float *x = arg[0], *w = arg[1], *g = arg[2];
-    spread_rows(&s->f, g, s->v);
+    spread_rows(f, arg[2], s->v);
     if (dw)
-        qg_phases_load(&s->f, x, s->image);
+        qg_phases_load(f, arg[0], s->image);
     if (dx)
-        memset(s->grad, 0, (size_t)s->f.size * sizeof *s->grad);
-    for (int64_t h = 0, i = 0; h < p->kernel[1]; h++)
-        for (int64_t c = 0; c < p->kernel[2]; c++, i++) {
-            const int64_t at = qg_phases_tap(&s->f, h, c);
-            if (dw)
-                dw[i] += row->dot(s->v, s->image + at, s->f.run);
-            if (dx)
-                row->add_scaled(w[i], s->v, s->grad + at, s->f.run);
-        }
+        memset(s->grad, 0, (size_t)f->size * sizeof *s->grad);
+    if (dw)
+        row->dots(s->v, s->image, s->at, (int)volume(p->kernel), whole(f->run), dw);
+    for (int64_t i = 0; dx && i < volume(p->kernel); i++)
+        row->add_scaled(arg[1][i], s->v, s->grad + s->at[i], f->run);
     if (dx)
-        qg_phases_add(&s->f, s->grad, dx);
+        qg_phases_add(f, s->grad, dx);
 }
 
 static qg_status depthwise(const qg_backward *b, const qg_conv_problem *p)
@@ -229,24 +319,24 @@ static qg_status depthwise(const qg_backward *b, const qg_conv_problem *p)
     planes s;
     const int64_t x = volume(p->in), y = volume(p->out), w = volume(p->kernel);
     QG_TRY(planes_of(b->call, p, &s));
-    for (int64_t i = 0; i < p->batch * p->groups; i++) {
-        const int64_t group = i % p->groups;
-        const float *const arg[3] = { b->call->in[0]->f32 + i * x,
-                                      b->call->in[1]->f32 + group * w,
-                                      b->out[0]->f32 + i * y };
-        depthwise_part(&s, p, arg, b->in[1] ? b->in[1]->f32 + group * w : NULL,
-                       b->in[0] ? b->in[0]->f32 + i * x : NULL);
+    clear(b->in[0]);
+    for (int64_t first = 0, rows; first < p->out[1]; first += rows) {
+        rows = p->out[1] - first < s.rows ? p->out[1] - first : s.rows;
+        const qg_phases f = qg_phases_of(p, first, rows);
+        find_taps(p, &f, s.at);
+        for (int64_t i = 0; i < p->batch * p->groups; i++) {
+            const int64_t group = i % p->groups;
+            const float *const arg[3] = { b->call->in[0]->f32 + i * x,
+                                          b->call->in[1]->f32 + group * w,
+                                          b->out[0]->f32 + i * y + first * p->out[2] };
+            depthwise_band(&s, &f, p, arg, b->in[1] ? b->in[1]->f32 + group * w : NULL,
+                           b->in[0] ? b->in[0]->f32 + i * x : NULL);
+        }
     }
     return QG_OK;
 }
 
 /* --- the operators --------------------------------------------------------------- */
-
-static void clear(qg_tensor *t)
-{
-    if (t)
-        memset(t->data, 0, qg_elements(t) * sizeof *t->f32);
-}
 
 static void bias_backward(const qg_backward *b, const qg_conv_problem *p)
 {
@@ -300,12 +390,20 @@ static qg_status by_columns(const qg_backward *b, const qg_conv_problem *image,
 
 qg_status qg_conv_backward(const qg_backward *b, const qg_conv_problem *p)
 {
-    clear(b->in[0]);
+    const bool mirrored = b->in[0] && is_mirrored(p);
+    qg_tensor *in[] = { mirrored ? NULL : b->in[0], b->in[1] };
+    const qg_backward rest = { b->call, b->out, in };
     clear(b->in[1]);
     bias_backward(b, p);
-    if (!b->in[0] && !b->in[1])
+    if (mirrored)
+        QG_TRY(by_mirror(b, p));
+    if (!in[0] && !in[1])
         return QG_OK;
-    return is_depthwise(p) ? depthwise(b, p) : by_columns(b, p, false);
+    if (is_depthwise(p))
+        return depthwise(&rest, p);
+    if (!is_pointwise(p))
+        clear(in[0]); /* patches are added */
+    return by_columns(&rest, p, false);
 }
 
 qg_status qg_deconv_backward(const qg_backward *b, const qg_conv_problem *p)
@@ -315,7 +413,6 @@ qg_status qg_deconv_backward(const qg_backward *b, const qg_conv_problem *p)
     image.out_channels = p->in_channels;
     memcpy(image.in, p->out, sizeof image.in);
     memcpy(image.out, p->in, sizeof image.out);
-    clear(b->in[0]);
     clear(b->in[1]);
     bias_backward(b, p);
     return b->in[0] || b->in[1] ? by_columns(b, &image, true) : QG_OK;

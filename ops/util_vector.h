@@ -133,10 +133,13 @@ typedef void qg_column_means_fn(int64_t rows, int64_t n, int64_t step, const flo
 typedef double qg_sum_fn(const float *x, int64_t n);
 typedef double qg_squares_fn(const float *x, int64_t n, double mean);
 
-/* y[i] += a * x[i], and the sum of x[i] * y[i], in float32: products and sums are
- * rounded apart; the order of the sum is fixed by the text. */
+/* y[i] += a * x[i], in float32: products and sums are rounded apart. */
 typedef void qg_add_scaled_fn(float a, const float *x, float *y, int64_t n);
-typedef float qg_dot_fn(const float *x, const float *y, int64_t n);
+
+/* sum[t] += sum of x[i] * y[at[t] + i], i < n, for t < n_at: products and sums are
+ * rounded apart, in 16 partial sums that are added pairwise. */
+typedef void qg_dots_fn(const float *x, const float *y, const int64_t *at, int n_at,
+                        int64_t n, float *sum);
 
 /* y = (x - mean) * factor * scale + bias; either array may be NULL. */
 typedef struct qg_standard {
@@ -161,7 +164,7 @@ typedef struct qg_vector_row {
     qg_sum_fn *sum;
     qg_squares_fn *squares;
     qg_add_scaled_fn *add_scaled;
-    qg_dot_fn *dot;
+    qg_dots_fn *dots;
     qg_standardize_fn *standardize;
 } qg_vector_row;
 

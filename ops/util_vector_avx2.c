@@ -2,7 +2,8 @@
 #include "ops/util_vector_rows.h"
 
 #if defined(__x86_64__)
-#define TARGET __attribute__((target("avx2")))
+#define TARGET   __attribute__((target("avx2")))
+#define REGISTER 8
 #include "ops/util_vector_body.h"
 
 static bool supported(void) { return __builtin_cpu_supports("avx2"); }

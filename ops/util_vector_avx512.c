@@ -7,6 +7,7 @@
 #else
 #define TARGET __attribute__((target("avx512f,prefer-vector-width=512")))
 #endif
+#define REGISTER 16
 #include "ops/util_vector_body.h"
 
 static bool supported(void) { return __builtin_cpu_supports("avx512f"); }

@@ -1,5 +1,6 @@
 /* util_vector_body.h -- the loops of util_vector.h.  A file that includes it defines
- * TARGET, the attribute of the instruction set, and gets the static row VECTOR_ROW's
+ * TARGET, the attribute of the instruction set, and REGISTER, floats in one of its
+ * vectors, and gets the static row VECTOR_ROW's
  * members.  Private to util_vector_*.c. */
 #ifndef QG_OPS_UTIL_VECTOR_BODY_H
 #define QG_OPS_UTIL_VECTOR_BODY_H
@@ -400,26 +401,46 @@ TARGET static void strip(int64_t n, int64_t k, const float *w, const float *x, f
         }
 }
 
-/* PARTS vectors of sums, added pairwise. */
-TARGET static float dot(const float *x, const float *y, int64_t n)
+/* LANES elements, in as many registers as they need: a vector that is wider than a
+ * register does not stay in several. */
+enum { REGISTERS = LANES / REGISTER };
+typedef float vector
+    __attribute__((vector_size(REGISTER * sizeof(float)), aligned(4), may_alias));
+
+/* `rows` products; a constant. */
+TARGET INLINE void dot_rows(const float *x, const float *y, const int64_t *at, int rows,
+                            int64_t n, float *sum)
 {
-    enum { PARTS = 4 };
-    wide sum[PARTS] = { 0 };
-    float lane[WIDE], rest = 0;
+    enum { MOST = 4 };
+    vector part[MOST][REGISTERS] = { 0 };
+    float lane[LANES];
     int64_t i = 0;
-    for (; i + PARTS * WIDE <= n; i += PARTS * WIDE)
-        for (int p = 0; p < PARTS; p++)
-            sum[p] +=
-                *(const wide *)(x + i + p * WIDE) * *(const wide *)(y + i + p * WIDE);
-    for (; i + WIDE <= n; i += WIDE)
-        sum[0] += *(const wide *)(x + i) * *(const wide *)(y + i);
-    *(wide *)lane = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    for (int half = WIDE / 2; half > 0; half /= 2)
-        for (int j = 0; j < half; j++)
-            lane[j] += lane[j + half];
-    for (; i < n; i++)
-        rest += x[i] * y[i];
-    return lane[0] + rest;
+    for (; i + LANES <= n; i += LANES)
+        for (int r = 0; r < REGISTERS; r++) {
+            const vector v = *(const vector *)(x + i + r * REGISTER);
+            for (int t = 0; t < rows; t++)
+                part[t][r] += v * *(const vector *)(y + at[t] + i + r * REGISTER);
+        }
+    for (int t = 0; t < rows; t++) {
+        for (int r = 0; r < REGISTERS; r++)
+            *(vector *)(lane + r * REGISTER) = part[t][r];
+        for (int64_t j = i; j < n; j++)
+            lane[j - i] += x[j] * y[at[t] + j];
+        for (int half = LANES / 2; half > 0; half /= 2)
+            for (int j = 0; j < half; j++)
+                lane[j] += lane[j + half];
+        sum[t] += lane[0];
+    }
+}
+
+TARGET static void dots(const float *x, const float *y, const int64_t *at, int n_at,
+                        int64_t n, float *sum)
+{
+    int t = 0;
+    for (; t + 4 <= n_at; t += 4)
+        dot_rows(x, y, at + t, 4, n, sum + t);
+    for (; t < n_at; t++)
+        dot_rows(x, y, at + t, 1, n, sum + t);
 }
 
 typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
@@ -459,7 +480,7 @@ TARGET static void column_means(int64_t rows, int64_t n, int64_t step, const flo
     {                                                                                  \
         isa, supported, { QG_MAP_F32(X) }, { QG_PAIR_F32(XP) }, add_clamped,           \
             channel_norm, softmax, product, strip, column_means, sum, squares,         \
-            add_scaled, dot, standardize                                               \
+            add_scaled, dots, standardize                                              \
     }
 
 #endif

@@ -29,6 +29,8 @@ qg_phases qg_phases_of(const qg_conv_problem *p, int64_t first, int64_t rows)
 int64_t qg_phases_tap(const qg_phases *p, int64_t y, int64_t x)
 {
     const int64_t h = y * p->dilation[0], w = x * p->dilation[1];
+    if (p->stride[0] == 1 && p->stride[1] == 1) /* one plane: no quotient */
+        return h * p->pitch + w;
     const int64_t plane = h % p->stride[0] * p->stride[1] + w % p->stride[1];
     return (plane * p->rows + h / p->stride[0]) * p->pitch + w / p->stride[1];
 }
@@ -54,6 +56,44 @@ static int64_t image_row(const qg_phases *p, int64_t a, int64_t i)
     return row < p->image[0] ? row : -1;
 }
 
+/* Rows are short: a call of the C library costs as much as the row. */
+enum { SHORT = 64 };
+typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
+
+static void copy(const float *from, int64_t n, float *to)
+{
+    int64_t i = 0;
+    if (n > SHORT)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else {
+        for (; i + 4 <= n; i += 4)
+            *(quad *)(to + i) = *(const quad *)(from + i);
+        for (; i < n; i++)
+            to[i] = from[i];
+    }
+}
+
+static void clear(float *to, int64_t n)
+{
+    if (n > 2)
+        memset(to, 0, (size_t)n * sizeof *to);
+    if (n == 1 || n == 2) /* padding, mostly */
+        to[0] = to[n - 1] = 0;
+}
+
+/* to[i] = from[i * step], i < n. */
+static void read_row(const float *from, int64_t step, int64_t n, float *to)
+{
+    if (step == 1)
+        copy(from, n, to);
+    else if (step == 2) /* a constant, for which there are vectors */
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[2 * i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[i * step];
+}
+
 void qg_phases_load(const qg_phases *p, const float *image, float *to)
 {
     const int64_t step = p->stride[1];
@@ -62,14 +102,13 @@ void qg_phases_load(const qg_phases *p, const float *image, float *to)
         inside(p, plane % step, &begin, &end, &at);
         for (int64_t i = 0; i < p->rows; i++, to += p->pitch) {
             const int64_t row = image_row(p, plane / step, i);
-            memset(to, 0, (size_t)p->pitch * sizeof *to);
-            if (row < 0)
-                continue;
-            const float *from = image + row * p->image[1] + at;
-            if (step == 1 && begin < end)
-                memcpy(to + begin, from, (size_t)(end - begin) * sizeof *to);
-            for (int64_t j = begin; step != 1 && j < end; j++, from += step)
-                to[j] = *from;
+            const int64_t first = row < 0 ? p->pitch : begin;
+            const int64_t last = row < 0 ? p->pitch : end;
+            clear(to, first);
+            if (row >= 0)
+                read_row(image + row * p->image[1] + at, step, last - first,
+                         to + first);
+            clear(to + last, p->pitch - last);
         }
     }
 }

@@ -266,30 +266,36 @@ typedef struct band {
     float planes[BAND], part[BAND_RUN], sum[BAND_RUN];
 } band;
 
-/* The next `terms` terms, added to the part. */
-static void add_phase_terms(band *b, term_walk *t, int64_t terms, const float *w)
+/* The terms from t on that read one channel, at most QG_REF_TERMS and `most`. */
+static int terms_of_channel(const band *b, term_walk *t, int64_t most, const float *w,
+                            qg_ref_terms *to)
 {
-    const qg_phases *f = b->f;
-    for (int64_t i = 0; i < terms; i++, next_term(t)) {
-        if (b->loaded != t->c)
-            qg_phases_load(f, t->x + t->c * f->image[0] * f->image[1], b->planes);
-        b->loaded = t->c;
-        qg_ref_add_row(false, b->part, b->planes + qg_phases_tap(f, t->k[1], t->k[2]),
-                       1, w[t->at], f->run);
+    const int64_t channel = t->c;
+    to->n_term = 0;
+    for (; to->n_term < QG_REF_TERMS && to->n_term < most && t->c == channel;
+         to->n_term++, next_term(t)) {
+        to->x[to->n_term] = b->planes + qg_phases_tap(b->f, t->k[1], t->k[2]);
+        to->w[to->n_term] = w[t->at];
     }
+    return to->n_term;
 }
 
 /* y: of the first row of windows. */
 static void sum_band(band *b, term_walk t, const float *w, float *y)
 {
     const qg_phases *f = b->f;
-    for (int64_t begin = 0, terms; begin < t.count; begin += terms) {
-        terms = qg_ref_row_slice(t.count, begin);
-        for (int64_t i = 0; i < f->run; i++)
-            b->part[i] = 0;
-        add_phase_terms(b, &t, terms, w);
-        for (int64_t i = 0; i < f->run; i++)
-            b->sum[i] = begin ? b->sum[i] + b->part[i] : b->part[i];
+    for (int64_t begin = 0, end; begin < t.count; begin = end) {
+        qg_ref_terms of = { .part = b->part, .sum = b->sum, .first = begin == 0 };
+        end = begin + qg_ref_row_slice(t.count, begin);
+        while (t.at < end) {
+            if (b->loaded != t.c)
+                qg_phases_load(f, t.x + t.c * f->image[0] * f->image[1], b->planes);
+            b->loaded = t.c;
+            of.begins = t.at == begin;
+            (void)terms_of_channel(b, &t, end - t.at, w, &of);
+            of.ends = t.at == end;
+            qg_ref_add_terms(&of, f->run);
+        }
     }
     for (int64_t r = 0; r < f->windows[0]; r++, y += f->windows[1])
         memcpy(y, b->sum + r * f->pitch, (size_t)f->windows[1] * sizeof *y);

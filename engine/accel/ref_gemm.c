@@ -1,6 +1,9 @@
 #include "engine/accel/accel.h"
 
 #include <assert.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 #include "engine/accel/ref_sum.h"
 
@@ -64,13 +67,52 @@ typedef struct slab {
     int64_t ld;
 } slab;
 
+/* Whole squares of TURNED columns and terms; *columns and *terms: how far they reach.
+ * LINE terms of all columns before the next ones: lines of the cache are read once. */
+enum { TURNED = 4, LINE = 16 };
+#if defined(__x86_64__)
+static void turn_square(const float *from, int64_t ld, float *to, int64_t pitch)
+{
+    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + ld);
+    __m128 c = _mm_loadu_ps(from + 2 * ld), d = _mm_loadu_ps(from + 3 * ld);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(to, a);
+    _mm_storeu_ps(to + pitch, b);
+    _mm_storeu_ps(to + 2 * pitch, c);
+    _mm_storeu_ps(to + 3 * pitch, d);
+}
+
+static void turn_squares(const float *from, int64_t ld, const slab *s, float *to,
+                         int64_t *columns, int64_t *terms)
+{
+    *columns = s->n / TURNED * TURNED;
+    *terms = s->terms / TURNED * TURNED;
+    for (int64_t line = 0; line < *terms; line += LINE) {
+        const int64_t end = line + LINE < *terms ? line + LINE : *terms;
+        for (int64_t j = 0; j < *columns; j += TURNED)
+            for (int64_t k = line; k < end; k += TURNED)
+                turn_square(from + j * ld + k, ld, to + k * s->n + j, s->n);
+    }
+}
+#else
+static void turn_squares(const float *from, int64_t ld, const slab *s, float *to,
+                         int64_t *columns, int64_t *terms)
+{
+    (void)from, (void)ld, (void)s, (void)to;
+    *columns = *terms = 0;
+}
+#endif
+
 /* b of the slab, stored by columns, as rows in `turned`. */
 static void turn(const qg_gemm_problem *p, const float *b, slab *s, float *turned)
 {
+    const float *from = b + s->first * p->ldb + s->k;
+    int64_t columns, terms;
     assert(s->terms * s->n <= QG_REF_GATHERED);
+    turn_squares(from, p->ldb, s, turned, &columns, &terms);
     for (int64_t j = 0; j < s->n; j++)
-        for (int64_t k = 0; k < s->terms; k++)
-            turned[k * s->n + j] = b[(s->first + j) * p->ldb + s->k + k];
+        for (int64_t k = j < columns ? terms : 0; k < s->terms; k++)
+            turned[k * s->n + j] = from[j * p->ldb + k];
     s->b = turned;
     s->ld = s->n;
 }
@@ -81,9 +123,15 @@ static void merge(const qg_gemm_problem *p, const slab *s, const float *part, fl
     const float alpha = (float)p->alpha, beta = (float)p->beta;
     if (s->k)
         qg_ref_add_row(true, to, part, 1, alpha, s->n);
-    for (int64_t j = 0; !s->k && j < s->n; j++)
-        to[j] = p->beta != 0 ? __builtin_fmaf(part[j], alpha, to[j] * beta)
-                             : part[j] * alpha;
+    else if (p->beta == 0)
+        for (int64_t j = 0; j < s->n; j++)
+            to[j] = part[j] * alpha;
+    else if (alpha == 1 && beta == 1) /* what fmaf gives, without a call */
+        for (int64_t j = 0; j < s->n; j++)
+            to[j] = part[j] + to[j];
+    else
+        for (int64_t j = 0; j < s->n; j++)
+            to[j] = __builtin_fmaf(part[j], alpha, to[j] * beta);
 }
 
 static void add_slab(const qg_gemm_problem *p, const slab *s, const float *a, float *c)

@@ -7,6 +7,14 @@
 #include <immintrin.h>
 #endif
 
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define UNROLLED    _Pragma("clang loop unroll(full)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#define UNROLLED    _Pragma("GCC unroll 8")
+#endif
+
 /* Columns of a block begin at 128 and are halved while they reach further than n; the
  * saved space goes to the terms. */
 int64_t qg_ref_slice(int64_t n, int64_t k)
@@ -115,6 +123,61 @@ __attribute__((target("avx2,fma"))) FUSED_ROW(fused_row_avx2)
     fused_row(sum, x, step, w, n);
 }
 
+/* With constant arguments, so that the loop has no branch. */
+static inline __attribute__((always_inline)) void add_terms(const qg_ref_terms *t,
+                                                            int terms, bool begins,
+                                                            bool adds, float *to,
+                                                            int64_t n)
+{
+    const float *const x[QG_REF_TERMS] = { t->x[0], t->x[1], t->x[2], t->x[3] };
+    const float w[QG_REF_TERMS] = { t->w[0], t->w[1], t->w[2], t->w[3] };
+    const float *before = t->part;
+    INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        float v = begins ? 0 : before[i];
+        for (int k = 0; k < terms; k++)
+            v += x[k][i] * w[k];
+        to[i] = adds ? to[i] + v : v;
+    }
+}
+
+/* Whole slices of four and of one term, as kernels of 3 x 3 have them; all others. */
+#define ADD_TERMS(name)                                                                \
+    static void name(const qg_ref_terms *t, int64_t n)                                 \
+    {                                                                                  \
+        const bool whole = t->begins && t->ends;                                       \
+        if (whole && t->n_term == QG_REF_TERMS && t->first)                            \
+            add_terms(t, QG_REF_TERMS, true, false, t->sum, n);                        \
+        else if (whole && t->n_term == QG_REF_TERMS)                                   \
+            add_terms(t, QG_REF_TERMS, true, true, t->sum, n);                         \
+        else if (whole && t->n_term == 1 && !t->first)                                 \
+            add_terms(t, 1, true, true, t->sum, n);                                    \
+        else                                                                           \
+            add_terms(t, t->n_term, t->begins, t->ends && !t->first,                   \
+                      t->ends ? t->sum : t->part, n);                                  \
+    }
+
+ADD_TERMS(add_terms_plain)
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) ADD_TERMS(add_terms_avx2)
+    __attribute__((target("avx512f"))) ADD_TERMS(add_terms_avx512)
+#endif
+
+        void qg_ref_add_terms(const qg_ref_terms *t, int64_t n)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        add_terms_avx512(t, n);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        add_terms_avx2(t, n);
+        return;
+    }
+#endif
+    add_terms_plain(t, n);
+}
+
 static void sum_slab(const qg_ref_slab *s, float *sum)
 {
     for (int64_t i = 0; i < s->rows; i++, sum += s->columns) {
@@ -192,10 +255,9 @@ static AVX2 void last_columns(const qg_ref_slab *s, const float *a, const float 
         _mm256_maskstore_ps(sum + VECTOR, in1, high0);
 }
 
-/* Columns from `begin` on. */
-static void sum_slab_avx2(const qg_ref_slab *s, int64_t begin, float *sum)
+static void sum_slab_avx2(const qg_ref_slab *s, float *sum)
 {
-    for (int64_t j = begin, n; j < s->columns; j += n) {
+    for (int64_t j = 0, n; j < s->columns; j += n) {
         n = s->columns - j < 2 * VECTOR ? s->columns - j : 2 * VECTOR;
         const bool whole = n == 2 * VECTOR;
         for (int64_t i = 0, rows; i < s->rows; i += rows) {
@@ -214,44 +276,127 @@ static void sum_slab_avx2(const qg_ref_slab *s, int64_t begin, float *sum)
 
 enum { WIDE_ROWS = 8, WIDE = 16 };
 
-/* As many rows as a call has at most, of two vectors. */
-static __attribute__((target("avx512f"))) void
-tile_of_eight(const qg_ref_slab *s, const float *a, const float *b, float *sum)
+/* Two vectors of columns, or their first ones; whole: all of both. */
+typedef struct wide_columns {
+    __mmask16 low, high;
+    bool whole;
+} wide_columns;
+
+#define AVX512 __attribute__((target("avx512f")))
+
+/* A tile of a constant number of rows; whether it is whole is constant, too. */
+static inline __attribute__((always_inline)) AVX512 void
+wide_tile(const qg_ref_slab *s, int rows, wide_columns in, const float *a,
+          const float *b, float *sum)
 {
     __m512 low[WIDE_ROWS], high[WIDE_ROWS];
-    for (int i = 0; i < WIDE_ROWS; i++)
+    UNROLLED
+    for (int i = 0; i < rows; i++)
         low[i] = high[i] = _mm512_setzero_ps();
     for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
-        const __m512 x0 = _mm512_loadu_ps(b), x1 = _mm512_loadu_ps(b + WIDE);
-        for (int i = 0; i < WIDE_ROWS; i++) {
+        const __m512 x0 =
+            in.whole ? _mm512_loadu_ps(b) : _mm512_maskz_loadu_ps(in.low, b);
+        const __m512 x1 = in.whole ? _mm512_loadu_ps(b + WIDE)
+                                   : _mm512_maskz_loadu_ps(in.high, b + WIDE);
+        UNROLLED
+        for (int i = 0; i < rows; i++) {
             const __m512 w = _mm512_set1_ps(a[i * s->a_row]);
             low[i] = _mm512_fmadd_ps(x0, w, low[i]);
             high[i] = _mm512_fmadd_ps(x1, w, high[i]);
         }
     }
-    for (int i = 0; i < WIDE_ROWS; i++) {
-        _mm512_storeu_ps(sum + i * s->columns, low[i]);
-        _mm512_storeu_ps(sum + i * s->columns + WIDE, high[i]);
+    UNROLLED
+    for (int i = 0; i < rows; i++, sum += s->columns) {
+        _mm512_mask_storeu_ps(sum, in.low, low[i]);
+        _mm512_mask_storeu_ps(sum + WIDE, in.high, high[i]);
     }
 }
 
-/* Whole tiles; the columns after them are left. */
-static int64_t sum_tiles_avx512(const qg_ref_slab *s, float *sum)
+/* The same with at most a vector of columns. */
+static inline __attribute__((always_inline)) AVX512 void
+narrow_tile(const qg_ref_slab *s, int rows, wide_columns in, const float *a,
+            const float *b, float *sum)
 {
-    int64_t j = 0;
-    if (s->rows != WIDE_ROWS || !__builtin_cpu_supports("avx512f"))
-        return 0;
-    for (; j + 2 * WIDE <= s->columns; j += 2 * WIDE)
-        tile_of_eight(s, s->a, s->b + j, sum + j);
-    return j;
+    __m512 part[WIDE_ROWS];
+    UNROLLED
+    for (int i = 0; i < rows; i++)
+        part[i] = _mm512_setzero_ps();
+    for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
+        const __m512 x = _mm512_maskz_loadu_ps(in.low, b);
+        UNROLLED
+        for (int i = 0; i < rows; i++)
+            part[i] = _mm512_fmadd_ps(x, _mm512_set1_ps(a[i * s->a_row]), part[i]);
+    }
+    UNROLLED
+    for (int i = 0; i < rows; i++)
+        _mm512_mask_storeu_ps(sum + i * s->columns, in.low, part[i]);
+}
+
+/* As many rows as a call has at most, of two vectors. */
+static AVX512 void tile_of_eight(const qg_ref_slab *s, const float *a, const float *b,
+                                 float *sum)
+{
+    const wide_columns all = { 0xffff, 0xffff, true };
+    wide_tile(s, WIDE_ROWS, all, a, b, sum);
+}
+
+static AVX512 void part_of_tile(const qg_ref_slab *s, int rows, wide_columns in,
+                                const float *a, const float *b, float *sum)
+{
+#define TILE(n)                                                                        \
+    case n:                                                                            \
+        if (in.high)                                                                   \
+            wide_tile(s, n, in, a, b, sum);                                            \
+        else                                                                           \
+            narrow_tile(s, n, in, a, b, sum);                                          \
+        break
+    switch (rows) {
+        TILE(1);
+        TILE(2);
+        TILE(3);
+        TILE(4);
+        TILE(5);
+        TILE(6);
+        TILE(7);
+        TILE(8);
+    }
+#undef TILE
+}
+
+/* Columns j and on, n of them or all of a tile. */
+static void sum_columns_avx512(const qg_ref_slab *s, int64_t j, int64_t n, float *sum)
+{
+    const wide_columns in = { .low = (__mmask16)(n < WIDE ? (1u << n) - 1 : 0xffffu),
+                              .high = (__mmask16)(n >= 2 * WIDE ? 0xffffu
+                                                  : n > WIDE    ? (1u << (n - WIDE)) - 1
+                                                                : 0) };
+    for (int64_t i = 0, rows; i < s->rows; i += rows) {
+        const float *a = s->a + i * s->a_row;
+        float *to = sum + i * s->columns + j;
+        rows = s->rows - i < WIDE_ROWS ? s->rows - i : WIDE_ROWS;
+        if (rows == WIDE_ROWS && n >= 2 * WIDE)
+            tile_of_eight(s, a, s->b + j, to);
+        else
+            part_of_tile(s, (int)rows, in, a, s->b + j, to);
+    }
+}
+
+static void sum_slab_avx512(const qg_ref_slab *s, float *sum)
+{
+    for (int64_t j = 0; j < s->columns; j += 2 * WIDE)
+        sum_columns_avx512(s, j, s->columns - j, sum);
 }
 #endif
 
 void qg_ref_sum_slab(const qg_ref_slab *s, float *sum)
 {
 #if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        sum_slab_avx512(s, sum);
+        return;
+    }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        sum_slab_avx2(s, sum_tiles_avx512(s, sum), sum);
+        sum_slab_avx2(s, sum);
         return;
     }
 #endif

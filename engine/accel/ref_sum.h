@@ -74,4 +74,20 @@ void qg_ref_sum_slab(const qg_ref_slab *s, float *sum);
 void qg_ref_add_row(bool fused, float *sum, const float *x, int64_t step, float w,
                     int64_t n);
 
+/* Up to four terms of a sum of one row, with products and sums rounded apart:
+ *
+ *     part = (begins ? 0 : part) + x[0] w[0] + ... + x[n_term - 1] w[n_term - 1]
+ *     sum  = first ? part : sum + part        where the slice `ends`
+ *
+ * Term t reads x[t][i], i < n.  part is written where the slice goes on. */
+enum { QG_REF_TERMS = 4 };
+typedef struct qg_ref_terms {
+    int n_term;
+    bool begins, ends, first;
+    const float *x[QG_REF_TERMS];
+    float w[QG_REF_TERMS];
+    float *part, *sum;
+} qg_ref_terms;
+void qg_ref_add_terms(const qg_ref_terms *t, int64_t n);
+
 #endif

@@ -384,7 +384,7 @@ typedef struct qg_tune_options {
     qg_workload work;     /* data: required; labels are not needed */
     const char *method;   /* lsq, adaquant, adaround, brecq, bias; NULL: lsq */
     const char *block;    /* only the block of this name; NULL: all */
-    size_t steps;         /* of every block; 0: that of the method */
+    size_t steps;         /* of every block, one sample each; 0: that of the method */
     double rate;          /* learning rate; 0: that of method and optimizer */
     uint64_t seed;        /* 0: 1 */
     const char *gradient; /* of step sizes: usual, ste, lsq, lsq-plus, tqt, pact, nncf,

@@ -15,6 +15,7 @@ typedef struct qg_tune_method {
     bool weighs;         /* outputs of a block by their importance (importance.h) */
     size_t iterations;   /* default of --steps */
     double rate;         /* default of --lr, in the units of parameters.h */
+    double pace;         /* the rate of step sizes of activations over `rate` */
     const char *summary; /* for `qg list` and errors */
 } qg_tune_method;
 

@@ -15,6 +15,7 @@ struct qg_learned_array {
     qg_tape_step *step;     /* STEP, BORDER; of the weight's grid for ROUNDING */
     double anchor;          /* BORDER: c of step_gradient.h */
     qg_optimized state;
+    double *start; /* [n] p before the first step */
     double *grad;  /* [n] sum since the last step */
     double *mean;  /* [n] of p over the second half of the steps */
     double unit;   /* WEIGHT: p is in it */
@@ -43,12 +44,32 @@ static double unit_of(const qg_tape *t, const qg_tape_weight *w)
     return size > 0 ? size : 1e-3;
 }
 
+static bool is_power_of_two(const qg_tape_step *s)
+{
+    return (s->root->scheme.policy & QG_POWER_OF_2) != 0;
+}
+
+/* Steps of weights start at their best, and powers of two at most half of one away from
+ * the next. */
+static bool has_far_to_go(const qg_tape_step *s)
+{
+    const qg_value *v = qg_tqc_value(s->root);
+    return v && !v->constant && !is_power_of_two(s);
+}
+
+static double rate_of(const qg_parameters *w, const learned *l)
+{
+    const bool paced = (l->kind == STEP || l->kind == BORDER) && has_far_to_go(l->step);
+    return paced ? w->rate * w->method->pace : w->rate;
+}
+
 static qg_status add(qg_parameters *w, learned l, size_t n)
 {
-    l.state = qg_optimized_new(w->arena, w->optimizer, n, w->rate);
+    l.state = qg_optimized_new(w->arena, w->optimizer, n, rate_of(w, &l));
+    l.start = QG_NEWN(w->arena, n, double);
     l.grad = QG_NEWN(w->arena, n, double);
     l.mean = QG_NEWN(w->arena, n, double);
-    if (!l.state.p || !l.grad || !l.mean)
+    if (!l.state.p || !l.start || !l.grad || !l.mean)
         return qg_nomem(w->ctx);
     return qg_vec_push(w->ctx, w->arena, &w->array, l);
 }
@@ -109,11 +130,6 @@ static qg_status add_weight(qg_parameters *w, qg_tape_weight *weight)
     for (size_t i = 0; i < n; i++)
         w->array.at[w->array.n - 1].state.p[i] = (double)weight->now.f32[i] / l.unit;
     return QG_OK;
-}
-
-static bool is_power_of_two(const qg_tape_step *s)
-{
-    return (s->root->scheme.policy & QG_POWER_OF_2) != 0;
 }
 
 /* A power of two is the next one above e^p: p begins halfway between two of them. */
@@ -222,17 +238,24 @@ static double limited(const learned *l, const qg_learned_layer *at, size_t i,
     return code < low ? low : code > high ? high : code;
 }
 
+static void store_weights(float *restrict to, const double *restrict p, double unit,
+                          size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)(p[i] * unit);
+}
+
 /* hard: V >= 0 rounds up. */
 static void store(const learned *l, bool hard)
 {
     qg_learned_layer at = { 0 };
     if (l->kind == ROUNDING)
         at = qg_tape_layer(l->step, &l->weight->start);
-    for (size_t i = 0; i < l->state.n; i++) {
+    if (l->kind == WEIGHT)
+        store_weights(l->weight->now.f32, l->state.p, l->unit, l->state.n);
+    for (size_t i = 0; l->kind != WEIGHT && i < l->state.n; i++) {
         const double p = l->state.p[i];
-        if (l->kind == WEIGHT)
-            l->weight->now.f32[i] = (float)(p * l->unit);
-        else if (l->kind == STEP)
+        if (l->kind == STEP)
             l->step->scale[i] = l->step->start[i] * (float)ratio_of(l->step, p);
         else if (l->kind == BORDER)
             l->step->offset[i] = zero_of(l, i);
@@ -254,19 +277,26 @@ static void add_rounding_gradient(const learned *l, const float *grad)
     }
 }
 
+static void add_weights(double *restrict sum, const float *restrict grad, double unit,
+                        size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] += (double)grad[i] * unit;
+}
+
 /* Arrays of another tape of the block are found by their place. */
 static void add_gradient(const learned *l, const qg_tape *lead, const qg_tape *t)
 {
-    const double *scale = l->kind == STEP ? t->step[l->step - lead->step].grad : NULL;
+    const qg_tape_step *step = l->step ? &t->step[l->step - lead->step] : NULL;
     const float *w = l->weight ? t->weight[l->weight - lead->weight].grad.f32 : NULL;
     if (l->kind == ROUNDING)
         add_rounding_gradient(l, w);
+    else if (l->kind == WEIGHT)
+        add_weights(l->grad, w, l->unit, l->state.n);
+    for (size_t i = 0; l->kind == STEP && i < l->state.n; i++)
+        l->grad[i] += step->grad[i] * (double)l->step->scale[i];
     for (size_t i = 0; l->kind == BORDER && i < l->state.n; i++)
-        l->grad[i] +=
-            t->step[l->step - lead->step].border_grad[i] * unit_of_border(l->step, i);
-    for (size_t i = 0; (scale || l->kind == WEIGHT) && i < l->state.n; i++)
-        l->grad[i] +=
-            scale ? scale[i] * (double)l->step->scale[i] : (double)w[i] * l->unit;
+        l->grad[i] += step->border_grad[i] * unit_of_border(l->step, i);
 }
 
 static double beta_of(double part) { return 2 + 18 * (1 - (part - 0.2) / 0.8); }
@@ -292,7 +322,12 @@ static void penalize(const learned *l, double part)
 qg_status qg_parameters_of(qg_parameters *p, qg_tape *t)
 {
     p->tape = t;
-    return choose(p);
+    QG_TRY(choose(p));
+    for (size_t k = 0; k < p->array.n; k++) {
+        const learned *l = &p->array.at[k];
+        memcpy(l->start, l->state.p, l->state.n * sizeof *l->start);
+    }
+    return QG_OK;
 }
 
 void qg_parameters_store(const qg_parameters *p)
@@ -311,15 +346,17 @@ void qg_parameters_add(qg_parameters *p, const qg_tape *t)
 void qg_parameters_step(qg_parameters *p, size_t t, size_t steps)
 {
     const size_t from = steps / 2;
+    const double share = 1 / (double)p->n_sample;
     for (size_t k = 0; k < p->array.n; k++) {
         learned *l = &p->array.at[k];
         for (size_t i = 0; i < l->state.n; i++)
-            l->grad[i] /= (double)p->n_sample;
+            l->grad[i] *= share;
         if (l->kind == ROUNDING)
             penalize(l, (double)t / (double)steps);
         qg_optimizer_step(&l->state, l->grad, t, steps);
+        const double weight = t > from ? 1 / (double)(t - from) : 0;
         for (size_t i = 0; t > from && i < l->state.n; i++)
-            l->mean[i] += (l->state.p[i] - l->mean[i]) / (double)(t - from);
+            l->mean[i] += (l->state.p[i] - l->mean[i]) * weight;
         memset(l->grad, 0, l->state.n * sizeof *l->grad);
     }
     p->n_sample = 0;
@@ -328,11 +365,22 @@ void qg_parameters_step(qg_parameters *p, size_t t, size_t steps)
 void qg_parameters_finish(qg_parameters *p)
 {
     for (size_t k = 0; k < p->array.n; k++) {
-        learned *l = &p->array.at[k];
-        if (l->kind != ROUNDING)
-            memcpy(l->state.p, l->mean, l->state.n * sizeof *l->mean);
-        store(l, true);
+        const learned *l = &p->array.at[k];
+        if (l->kind == ROUNDING)
+            memcpy(l->mean, l->state.p, l->state.n * sizeof *l->mean);
     }
     for (size_t i = 0; i < p->tape->n_weight; i++)
         p->tape->weight[i].on_grid = false;
+    qg_parameters_take(p, 1);
+}
+
+void qg_parameters_take(qg_parameters *p, double part)
+{
+    for (size_t k = 0; k < p->array.n; k++) {
+        const learned *l = &p->array.at[k];
+        for (size_t i = 0; i < l->state.n; i++)
+            l->state.p[i] = part == 1 ? l->mean[i]
+                                      : l->start[i] + part * (l->mean[i] - l->start[i]);
+        store(l, true);
+    }
 }

@@ -27,14 +27,18 @@
  * Units    of weights, their step; of biases, a quarter of their root mean square; of
  *          a step size, its logarithm, within a factor of e^3; of a border
  *          (step_gradient.h), half of the range as it was; of a rounding, V
+ * Rates    `rate`; of step sizes of activations that are no powers of two, and of their
+ *          borders, `pace` of the method times as much: with few bits they have far to
+ *          go, and when they are as slow as weights the steps are over before they
+ *          arrive
  * Result   weights and steps: the mean over the second half of the steps, which has
  *          less of the noise of single samples (Polyak, Juditsky 1992); roundings: the
  *          last
  *
  *     QG_TRY(qg_parameters_of(&p, tape));         // p: ctx, arena, method ...
- *     for (t = 1 .. steps) {
+ *     for (t = 1 .. steps) {                      // updates of reconstruct.h
  *         qg_parameters_store(&p);                // to the tape
- *         for (each sample of the step)
+ *         for (each sample of the update)
  *             ... forward, backward ..., qg_parameters_add(&p, tape);
  *         qg_parameters_step(&p, t, steps);
  *     }
@@ -76,5 +80,8 @@ void qg_parameters_step(qg_parameters *p, size_t t, size_t steps);
 
 /* Every rounding becomes 0 or 1. */
 void qg_parameters_finish(qg_parameters *p);
+
+/* After that: only this part of the way from the start to the result, 0 to 1. */
+void qg_parameters_take(qg_parameters *p, double part);
 
 #endif

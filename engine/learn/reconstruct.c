@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/learn/drop.h"
+#include "engine/learn/error_row.h"
 #include "engine/learn/parameters.h"
 
 typedef struct work {
@@ -18,37 +19,15 @@ typedef struct work {
     size_t *pupil, n_pupil;         /* samples that teach */
     size_t *judge, n_judge;
     size_t drawn;                  /* of the present order of the pupils */
-    size_t batch[QG_TUNE_BATCH];   /* samples of the present step */
+    size_t first, n_batch;         /* the first step of the present update; its steps */
+    size_t batch[QG_TUNE_BATCH];   /* a sample of each */
     uint64_t draws[QG_TUNE_BATCH]; /* for drop.h */
     double *noise, *signal;        /* [n_judge * n_out] */
-    double loss;                   /* of the last step */
+    double *power;                 /* [n_out * samples] sum of squares of a target */
     size_t in_tenth;               /* steps so far in the present tenth */
 } work;
 
 /* --- loss ------------------------------------------------------------------------ */
-
-/* Noise and signal of one output, eight partial sums each; weight: of each element,
- * NULL: 1. */
-static void powers(const qg_tensor *y, const qg_tensor *f, const double *weight,
-                   double power[2])
-{
-    enum { LANES = 8 };
-    double noise[LANES] = { 0 }, signal[LANES] = { 0 };
-    const int64_t n = qg_tensor_count(y), whole = n / LANES * LANES;
-    for (int64_t i = 0; i < n; i += LANES)
-        for (int64_t j = 0; j < (i < whole ? LANES : n - i); j++) {
-            const double goal = (double)f->f32[i + j];
-            const double d = (double)y->f32[i + j] - goal;
-            const double by = weight ? weight[i + j] : 1;
-            noise[j] += by * d * d;
-            signal[j] += by * goal * goal;
-        }
-    power[0] = power[1] = 0;
-    for (int j = 0; j < LANES; j++) {
-        power[0] += noise[j];
-        power[1] += signal[j];
-    }
-}
 
 static const double *weight_of(const work *w, size_t k)
 {
@@ -61,6 +40,11 @@ static const qg_tensor *target(const work *w, size_t k, size_t sample)
 }
 
 static bool is_float(const qg_tensor *y) { return y->dtype == QG_F32; }
+
+static double power_of(const work *w, size_t k, size_t sample)
+{
+    return w->power[k * w->r->stream->n + sample];
+}
 
 /* Whether output k is part of the loss. */
 static bool counts(const work *w, size_t k, const qg_tensor *y)
@@ -99,8 +83,12 @@ static qg_status judge_done(void *ud, qg_tape *t, size_t i)
             power[0] = qg_loss_of_classes(&w->r->loss, y, target(w, k, w->judge[i]),
                                           w->judge[i], NULL);
             power[1] = 1;
-        } else if (counts(w, k, y))
-            powers(y, target(w, k, w->judge[i]), weight_of(w, k), power);
+        } else if (counts(w, k, y)) {
+            power[0] =
+                qg_error_row(y->f32, target(w, k, w->judge[i])->f32, weight_of(w, k), 0,
+                             NULL, (size_t)qg_tensor_count(y));
+            power[1] = power_of(w, k, w->judge[i]);
+        }
         w->noise[k * w->n_judge + i] = power[0];
         w->signal[k * w->n_judge + i] = power[1];
     }
@@ -142,8 +130,6 @@ static void shape_like(const qg_tensor *t, qg_tensor *out)
 static void gradient_of_output(work *w, const qg_tape *t, size_t k, size_t sample)
 {
     const qg_tensor *y = qg_tape_output(t, k), *f = target(w, k, sample);
-    const double *weight = weight_of(w, k);
-    double power[2];
     w->grad[t->place][k] = NULL;
     if (!counts(w, k, y))
         return;
@@ -154,16 +140,14 @@ static void gradient_of_output(work *w, const qg_tape *t, size_t k, size_t sampl
         w->loss_of[t->place] += qg_loss_of_classes(&w->r->loss, y, f, sample, g);
         return;
     }
-    powers(y, f, weight, power);
-    w->loss_of[t->place] += power[1] > 0 ? power[0] / power[1] : 0;
-    const int64_t n = qg_tensor_count(y);
+    const double power = power_of(w, k, sample);
+    const size_t n = (size_t)qg_tensor_count(y);
     const double channels = y->rank > 1 ? (double)y->dim[1] : 1;
     const double by = w->r->method->rounding ? channels / (double)(n ? n : 1)
-                      : power[1] > 0         ? 1 / power[1]
+                      : power > 0            ? 1 / power
                                              : 0;
-    for (int64_t i = 0; i < n; i++)
-        g->f32[i] = (float)(2 * by * (weight ? weight[i] : 1) *
-                            ((double)y->f32[i] - (double)f->f32[i]));
+    const double noise = qg_error_row(y->f32, f->f32, weight_of(w, k), by, g->f32, n);
+    w->loss_of[t->place] += power > 0 ? noise / power : 0;
 }
 
 static const qg_tensor *input(const work *w, size_t k, enum qg_lane lane, size_t sample)
@@ -212,11 +196,19 @@ static qg_status learn_sample(void *ud, qg_tape *t, size_t i)
     return qg_tape_backward(t, w->grad[place]);
 }
 
+/* The mean of the losses of a tenth; t: the step, from 1. */
+static void note_loss(work *w, size_t t, double loss)
+{
+    qg_reconstruction *r = w->r;
+    double *mean = &r->curve[(t - 1) * QG_LOSS_CURVE / r->steps];
+    w->in_tenth = isnan(*mean) ? 1 : w->in_tenth + 1;
+    *mean = isnan(*mean) ? loss : *mean + (loss - *mean) / (double)w->in_tenth;
+}
+
 static qg_status add_sample(void *ud, qg_tape *t, size_t i)
 {
     work *w = ud;
-    (void)i;
-    w->loss += w->loss_of[t->place] / QG_TUNE_BATCH;
+    note_loss(w, w->first + i, w->loss_of[t->place]);
     qg_parameters_add(&w->p, t);
     return QG_OK;
 }
@@ -232,28 +224,26 @@ static size_t draw(work *w)
     return sample;
 }
 
-/* The mean of the losses of a tenth. */
-static void note_loss(work *w, size_t t)
+static size_t updates_of(size_t steps)
 {
-    qg_reconstruction *r = w->r;
-    const size_t tenth = (t - 1) * QG_LOSS_CURVE / r->steps;
-    double *mean = &r->curve[tenth];
-    w->in_tenth = isnan(*mean) ? 1 : w->in_tenth + 1;
-    *mean = isnan(*mean) ? w->loss : *mean + (w->loss - *mean) / (double)w->in_tenth;
+    return (steps + QG_TUNE_BATCH - 1) / QG_TUNE_BATCH;
 }
 
-static qg_status step(work *w, size_t t)
+/* The steps from t on that make one update. */
+static qg_status update(work *w, size_t t)
 {
-    const qg_tapes_work all = { QG_TUNE_BATCH, learn_sample, add_sample, w };
-    for (size_t i = 0; i < QG_TUNE_BATCH; i++) {
+    const size_t left = w->r->steps - (t - 1);
+    const size_t n = left < QG_TUNE_BATCH ? left : QG_TUNE_BATCH;
+    const qg_tapes_work all = { n, learn_sample, add_sample, w };
+    w->first = t;
+    w->n_batch = n;
+    for (size_t i = 0; i < n; i++) {
         w->batch[i] = draw(w);
         w->draws[i] = w->r->drops ? qg_rng_next(&w->r->rng) : 0;
     }
     qg_parameters_store(&w->p);
-    w->loss = 0;
     QG_TRY(qg_tapes_run(w->r->tapes, &all));
-    note_loss(w, t);
-    qg_parameters_step(&w->p, t, w->r->steps);
+    qg_parameters_step(&w->p, (t - 1) / QG_TUNE_BATCH + 1, updates_of(w->r->steps));
     return QG_OK;
 }
 
@@ -314,7 +304,8 @@ static qg_status prepare_samples(work *w)
     w->judge = QG_NEWN(w->arena, n, size_t);
     w->noise = QG_NEWN(w->arena, w->tape->n_out * n, double);
     w->signal = QG_NEWN(w->arena, w->tape->n_out * n, double);
-    if (!w->pupil || !w->judge || !w->noise || !w->signal)
+    w->power = QG_NEWN(w->arena, w->tape->n_out * n, double);
+    if (!w->pupil || !w->judge || !w->noise || !w->signal || !w->power)
         return qg_nomem(w->r->ctx);
     for (size_t i = 0; i < n; i++) {
         if (qg_teaches(i, n))
@@ -323,71 +314,80 @@ static qg_status prepare_samples(work *w)
             w->judge[w->n_judge++] = i;
     }
     for (size_t k = 0; k < w->tape->n_out; k++)
-        for (size_t i = 0; i < n; i++)
-            if (counts(w, k, target(w, k, i)))
-                QG_TRY(qg_loss_check(w->r->ctx, &w->r->loss, target(w, k, i), i));
+        for (size_t i = 0; i < n; i++) {
+            const qg_tensor *f = target(w, k, i);
+            if (!counts(w, k, f))
+                continue;
+            QG_TRY(qg_loss_check(w->r->ctx, &w->r->loss, f, i));
+            w->power[k * n + i] =
+                qg_power_row(f->f32, weight_of(w, k), (size_t)qg_tensor_count(f));
+        }
     return QG_OK;
 }
 
-/* again: the progress of the block is complete. */
-static qg_status learn(work *w, bool again)
+static qg_status learn(work *w)
 {
     qg_reconstruction *r = w->r;
-    for (size_t t = 1; t <= r->steps; t++) {
-        const size_t done = r->done + (again ? r->steps : t);
-        QG_TRY(step(w, t));
-        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune", done, r->total));
+    for (size_t t = 1; t <= r->steps; t += w->n_batch) {
+        QG_TRY(update(w, t));
+        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune", r->done + t + w->n_batch - 1,
+                           r->total));
     }
     qg_parameters_finish(&w->p);
     return QG_OK;
 }
 
-/* before: [n_judge]; what does not help is undone.  What is learned is in a. */
-static qg_status attempt(work *w, double rate, bool again, const double *before,
-                         qg_arena *a)
+/* The part of the way with the least loss, the longest of equal ones.  loss:
+ * [2 * n_judge], of that part in the first half. */
+static qg_status choose_part(work *w, double *loss)
 {
-    qg_reconstruction *r = w->r;
-    double *after = QG_NEWN(a, w->n_judge, double);
-    if (!after)
-        return qg_nomem(r->ctx);
-    for (size_t i = 0; i < QG_LOSS_CURVE; i++)
-        r->curve[i] = NAN;
-    w->p = (qg_parameters){ .ctx = r->ctx,
-                            .arena = a,
-                            .method = r->method,
-                            .optimizer = r->optimizer,
-                            .rate = rate };
-    QG_TRY(qg_parameters_of(&w->p, w->tape));
-    if (!w->p.array.n)
-        return QG_OK;
-    QG_TRY(learn(w, again));
-    QG_TRY(judge(w, after, &r->after));
-    r->kept = qg_is_better(before, after, w->n_judge);
-    if (!r->kept)
-        qg_tape_reset(w->tape);
+    static const double part[] = { 1, 0.75, 0.5, 0.25 };
+    enum { N = sizeof part / sizeof *part };
+    const size_t n = w->n_judge;
+    size_t best = 0;
+    QG_TRY(judge(w, loss, &w->r->after));
+    for (size_t i = 1; i < N; i++) {
+        double mean;
+        qg_parameters_take(&w->p, part[i]);
+        QG_TRY(judge(w, loss + n, &mean));
+        if (!(mean < w->r->after))
+            continue;
+        best = i;
+        w->r->after = mean;
+        memcpy(loss, loss + n, n * sizeof *loss);
+    }
+    qg_parameters_take(&w->p, part[best]);
     return QG_OK;
 }
 
-/* Where the full rate gains nothing a smaller one may: fewer roundings change. */
+/* What does not help is undone. */
 static qg_status run(work *w)
 {
-    static const double part[] = { 1, 0.25 };
     qg_reconstruction *r = w->r;
     QG_TRY(prepare_tapes(w));
     QG_TRY(prepare_samples(w));
     double *before = QG_NEWN(w->arena, w->n_judge, double);
-    if (!before)
+    double *after = QG_NEWN(w->arena, 2 * w->n_judge, double);
+    if (!before || !after)
         return qg_nomem(r->ctx);
     QG_TRY(judge(w, before, &r->before));
     r->after = r->before;
     r->kept = false;
-    for (size_t i = 0; i < sizeof part / sizeof *part && !r->kept; i++) {
-        qg_arena *a = qg_arena_new(r->ctx->alloc); /* one attempt's memory at a time */
-        qg_status s =
-            a ? attempt(w, part[i] * r->rate, i > 0, before, a) : qg_nomem(r->ctx);
-        qg_arena_free(a);
-        QG_TRY(s);
-    }
+    for (size_t i = 0; i < QG_LOSS_CURVE; i++)
+        r->curve[i] = NAN;
+    w->p = (qg_parameters){ .ctx = r->ctx,
+                            .arena = w->arena,
+                            .method = r->method,
+                            .optimizer = r->optimizer,
+                            .rate = r->rate };
+    QG_TRY(qg_parameters_of(&w->p, w->tape));
+    if (!w->p.array.n)
+        return QG_OK;
+    QG_TRY(learn(w));
+    QG_TRY(choose_part(w, after));
+    r->kept = qg_is_better(before, after, w->n_judge);
+    if (!r->kept)
+        qg_tape_reset(w->tape);
     return QG_OK;
 }
 

@@ -1,10 +1,13 @@
 /* reconstruct.h -- one block learns to give the outputs of the float network.
  *
  *     1  before = losses of the tape as it is, on the samples held back
- *     2  `steps` times: parameters are written to the tape; for each of QG_TUNE_BATCH
- *        samples, forward with inputs of the lane NOW, the gradient of the loss at each
- *        output against the lane FLOAT, backward; one step of the optimizer
- *     3  after = losses on the samples held back, with the result (parameters.h)
+ *     2  `steps` times: a sample forward with inputs of the lane NOW, the gradient of
+ *        the loss at each output against the lane FLOAT, backward.  QG_TUNE_BATCH steps
+ *        make an update: the optimizer goes along the mean of their gradients, and
+ *        parameters are written to the tape; the last update may have fewer
+ *     3  after = losses on the samples held back, with the result (parameters.h), or
+ *        with three, two or one quarter of the way to it, where that is less: what
+ *        fits only the samples that teach is shortened
  *     4  unless that is clearly better (verdict.h), the tape is restored: a block never
  *        gets worse there
  *
@@ -17,9 +20,8 @@
  * Verdict   the first loss on the samples held back, every fourth, for all methods:
  *           the loss of a rounding contains a term that is no error of the network;
  *           |f|^2 is the mean over these samples
- * Threads   the samples of a step work at the same time, with a tape each (tapes.h)
- * Cost      steps x QG_TUNE_BATCH x (forward + backward) + 2 x forward per sample held
- *           back
+ * Threads   the steps of an update work at the same time, with a tape each (tapes.h)
+ * Cost      steps x (forward + backward) + 5 x forward per sample held back
  * Source    docs/evidence/learned-grids.md; AdaRound: Nagel et al. 2020, BRECQ: Li et
  *           al. 2021, LSQ: Esser et al. 2020 */
 #ifndef QG_ENGINE_LEARN_RECONSTRUCT_H
@@ -48,8 +50,8 @@ typedef struct qg_reconstruction {
     const qg_importance *importance; /* of elements of the outputs; NULL: all alike */
     size_t steps;
     const qg_optimizer *optimizer;
-    double rate;                 /* of the first step */
-    const qg_progress *progress; /* of "tune", after each step; may cancel; or NULL */
+    double rate;                 /* of the first update */
+    const qg_progress *progress; /* of "tune", after each update; may cancel; or NULL */
     size_t done, total;          /* steps of all blocks, for progress */
     qg_rng rng;           /* own state per block: draws do not depend on other blocks */
     double before, after; /* out: mean loss on the samples held back */

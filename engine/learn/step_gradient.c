@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/learn/lsq_row.h"
 #include "engine/quant/nncf.h"
 
 static const char *const names[QG_NSTEP_GRADIENT] = {
@@ -146,6 +147,44 @@ static qg_status learned(const qg_step_rounding *r, qg_step_gradient how, float 
     return QG_OK;
 }
 
+/* Whether lsq_row.h gives the gradient; then the borders of all channels. */
+static qg_status borders_of(const qg_step_rounding *r, qg_lsq_borders **out)
+{
+    const size_t n = r->layer.channels;
+    qg_lsq_borders *b = QG_NEWN(r->scratch, n, qg_lsq_borders);
+    bool all = r->y != NULL;
+    if (!b)
+        return qg_nomem(r->ctx);
+    for (size_t c = 0; c < n; c++) {
+        double low, high;
+        limits(r, c, &low, &high);
+        all = all && qg_lsq_borders_of((double)r->scale[c], low, high, &b[c]);
+    }
+    *out = all ? b : NULL;
+    return QG_OK;
+}
+
+/* Forward has checked the steps. */
+static void rounded(const qg_step_rounding *r, const qg_lsq_borders *b, float *g,
+                    double *by_scale)
+{
+    const qg_learned_layer *l = &r->layer;
+    const size_t each = l->outer * l->inner;
+    double low, high;
+    limits(r, 0, &low, &high);
+    const double factor = qg_lsq_factor(each ? each : 1, high);
+    for (size_t c = 0; c < l->channels; c++) {
+        double sum = 0;
+        for (size_t o = 0; o < l->outer; o++) {
+            const size_t at = (o * l->channels + c) * l->inner;
+            sum += qg_lsq_row(&b[c], r->x + at, by_scale ? r->y + at : NULL, g + at,
+                              l->inner);
+        }
+        if (by_scale)
+            by_scale[c] = sum / (double)r->scale[c] * factor;
+    }
+}
+
 /* One channel after the other, since each may have levels of its own. */
 static qg_status nncf(const qg_step_rounding *r, qg_step_gradient how, float *g,
                       double *by_scale, double *by_border)
@@ -195,6 +234,13 @@ qg_status qg_step_backward(const qg_step_rounding *r, float *g, double *by_scale
                            double *by_border)
 {
     const qg_step_gradient how = effective(r);
+    qg_lsq_borders *borders = NULL;
+    if (how == QG_STEP_GRADIENT_LSQ)
+        QG_TRY(borders_of(r, &borders));
+    if (borders) {
+        rounded(r, borders, g, by_scale);
+        return QG_OK;
+    }
     if (how == QG_STEP_GRADIENT_NNCF || how == QG_STEP_GRADIENT_NNCF_EXACT ||
         how == QG_STEP_GRADIENT_NNCF_ASYMMETRIC)
         return nncf(r, how, g, by_scale, by_border);

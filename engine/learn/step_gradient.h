@@ -29,7 +29,8 @@
  * Fits     tqt: steps restricted to powers of two, symmetric; all others: linear steps
  *          without that restriction.  A step that its gradient does not fit stays, and
  *          the gradient of the value is that of lsq
- * Source   quant/gradient.h, quant/nncf.h: the same arithmetic */
+ * Source   quant/gradient.h, quant/nncf.h: the same arithmetic; lsq where y is known:
+ *          lsq_row.h, in float32 */
 #ifndef QG_ENGINE_LEARN_STEP_GRADIENT_H
 #define QG_ENGINE_LEARN_STEP_GRADIENT_H
 
@@ -66,6 +67,7 @@ typedef struct qg_step_rounding {
     const float *scale;     /* [layer.channels] */
     const int32_t *offset;  /* [layer.channels] zero points; NULL: 0 */
     const float *x;         /* before rounding */
+    const float *y;         /* after it; NULL: not known, computed where needed */
 } qg_step_rounding;
 
 /* g: dL/dy, becomes dL/dx; by_scale [channels]: dL/ds; by_border [channels]: dL/dB

@@ -142,6 +142,7 @@ static qg_status forward_rounding(qg_tape *t, rounding *r, const qg_tensor **x)
     if (!y)
         return qg_nomem(t->ctx);
     r->x = *x;
+    r->y = y;
     QG_TRY(qg_fake_quantize(t->ctx, qg_tqc_text(r->tqc, text), &r->tqc->scheme, &p, *x,
                             y));
     if (t->state->drop && is_activation(r->tqc))
@@ -310,7 +311,8 @@ static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
                                    .layer = qg_tape_layer(s, r->x),
                                    .scale = s->scale,
                                    .offset = s->offset,
-                                   .x = r->x->f32 };
+                                   .x = r->x->f32,
+                                   .y = r->y->f32 };
     QG_TRY(r->drawn ? backward_drawn(&one, r->drawn, g, by_scale, by_border)
                     : qg_step_backward(&one, g->f32, by_scale, by_border));
     for (size_t c = 0; s->learned && c < s->n; c++) {

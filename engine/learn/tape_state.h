@@ -14,7 +14,8 @@
 typedef struct rounding {
     const qg_tqc *tqc;     /* NULL: does not round */
     uint32_t step;         /* in tape->step */
-    const qg_tensor *x;    /* before rounding, of the last forward */
+    const qg_tensor *x;    /* before rounding, of the last forward; NULL: not rounded */
+    const qg_tensor *y;    /* after it */
     const uint64_t *drawn; /* elements that were not rounded (drop.h); NULL: none */
 } rounding;
 

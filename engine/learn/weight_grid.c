@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "engine/number/round.h"
-
 /* The elements of a channel and the codes around its zero point. */
 typedef struct channel {
     const float *w;
@@ -17,19 +15,70 @@ typedef struct fit {
     double scale, error, wq, qq;
 } fit;
 
+/* Partial sums: element i of a row belongs to number i % LANES. */
+enum { LANES = 8 };
+typedef struct lanes {
+    double error[LANES], wq[LANES], qq[LANES];
+} lanes;
+
+/* With |v| <= 2^51, (v + 1.5 * 2^52) - 1.5 * 2^52 is v rounded half-even; limits are
+ * codes, so that limiting first gives the same.  n elements, LANES or fewer. */
+static inline __attribute__((always_inline)) void
+add_some(const channel *k, double scale, const float *w, size_t n, lanes *s)
+{
+    for (size_t j = 0; j < n; j++) {
+        const double x = (double)w[j], v = x / scale;
+        const double most = v > k->high ? k->high : v;
+        const double in = most < k->low ? k->low : most;
+        const double q = (in + 0x1.8p52) - 0x1.8p52, e = x - scale * q;
+        s->error[j] += e * e;
+        s->wq[j] += x * q;
+        s->qq[j] += q * q;
+    }
+}
+
+/* The same bits with and without wide vectors. */
+#define ADD_ROW(name)                                                                  \
+    static void name(const channel *k, double scale, const float *w, lanes *s)         \
+    {                                                                                  \
+        const size_t n = k->at.inner;                                                  \
+        size_t i = 0;                                                                  \
+        for (; i + LANES <= n; i += LANES)                                             \
+            add_some(k, scale, w + i, LANES, s);                                       \
+        add_some(k, scale, w + i, n - i, s);                                           \
+    }
+
+ADD_ROW(add_row_plain)
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) ADD_ROW(add_row_avx2) __attribute__((target("avx512f")))
+ADD_ROW(add_row_avx512)
+#endif
+
+    static void add_row(const channel *k, double scale, const float *w, lanes *s)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        add_row_avx512(k, scale, w, s);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        add_row_avx2(k, scale, w, s);
+        return;
+    }
+#endif
+    add_row_plain(k, scale, w, s);
+}
+
 static fit fit_of(const channel *k, double scale)
 {
     fit f = { .scale = scale };
-    for (size_t o = 0; o < k->at.outer; o++) {
-        const float *w = k->w + (o * k->at.channels + k->c) * k->at.inner;
-        for (size_t i = 0; i < k->at.inner; i++) {
-            const double x = (double)w[i];
-            const double v = qg_round_f64(QG_ROUND_HALF_EVEN, x / scale);
-            const double q = v < k->low ? k->low : v > k->high ? k->high : v;
-            f.error += (x - scale * q) * (x - scale * q);
-            f.wq += x * q;
-            f.qq += q * q;
-        }
+    lanes s = { 0 };
+    for (size_t o = 0; o < k->at.outer; o++)
+        add_row(k, scale, k->w + (o * k->at.channels + k->c) * k->at.inner, &s);
+    for (int j = 0; j < LANES; j++) {
+        f.error += s.error[j];
+        f.wq += s.wq[j];
+        f.qq += s.qq[j];
     }
     return f;
 }

@@ -8,6 +8,7 @@ With QG=path of `qg`, from the project's root.  AIMET_PYTHON is the Python that 
 and torch.  Networks and samples are those of ppq_tune.py; --write puts the table into
 docs/learning.md.
 
+A step of ours is a sample, and two of them make an update: 2 N steps for N iterations.
 Both start from the same grids: those that AIMET calibrates by its configuration per channel, which
 `qg import` reads from the file of encodings.  AIMET's time is that of apply_adaround alone; ours
 that of the whole command.  Both use two threads, one after the other."""
@@ -71,7 +72,8 @@ def main():
     with ppq_tune.table("AIMET", PAGE_PART if a.write else None) as write:
         for name in a.networks or DEFAULT:
             for bits in (a.bits,) if a.bits else (8, 4):
-                job = {"bits": bits, "steps": a.steps, "method": "adaround", "imports": True}
+                job = {"bits": bits, "steps": a.steps, "each": 2, "method": "adaround",
+                       "imports": True}
                 for line in ppq_tune.compared(name, job, [python, __file__]):
                     write(line)
 

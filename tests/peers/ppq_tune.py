@@ -161,17 +161,17 @@ def ours(root, path, data, job):
              ["quantize", path, "-b", "trt-int8", *common, *(more if job["bits"] < 8 else [])])
     subprocess.run([QG, *start, "-o", root / "before"], check=True, capture_output=True)
     begin = time.monotonic()
-    run = subprocess.run([QG, "tune", root / "before", *common, "--method", job["method"], "--steps",
-                           str(job["steps"]), "-j2", "--json", "-o", root / "after"], check=True,
-                         capture_output=True, text=True)
+    run = subprocess.run([QG, "tune", root / "before", *common, "--method", job["method"],
+                          "--steps", str(job["steps"] * job["each"]), "-j2", "--json",
+                          "-o", root / "after"], check=True, capture_output=True, text=True)
     report = json.loads(run.stdout)
     return time.monotonic() - begin, root / ("after" if report["changed"] else "before")
 
 
 def compared(name, job, peer_command):
-    """Lines of the table for a network: an output each.  job: bits, steps, method, imports
-    (start.encodings of the peer, else calibrates for trt-int8); the command gets --peer and the
-    job, with the files to read and to write."""
+    """Lines of the table for a network: an output each.  job: bits, steps of the peer, each (our
+    steps for one of them), method, imports (start.encodings of the peer, else calibrates for
+    trt-int8); the command gets --peer and the job, with the files to read and to write."""
     import onnx
     with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
@@ -236,7 +236,7 @@ def main():
     with table("PPQ", part) as write:
         for name in a.networks or DEFAULT:
             for bits in (a.bits,) if a.bits else (8, 4):
-                job = {"bits": bits, "steps": a.steps, "method": "lsq",
+                job = {"bits": bits, "steps": a.steps, "each": 1, "method": "lsq",
                        "imports": False}
                 for line in compared(name, job, [python, __file__]):
                     write(line)

@@ -40,16 +40,19 @@ static qg_tqc *weights_of(qg_model *m)
     return NULL;
 }
 
-static void check(qg_ctx *ctx, const qg_tqc *t, qg_step_gradient how, double factor)
+/* known: what x was rounded to is given. */
+static void check(qg_ctx *ctx, const qg_tqc *t, qg_step_gradient how, double factor,
+                  bool known)
 {
     qg_rng rng = { 11 };
-    float x[N], g[N], start[N], scale[CHANNELS] = { 0.01f, 0.5f, 2 };
+    float x[N], y[N], g[N], start[N], scale[CHANNELS] = { 0.01f, 0.5f, 2 };
     double got[CHANNELS], want[CHANNELS] = { 0 };
     const double n = t->scheme.qmin, m = t->scheme.qmax;
     for (int i = 0; i < N; i++) {
         const double v = (double)qg_rng_range(&rng, -1.2f, 1.2f) * m;
         const double s = (double)scale[i / EACH];
         x[i] = (float)(v * s);
+        y[i] = (float)(s * rint(fmax(n, fmin(m, (double)x[i] / s))));
         start[i] = g[i] = qg_rng_range(&rng, -1, 1);
         want[i / EACH] += (double)g[i] * slope(how, (double)x[i] / s, n, m) * factor;
     }
@@ -60,7 +63,8 @@ static void check(qg_ctx *ctx, const qg_tqc *t, qg_step_gradient how, double fac
         .tqc = t,
         .layer = {1, CHANNELS, EACH, NULL},
         .scale = scale,
-        .x = x
+        .x = x,
+        .y = known ? y : NULL
     };
     assert_ok(ctx, qg_step_backward(&r, g, got, NULL));
     for (int c = 0; c < CHANNELS; c++)
@@ -184,11 +188,14 @@ static void gradients_are_those_of_the_table(void **state)
     qg_model *m;
     quantize("trt-int8", &ctx, &m);
     const qg_tqc *t = weights_of(m);
-    check(ctx, t, QG_STEP_GRADIENT_LSQ, qg_lsq_factor(EACH, t->scheme.qmax));
-    check(ctx, t, QG_STEP_GRADIENT_PACT, 1);
-    check(ctx, t, QG_STEP_GRADIENT_NNCF, 1);
-    check(ctx, t, QG_STEP_GRADIENT_NNCF_EXACT, 1);
-    check(ctx, t, QG_STEP_GRADIENT_LSQ_PLUS, qg_lsq_factor(EACH, t->scheme.qmax));
+    for (int known = 0; known < 2; known++) {
+        const double factor = qg_lsq_factor(EACH, t->scheme.qmax);
+        check(ctx, t, QG_STEP_GRADIENT_LSQ, factor, known);
+        check(ctx, t, QG_STEP_GRADIENT_PACT, 1, known);
+        check(ctx, t, QG_STEP_GRADIENT_NNCF, 1, known);
+        check(ctx, t, QG_STEP_GRADIENT_NNCF_EXACT, 1, known);
+        check(ctx, t, QG_STEP_GRADIENT_LSQ_PLUS, factor, known);
+    }
     qg_model_close(m);
     qg_close(ctx);
 }

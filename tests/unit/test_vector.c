@@ -199,8 +199,8 @@ static void nan_spoils_its_run_only(void **state)
         }
 }
 
-/* y += a x, element by element, and the sum of x y. */
-static void scaled_sums_and_dots(void **state)
+/* y += a x, element by element. */
+static void scaled_sums_are_their_definition(void **state)
 {
     static float x[MOST], z[MOST], want[MOST], got[MOST];
     size_t n_rows;
@@ -210,23 +210,56 @@ static void scaled_sums_and_dots(void **state)
     fill(x, MOST, false, &rng);
     fill(z, MOST, false, &rng);
     for (size_t n = 0; n <= MOST; n += 1 + n / 3) {
-        double sum = 0, size = 0;
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++)
             want[i] = z[i] + 0.75f * x[i];
-            sum += (double)x[i] * (double)z[i];
-            size += fabs((double)x[i] * (double)z[i]);
-        }
         for (size_t r = 0; r < n_rows; r++) {
             if (!row[r]->supported())
                 continue;
             memcpy(got, z, sizeof got);
             row[r]->add_scaled(0.75f, x, got, (int64_t)n);
             assert_bits(got, want, n, "add_scaled", row[r]);
-            const float dot = row[r]->dot(x, z, (int64_t)n);
-            assert_cmp_f64(dot, ==, row[0]->dot(x, z, (int64_t)n));
-            assert_cmp_f64(fabs((double)dot - sum), <=, 1e-5 * size);
         }
     }
+}
+
+/* Sums of x y, y from several places on, are added to what is there. */
+static void dots_are_their_definition(void **state)
+{
+    enum { TAPS = 9, SHIFT = 7 };
+    static float x[MOST], z[MOST + TAPS * SHIFT];
+    int64_t at[TAPS];
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    fill(x, MOST, false, &rng);
+    fill(z, MOST + TAPS * SHIFT, false, &rng);
+    for (int t = 0; t < TAPS; t++)
+        at[t] = (t * 5 % TAPS) * SHIFT;
+    for (size_t n = 0; n <= MOST; n += 1 + n / 3)
+        for (int taps = 0; taps <= TAPS; taps++) {
+            float want[TAPS], got[TAPS];
+            for (int t = 0; t < TAPS; t++)
+                want[t] = (float)t;
+            row[0]->dots(x, z, at, taps, (int64_t)n, want);
+            for (int t = 0; t < TAPS; t++) {
+                double sum = t, size = t;
+                for (size_t i = 0; t < taps && i < n; i++) {
+                    const double one = (double)x[i] * (double)z[(size_t)at[t] + i];
+                    sum += one;
+                    size += fabs(one);
+                }
+                assert_cmp_f64(fabs((double)want[t] - sum), <=, 1e-5 * size);
+            }
+            for (size_t r = 1; r < n_rows; r++) {
+                if (!row[r]->supported())
+                    continue;
+                for (int t = 0; t < TAPS; t++)
+                    got[t] = (float)t;
+                row[r]->dots(x, z, at, taps, (int64_t)n, got);
+                assert_bits(got, want, TAPS, "dots", row[r]);
+            }
+        }
 }
 
 static void sums_are_their_definition(void **state)
@@ -384,7 +417,8 @@ QG_TEST_MAIN(cmocka_unit_test(rows_map_to_the_same_bits),
              cmocka_unit_test(softmax_is_its_definition),
              cmocka_unit_test(nan_spoils_its_run_only),
              cmocka_unit_test(sums_are_their_definition),
-             cmocka_unit_test(scaled_sums_and_dots),
+             cmocka_unit_test(scaled_sums_are_their_definition),
+             cmocka_unit_test(dots_are_their_definition),
              cmocka_unit_test(product_is_its_definition),
              cmocka_unit_test(strips_are_their_definition),
              cmocka_unit_test(column_means_are_their_definition),
