@@ -190,16 +190,20 @@ static products count_products(const qg_lint *l)
     return p;
 }
 
-static qg_status warn_products(const qg_lint *l, const products *p)
+/* Where fewer than half of them are integer. */
+static qg_status warn_products(const qg_lint *l)
 {
+    const products p = count_products(l);
     const struct {
         size_t n;
         const char *text;
     } cause[] = {
-        {p->floats, "float in the snapshot"                          },
-        { p->unfit, "no kernel of the target fits"                   },
-        { p->inner, "in bodies of If, Loop or Scan, which stay float"},
+        {p.floats, "float in the snapshot"                          },
+        { p.unfit, "no kernel of the target fits"                   },
+        { p.inner, "in bodies of If, Loop or Scan, which stay float"},
     };
+    if (2 * p.integer >= p.all)
+        return QG_OK;
     const char *text = "";
     for (size_t i = 0; text && i < sizeof cause / sizeof *cause; i++)
         if (cause[i].n)
@@ -208,15 +212,13 @@ static qg_status warn_products(const qg_lint *l, const products *p)
     if (!text)
         return qg_nomem(l->ctx);
     qg_warn(l->ctx, "lint: %zu of %zu compute nodes are integer for target %s (%s)",
-            p->integer, p->all, l->target->name, text);
+            p.integer, p.all, l->target->name, text);
     return QG_OK;
 }
 
 static qg_status report_products(const qg_lint *l, qg_report *r)
 {
-    products p = count_products(l);
-    if (2 * p.integer < p.all)
-        QG_TRY(warn_products(l, &p));
+    const products p = count_products(l);
     QG_TRY(qg_report_add(r, "compute_nodes", qg_cell_count(p.all)));
     return qg_report_add(r, "integer_compute_nodes", qg_cell_count(p.integer));
 }
@@ -339,6 +341,8 @@ qg_status qg_model_lint(qg_model *m, const qg_lint_options *given, qg_report **r
         s = fill(&l, r);
     if (s == QG_OK)
         s = write_files(&l, &o, r);
+    if (s == QG_OK)
+        s = warn_products(&l);
     qg_arena_free(l.arena);
     return qg_report_end(s, r, report);
 }

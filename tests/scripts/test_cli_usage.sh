@@ -56,6 +56,7 @@ for verb in $verbs; do
         require) good=integer bad='float int' ;;
         metric) good=nsr bad=nrs ;;
         kernels) good=fast bad=slow ;;
+        fail-on) good=error bad=fatal ;;
         dispatcher) good=all-in bad=allin ;;
         *) good=x bad= ;;
         esac

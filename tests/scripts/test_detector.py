@@ -105,7 +105,7 @@ class Detector(unittest.TestCase):
 
     def test_blocks_in_front_of_the_choice_learn(self):
         tuned = self.work / "tuned"
-        report = self.ask("tune", "--method", "lsq", "--steps", "40", "-o", tuned)
+        report = self.ask("tune", "--method", "lsq", "--steps", "80", "-o", tuned)
         self.assertTrue({"kept", "left as it was"} & {b["verdict"] for b in report["blocks"]})
         kept = onnx.load(tuned / "model.onnx").graph.output
         self.assertEqual([o.name for o in kept], ["found"])
