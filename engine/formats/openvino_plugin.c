@@ -205,6 +205,20 @@ bool qg_plugin_turns_wrong(const qg_node *n)
     return false;
 }
 
+/* --- convolutions in groups --- */
+
+bool qg_plugin_groups_wrong(const qg_node *n)
+{
+    static const char *const name = "Conv";
+    const qg_tensor *w = n->n_in > 1 && n->in[1] ? &n->in[1]->type : NULL;
+    const qg_attr *group = qg_attr_find(n, "group");
+    const qg_tensor *y = n->n_out && n->out[0] ? &n->out[0]->type : NULL;
+    return is_one_of(n, &name, 1) && w && y && w->rank == 4 && y->rank == 4 && group &&
+           group->type == QG_ATTR_INT && group->ints[0] > 1 && w->dim[1] == 1 &&
+           w->dim[0] > group->ints[0] && y->dim[3] == 1 &&
+           along(n, "strides", 1, 1) > 1;
+}
+
 /* --- products --- */
 
 bool qg_plugin_batched_column(const qg_node *n)
@@ -218,7 +232,8 @@ bool qg_plugin_batched_column(const qg_node *n)
 
 bool qg_plugin_weight_stays_float(const qg_node *n)
 {
-    return qg_plugin_turns_wrong(n) || qg_plugin_batched_column(n);
+    return qg_plugin_turns_wrong(n) || qg_plugin_groups_wrong(n) ||
+           qg_plugin_batched_column(n);
 }
 
 /* --- pads --- */

@@ -11,7 +11,8 @@
  *                   become a Clip again: Neg, Min and Neg are that Max
  *     transposed    convolutions whose integer kernel is wrong, or that lose the bias,
  *     columns       and products with several matrices of one column: their weights are
- *                   floats on their grid
+ *     groups        floats on their grid; so are those of convolutions with groups of one
+ *                   channel and several outputs, strided along a width that becomes 1
  *     pads          along one axis, with a constant, which is cast to a code, or of one
  *                   element: a barrier is in front of them
  *     strides       of a convolution with a kernel of one element are moved to the
@@ -47,11 +48,15 @@ bool qg_plugin_behind_maximum(const qg_value *v, const qg_tqc *t);
 /* A transposed convolution that is right only with weights in float. */
 bool qg_plugin_turns_wrong(const qg_node *n);
 
+/* A convolution over two axes, with groups of one channel and several outputs, strided
+ * along the width, of which one element is left: garbage on codes. */
+bool qg_plugin_groups_wrong(const qg_node *n);
+
 /* A product with a constant of several matrices of one column: the plugin takes the
  * zero points of its dequantization for channels, and does not compile the network. */
 bool qg_plugin_batched_column(const qg_node *n);
 
-/* Whether our files have the weight of n as floats: n is one of the two above. */
+/* Whether our files have the weight of n as floats: n is one of those above. */
 bool qg_plugin_weight_stays_float(const qg_node *n);
 
 /* A Pad of codes along one axis, with a constant other than 0 or of one element, which
