@@ -167,6 +167,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "is left")                                                                       \
     X(BATCHED_COLUMN, "batched-column", NONE, "a product with a constant of several "  \
       "matrices of one column")                                                        \
+    X(SUMS_PRODUCT, "sums-product", NONE, "a sum of three dims, the first not 1, behind "\
+      "a product") \
     X(PADS_ONE_AXIS, "pads-one-axis", NONE, "it pads values that are codes, or made "  \
       "of codes without a product, along one axis, with a constant other than 0 or "   \
       "where the axis has one element or is open")                                     \

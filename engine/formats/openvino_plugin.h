@@ -22,6 +22,10 @@
  *     products      of two dims, one behind another and with functions between, become
  *                   one kernel for 4, 6 and 8 rows (measured on two threads), which is
  *                   wrong on codes: the same MaxPool is in front of the later one
+ *     sums          of three dims over a batch, behind a product: of the first sample
+ *                   alone in files of Q/DQ pairs: a barrier is in front of them
+ *     scaled        products of two activations, by constants of several elements, are
+ *                   computed as if those were one per column: the same
  *     dilations     of a kernel of one element can end the process: they are 1
  *     pools         whose extents are rounded up have windows behind the data in the
  *                   reader of ONNX: they are rounded down, with larger pads
@@ -62,6 +66,10 @@ bool qg_plugin_weight_stays_float(const qg_node *n);
 /* A Pad of codes along one axis, with a constant other than 0 or of one element, which
  * our files compute in float. */
 bool qg_plugin_pads_wrong(const qg_node *n);
+
+/* A ReduceSum of three dims, the first not 1, of what a product gives, which our files
+ * compute in float. */
+bool qg_plugin_sums_wrong(const qg_node *n);
 
 /* Whether the first input of n is a Concat with a constant operand, perhaps moved,
  * which the plugin leaves in float. */

@@ -39,3 +39,9 @@ bool qg_test_groups_apart(const qg_lint *l, qg_lint_site *s, const qg_condition 
     (void)l, (void)c;
     return qg_plugin_groups_wrong(s->node);
 }
+
+bool qg_test_sums_product(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_plugin_sums_wrong(s->node);
+}
