@@ -205,6 +205,20 @@ bool qg_plugin_turns_wrong(const qg_node *n)
     return false;
 }
 
+/* --- convolutions in groups --- */
+
+bool qg_plugin_groups_wrong(const qg_node *n)
+{
+    static const char *const name = "Conv";
+    const qg_tensor *w = n->n_in > 1 && n->in[1] ? &n->in[1]->type : NULL;
+    const qg_attr *group = qg_attr_find(n, "group");
+    const qg_tensor *y = n->n_out && n->out[0] ? &n->out[0]->type : NULL;
+    return is_one_of(n, &name, 1) && w && y && w->rank == 4 && y->rank == 4 && group &&
+           group->type == QG_ATTR_INT && group->ints[0] > 1 && w->dim[1] == 1 &&
+           w->dim[0] > group->ints[0] && y->dim[3] == 1 &&
+           along(n, "strides", 1, 1) > 1;
+}
+
 /* --- products --- */
 
 bool qg_plugin_batched_column(const qg_node *n)
@@ -218,7 +232,8 @@ bool qg_plugin_batched_column(const qg_node *n)
 
 bool qg_plugin_weight_stays_float(const qg_node *n)
 {
-    return qg_plugin_turns_wrong(n) || qg_plugin_batched_column(n);
+    return qg_plugin_turns_wrong(n) || qg_plugin_groups_wrong(n) ||
+           qg_plugin_batched_column(n);
 }
 
 /* --- pads --- */
@@ -333,6 +348,60 @@ static bool is_chained(const qg_node *n)
            is_behind_product(n->in[0], CHAIN);
 }
 
+/* Whether v comes from a product through nodes that compute no other. */
+static bool is_of_product(const qg_value *v, int depth)
+{
+    static const char *const names[] = { "MatMul", "Gemm" };
+    const qg_node *n = v ? v->def : NULL;
+    if (!n || depth == 0)
+        return false;
+    if (is_one_of(n, names, sizeof names / sizeof *names))
+        return true;
+    if (qg_node_has(n, QG_OP_COMPUTE))
+        return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (is_of_product(n->in[k], depth - 1))
+            return true;
+    return false;
+}
+
+bool qg_plugin_sums_wrong(const qg_node *n)
+{
+    static const char *const name = "ReduceSum";
+    return is_one_of(n, &name, 1) && n->in[0] && n->in[0]->type.rank == 3 &&
+           n->in[0]->type.dim[0] != 1 && is_of_product(n->in[0], CHAIN);
+}
+
+/* Whether that product has no constant operand. */
+static bool multiplies_values(const qg_node *n)
+{
+    static const char *const name = "MatMul";
+    return is_one_of(n, &name, 1) && n->in[0] && n->in[1] && !n->in[0]->constant &&
+           !n->in[1]->constant;
+}
+
+/* The slot of a product of two activations, perhaps moved, or scaled by one number,
+ * that n scales by, or has subtracted, constants that are neither one number nor one
+ * per column; -1. */
+static int scaled_product(const qg_node *n)
+{
+    static const char *const names[] = { "Mul", "Sub", "Div" };
+    if (!is_one_of(n, names, sizeof names / sizeof *names) || !is_by_constant(n))
+        return -1;
+    int slot = n->in[0]->constant ? 1 : 0;
+    const qg_tensor *k = n->in[1 - slot]->constant;
+    const qg_node *from = n->in[slot]->def;
+    if (!k || qg_tensor_count(k) == 1 || qg_tensor_count(k) == k->dim[k->rank - 1])
+        return -1;
+    for (int i = 0; from && i < CHAIN && !multiplies_values(from); i++) {
+        const qg_value *first = from->n_in ? from->in[0] : NULL;
+        if (first && first->constant && is_by_constant(from))
+            first = from->in[1];
+        from = first && carries(from, false) ? first->def : NULL;
+    }
+    return from && multiplies_values(from) ? slot : -1;
+}
+
 /* --- edits --- */
 
 static qg_status add_number(qg_graph *g, const qg_node *n, float number,
@@ -408,12 +477,13 @@ static qg_status replace(qg_graph *g, qg_value *y, qg_value *x)
     return QG_OK;
 }
 
-/* copy reads its input behind a barrier. */
-static qg_status keep_in_front(qg_graph *g, const qg_node *n, qg_node *copy)
+/* copy reads that input behind a barrier. */
+static qg_status keep_in_front(qg_graph *g, const qg_node *n, qg_node *copy,
+                               uint32_t slot)
 {
-    qg_value *x = copy->in[0];
+    qg_value *x = copy->in[slot];
     QG_TRY(add_barrier(g, n, &x));
-    return qg_edit_set_input(g, copy, 0, x);
+    return qg_edit_set_input(g, copy, slot, x);
 }
 
 /* Others read copy behind a barrier. */
@@ -666,8 +736,11 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
         qg_node *copy = g->node.at[i];
         if (is_one_of(n, &name, 1) && reads_codes(n, false))
             QG_TRY(split_clip(e, g, n, copy));
-        if (qg_plugin_pads_wrong(n))
-            QG_TRY(keep_in_front(g, n, copy));
+        int scaled = scaled_product(n);
+        if (qg_plugin_pads_wrong(n) || qg_plugin_sums_wrong(n))
+            QG_TRY(keep_in_front(g, n, copy, 0));
+        if (scaled >= 0)
+            QG_TRY(keep_in_front(g, n, copy, (uint32_t)scaled));
         if (mapped_maximum(n))
             QG_TRY(keep_behind(g, n, copy));
         if (moves_strides(n))

@@ -11,7 +11,8 @@
  *                   become a Clip again: Neg, Min and Neg are that Max
  *     transposed    convolutions whose integer kernel is wrong, or that lose the bias,
  *     columns       and products with several matrices of one column: their weights are
- *                   floats on their grid
+ *     groups        floats on their grid; so are those of convolutions with groups of one
+ *                   channel and several outputs, strided along a width that becomes 1
  *     pads          along one axis, with a constant, which is cast to a code, or of one
  *                   element: a barrier is in front of them
  *     strides       of a convolution with a kernel of one element are moved to the
@@ -21,6 +22,10 @@
  *     products      of two dims, one behind another and with functions between, become
  *                   one kernel for 4, 6 and 8 rows (measured on two threads), which is
  *                   wrong on codes: the same MaxPool is in front of the later one
+ *     sums          of three dims over a batch, behind a product: of the first sample
+ *                   alone in files of Q/DQ pairs: a barrier is in front of them
+ *     scaled        products of two activations, by constants of several elements, are
+ *                   computed as if those were one per column: the same
  *     dilations     of a kernel of one element can end the process: they are 1
  *     pools         whose extents are rounded up have windows behind the data in the
  *                   reader of ONNX: they are rounded down, with larger pads
@@ -47,16 +52,24 @@ bool qg_plugin_behind_maximum(const qg_value *v, const qg_tqc *t);
 /* A transposed convolution that is right only with weights in float. */
 bool qg_plugin_turns_wrong(const qg_node *n);
 
+/* A convolution over two axes, with groups of one channel and several outputs, strided
+ * along the width, of which one element is left: garbage on codes. */
+bool qg_plugin_groups_wrong(const qg_node *n);
+
 /* A product with a constant of several matrices of one column: the plugin takes the
  * zero points of its dequantization for channels, and does not compile the network. */
 bool qg_plugin_batched_column(const qg_node *n);
 
-/* Whether our files have the weight of n as floats: n is one of the two above. */
+/* Whether our files have the weight of n as floats: n is one of those above. */
 bool qg_plugin_weight_stays_float(const qg_node *n);
 
 /* A Pad of codes along one axis, with a constant other than 0 or of one element, which
  * our files compute in float. */
 bool qg_plugin_pads_wrong(const qg_node *n);
+
+/* A ReduceSum of three dims, the first not 1, of what a product gives, which our files
+ * compute in float. */
+bool qg_plugin_sums_wrong(const qg_node *n);
 
 /* Whether the first input of n is a Concat with a constant operand, perhaps moved,
  * which the plugin leaves in float. */

@@ -33,3 +33,15 @@ bool qg_test_batched_column(const qg_lint *l, qg_lint_site *s, const qg_conditio
     (void)l, (void)c;
     return qg_plugin_batched_column(s->node);
 }
+
+bool qg_test_groups_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_plugin_groups_wrong(s->node);
+}
+
+bool qg_test_sums_product(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_plugin_sums_wrong(s->node);
+}

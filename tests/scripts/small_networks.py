@@ -229,6 +229,18 @@ FORMS = {
     "turned_quarters": Form("y=ConvTranspose x w:4,3,5,5 strides=4,4"),
     "turned_padded": Form("y=ConvTranspose x w:4,3,1,1 p=1"),
     "turned_narrow": Form("y=ConvTranspose x w:4,2,4,4 strides=2,2 pads=1,1,1,0", x=(1, 4, 9, 1)),
+    "groups_of_one_channel": Form("d=Conv x w:8,1,1,3 group=4 strides=1,3 | y=Conv d v:2,8,3,1",
+                                  x=(1, 4, 9, 5)),
+    "groups_padded": Form("y=Conv x w:12,1,3,3 group=4 strides=1,2 dilations=2,1 p=1",
+                          x=(1, 4, 9, 2)),
+    "sum_of_product": Form("c=MatMul x w:4,2 | y=ReduceSum c #1, keepdims=0", x=(2, 6, 4)),
+    "sum_of_sigmoid": Form("d=MatMul x w:4,2 | c=Sigmoid d | y=ReduceSum c #1,2 keepdims=1",
+                           x=(3, 5, 4)),
+    **{f"product_{op.lower()}": Form(f"a=MatMul x w:4,4 | t=Transpose a perm=0,2,1 "
+                                     f"| p=MatMul a t | y={op} p b:1,5,1", x=(1, 5, 4))
+       for op in ("Add", "Mul", "Sub", "Div")},
+    "product_scaled_mul": Form("a=MatMul x w:4,4 | t=Transpose a perm=0,2,1 | p=MatMul a t "
+                               "| m=Mul p ~.26 | y=Mul m b:5,1", x=(1, 5, 4)),
     "concat_in_front": Form("k=Concat x u:1,2,8,8 axis=1 | y=Conv k w:6,6,1,1"),
     # What LiteRT's kernels compute by layout, grid or size
     "mean_of_input": Form("g=GlobalAveragePool x | y=Conv g v:6,4,1,1"),
