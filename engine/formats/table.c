@@ -200,6 +200,11 @@ static qg_status collect(qg_export *e, qg_table *t)
         QG_TRY(cover(e, &row, covered));
         QG_TRY(qg_table_lose_grid(e, row.tqc, &g));
     }
+    for (size_t i = 0; form->makes && i < e->quant->tqc.n; i++) {
+        const qg_tqc *c = e->quant->tqc.at[i];
+        if (!covered[i] && qg_table_acts(c) && qg_tqc_is_constant(c))
+            QG_TRY(form->makes(e, c, &covered[i]));
+    }
     return qg_table_lose_rest(e, covered);
 }
 

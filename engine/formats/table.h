@@ -97,6 +97,9 @@ typedef struct qg_table_form {
     /* After parse: adds the records that the file lacks and its reader makes itself.
      * NULL: none. */
     qg_status (*complete)(qg_table_reader *r);
+    /* Sets *out when `complete` makes the record of this constant as it is, so that the
+     * file needs no row of it.  NULL: none. */
+    qg_status (*makes)(qg_export *e, const qg_tqc *t, bool *out);
     /* The k-th name that an entry may have, for messages; NULL: there are no more.
      * NULL: names of float32 values. */
     const char *(*name)(const qg_table_reader *r, size_t k);

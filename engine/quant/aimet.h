@@ -7,7 +7,7 @@
  * of min, so it is the negated offset of the rest of this project, up to the code of
  * the lowest step.  All arithmetic in double.
  * Units    min, max, delta: the tensor's own; offset, q: steps
- * Source   docs/evidence/grids.md#aimet-encodings (AIMET was read, never run).
+ * Source   docs/evidence/grids.md#aimet-encodings (rounding was run, the rest read).
  *
  * Example: 8 bits asymmetric over [-1, 2] has delta = 3 / 255, offset -85; 0 has the
  * code 85, and -1 and 2 are on the grid. */

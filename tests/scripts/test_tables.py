@@ -38,6 +38,18 @@ def bits(word):
     return np.uint32(word).view(np.float32)
 
 
+def constants():
+    """Weights and bias of the network, by name."""
+    random = np.random.RandomState(1)
+    return {name: random.rand(*shape).astype("f4")
+            for name, shape in (("w", (4, 2, 1, 1)), ("b", (4,)), ("v", (4, 2, 1, 1)))}
+
+
+def of_tensorrt(name):
+    """TensorRT developer guide 8.6, scale of a weight: max |w| / 127, per output channel."""
+    return channels(NARROW, (np.abs(constants()[name]).max((1, 2, 3)) / np.float64(127)).tolist())
+
+
 BLOCKS = [0.01, 0.02, 0.02, 0.04, 0.03, 0.06, 0.04, 0.08]
 SEEDS = {  # format and seed: {endpoint: range, granularity, axis, scales, offsets}
     ("aimet", "encodings/dictionary.json"): {
@@ -52,10 +64,11 @@ SEEDS = {  # format and seed: {endpoint: range, granularity, axis, scales, offse
         "d.in1": (INT8, "block", 1, BLOCKS, [0] * 8), "a.out0": tensor([-448, 448], 0.5)},
     ("tensorrt-json", "tensorrt_json/ranges.json"): {
         "c.in0": tensor(INT8, 12.7 / 127), "r.out0": tensor(INT8, 0.05),
-        "a.out0": tensor(INT8, 3 / 127), "c.in1": tensor(INT8, 2 / 127)},
+        "a.out0": tensor(INT8, 3 / 127), "c.in1": tensor(INT8, 2 / 127),
+        "d.in1": of_tensorrt("v")},
     ("tensorrt-cache", "tensorrt_cache/cache"): {
         "c.in0": tensor(INT8, bits(0x3c010a14)), "r.out0": tensor(INT8, bits(0x3d8a4553)),
-        "a.out0": tensor(INT8, 0.0625)},
+        "a.out0": tensor(INT8, 0.0625), "c.in1": of_tensorrt("w"), "d.in1": of_tensorrt("v")},
     ("ncnn-table", "ncnn_table/table"): {
         "c.in1": channels(NARROW, [1 / 127, 1 / 63.5, 1 / 31, 0.01]),
         "d.in1": channels(NARROW, [0.08, 0.08, 0.125, 0.125]),  # two groups
@@ -75,7 +88,7 @@ REFUSED = [  # format, document, words of the message
     ("aimet", {"activation_encodings": {"x": []}}, "is no list of objects"),
     ("aimet", {"activation_encodings": {"x": [ENTRY | {"bitwidth": 40}]}}, "has 40 bits"),
     ("aimet", {"activation_encodings": {"x": [ENTRY | {"dtype": "float"}]}},
-     "a float encoding without a scale"),
+     "is a float encoding of 8 bits, expected 16 or 32"),
     ("aimet", {"activation_encodings": {"x": [ENTRY | {"scale": -1}]}}, "scale 0 is -1"),
     ("aimet", {"activation_encodings": {"x": [ENTRY | {"offset": 5}]}}, "has zero point -133"),
     ("aimet", {"activation_encodings": {"x": [ENTRY] * 3}}, "c.in0"),
@@ -118,11 +131,6 @@ REFUSED = [  # format, document, words of the message
 
 
 def network(path):
-    random = np.random.RandomState(1)
-
-    def weight(name, *shape):
-        return numpy_helper.from_array(random.rand(*shape).astype("f4"), name)
-
     nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], "c"),
              helper.make_node("Relu", ["c"], ["r"], "r"),
              helper.make_node("Conv", ["r", "v"], ["d"], "d", group=2),
@@ -130,7 +138,7 @@ def network(path):
     graph = helper.make_graph(
         nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 4, 4])],
         [helper.make_tensor_value_info("a", TensorProto.FLOAT, None)],
-        [weight("w", 4, 2, 1, 1), weight("b", 4), weight("v", 4, 2, 1, 1)])
+        [numpy_helper.from_array(array, name) for name, array in constants().items()])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)],
                                 ir_version=8), path)
 

@@ -622,12 +622,11 @@ static qg_status put_head(conversion *c, const char *backend, const qg_json *def
                hardware ? ", hardware " : "", hardware ? hardware : ""));
     QG_TRY(put(c, "pipeline: default\ndispatch: all-in\n\n"));
     QG_TRY(put_operators(c));
-    return put(
-        c,
-        "\n# docs/evidence/grids.md#aimet-encodings: rounds half away from zero, "
-        "ranges of at least 0.01\ndefaults: {%s,\n           rounding: "
-        "half-away-from-zero, nan: keep, observer: minmax, min-scale: %s}\n\nrules:\n",
-        grid_set, least);
+    return put(c,
+               "\n# docs/evidence/grids.md#aimet-encodings: ties round up, "
+               "ranges of at least 0.01\ndefaults: {%s,\n           rounding: "
+               "half-up, nan: keep, observer: minmax, min-scale: %s}\n\nrules:\n",
+               grid_set, least);
 }
 
 /* The order matters: these rules come first and everything else overrides them. */

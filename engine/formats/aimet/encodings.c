@@ -14,6 +14,8 @@
  *          point is 0, others are unsigned.  offset = -zero point on the unsigned grid,
  *          so that signed ones have -2^(bits - 1).  The axis of channels is guessed.
  *          2.0.0: output_dtype "int8", "uint4", "float8e4m3fn", ...
+ * Rounding AIMET rounds levels, which are not negative, half away from zero: ties of
+ *          x / scale go up (docs/evidence/grids.md#aimet-encodings)
  * Float    up to 1.0.0: dtype "float" of 16 (or 32) bits, without a scale, in files of
  *          mixed precision; the tensor stays in float here
  * min, max are those of the grid, in the tensor's unit
@@ -303,7 +305,7 @@ typedef struct entry {
 
 static qg_status begin_entry(qg_table_reader *r, entry *n, size_t count)
 {
-    n->scheme.rounding = QG_ROUND_HALF_EVEN;
+    n->scheme.rounding = QG_ROUND_HALF_UP;
     return qg_table_grid_new(r, &n->scheme, count, &n->grid, &n->room);
 }
 
@@ -754,6 +756,7 @@ static const char *const versions[] = { "1.0.0", "0.4.0", "0.6.1", "2.0.0", NULL
 const qg_format qg_format_aimet = {
     .name = "aimet",
     .suffix = ".encodings + .onnx",
+    .rounding = QG_ROUND_HALF_UP,
     .summary = "AIMET's encodings; versions 0.4.0, 0.6.1, 1.0.0, 2.0.0",
     .says = QG_SAYS_PER_CHANNEL | QG_SAYS_BLOCK | QG_SAYS_OFFSET | QG_SAYS_RANGE |
             QG_SAYS_BITS | QG_SAYS_FLOATING | QG_SAYS_POWER_OF_2 | QG_SAYS_SHARING |

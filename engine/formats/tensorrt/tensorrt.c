@@ -11,7 +11,8 @@
  *
  * Weights  TensorRT computes their scales itself, max |w| / 127, one per output
  *          channel.  An import does the same for constant weights of layers whose data
- *          have a scale, also behind nodes that only move elements.
+ *          have a scale, also behind nodes that only move elements.  An export loses
+ *          weights with other grids.
  *
  * Ranges   TensorRT quantizes as clamp(round(x / s), -128, 127), ties to even, and
  *          takes s = range / 127 from a dynamic range; so a range is written as
@@ -84,26 +85,56 @@ static qg_status parse_json(qg_table_reader *r, const qg_json_source *from)
 
 /* --- weights --- */
 
-/* What stores v, behind nodes that only move its elements, has a grid. */
-static bool on_grid(const qg_table_reader *r, qg_endpoint at)
+/* Whether an endpoint has a scale in the file, of which ud is the reader or export. */
+typedef bool has_scale(const void *ud, qg_endpoint at);
+
+static bool has_entry(const void *ud, qg_endpoint at)
 {
-    while (!qg_record_planned(&r->plan[at.node->id], at)) {
+    const qg_table_reader *r = ud;
+    return qg_record_planned(&r->plan[at.node->id], at);
+}
+
+static bool has_row(const void *ud, qg_endpoint at)
+{
+    const qg_export *e = ud;
+    const qg_tqc *t =
+        at.is_output ? qg_output_tqc(at.node, at.slot) : qg_input_tqc(at.node, at.slot);
+    qg_table_grid g = { .scheme = { 0 } };
+    if (!t || !qg_table_acts(t))
+        return false;
+    g.scheme = t->scheme;
+    return e->format->table->grid(e, t, &g);
+}
+
+/* The data of n, or what they were before nodes that only move elements. */
+static bool on_grid(const qg_node *n, has_scale *has, const void *ud)
+{
+    qg_endpoint at = qg_input_at(n, 0);
+    while (!has(ud, at)) {
         const qg_value *v = qg_endpoint_value(at);
-        if (at.is_output) {
-            if (!qg_node_has(at.node, QG_OP_PASSIVE) || !at.node->n_in)
-                return false;
+        if (at.is_output && qg_node_has(at.node, QG_OP_PASSIVE) && at.node->n_in)
             at = qg_input_at(at.node, 0);
-        } else if (v && v->def) {
+        else if (!at.is_output && v && v->def)
             at = qg_output_at(v->def, v->def_slot);
-        } else {
+        else
             return false;
-        }
     }
     return true;
 }
 
-/* max |w| / 127 per output channel, as qg_scheme_from_range has it for these limits. */
-static qg_status add_weight(qg_table_reader *r, qg_endpoint at)
+static bool is_weight(qg_endpoint at)
+{
+    const qg_value *v = qg_endpoint_value(at);
+    int axis = at.node->op->weight_axis ? at.node->op->weight_axis(at.node) : -1;
+    return qg_node_has(at.node, QG_OP_COMPUTE) && v && v->constant &&
+           v->type.dtype == QG_F32 && axis >= 0 && axis < v->type.rank &&
+           qg_tensor_count(v->constant) > 0 && qg_endpoint_role(at) == 'w';
+}
+
+/* The grid that TensorRT makes of a weight, max |w| / 127 per output channel, which is
+ * the rule of qg_scheme_from_range for these limits. */
+static qg_status make_grid(qg_ctx *ctx, qg_arena *a, qg_endpoint at,
+                           qg_grid_record *out)
 {
     const qg_tensor *w = qg_endpoint_value(at)->constant;
     const qg_scheme s = { .policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC,
@@ -112,28 +143,42 @@ static qg_status add_weight(qg_table_reader *r, qg_endpoint at)
                           .axis = (int16_t)at.node->op->weight_axis(at.node),
                           .qmin = -127,
                           .qmax = 127 };
-    qg_grid_record grid;
-    qg_table_params room;
     size_t n = (size_t)w->dim[s.axis];
-    QG_TRY(qg_table_grid_new(r, &s, n, &grid, &room));
-    float *low = QG_NEWN(r->g->arena, n, float), *high = QG_NEWN(r->g->arena, n, float);
-    if (!low || !high)
-        return qg_nomem(r->ctx);
-    QG_TRY(qg_tensor_ranges(r->ctx, "import", &s, w, low, high));
+    float *low = QG_NEWN(a, n, float), *high = QG_NEWN(a, n, float),
+          *scale = QG_NEWN(a, n, float);
+    int32_t *offset = QG_NEWN(a, n, int32_t);
+    if (!low || !high || !scale || !offset)
+        return qg_nomem(ctx);
+    QG_TRY(qg_tensor_ranges(ctx, "weights of TensorRT", &s, w, low, high));
     for (size_t c = 0; c < n; c++)
         qg_scheme_from_range(&s, (qg_range){ .low = low[c], .high = high[c] },
-                             &room.scale[c], &room.offset[c]);
+                             &scale[c], &offset[c]);
+    *out = (qg_grid_record){
+        s, {n, scale, offset}
+    };
+    return QG_OK;
+}
+
+static qg_status add_weight(qg_table_reader *r, qg_endpoint at)
+{
+    qg_grid_record grid;
+    QG_TRY(make_grid(r->ctx, r->g->arena, at, &grid));
     r->own_scales++;
     return qg_table_found_at(r, at, &grid);
 }
 
-static bool is_weight(qg_endpoint at)
+/* Whether an import makes this record of a weight again. */
+static qg_status makes(qg_export *e, const qg_tqc *t, bool *out)
 {
-    const qg_value *v = qg_endpoint_value(at);
-    int axis = at.node->op->weight_axis ? at.node->op->weight_axis(at.node) : -1;
-    return v && v->constant && v->type.dtype == QG_F32 && axis >= 0 &&
-           axis < v->type.rank && qg_tensor_count(v->constant) > 0 &&
-           qg_endpoint_role(at) == 'w';
+    qg_grid_record grid;
+    const qg_endpoint at = qg_tqc_endpoint(t);
+    qg_qparam p = qg_tqc_param(t);
+    if (at.is_output || !is_weight(at) || !on_grid(at.node, has_row, e))
+        return QG_OK;
+    QG_TRY(make_grid(e->ctx, e->arena, at, &grid));
+    *out = qg_scheme_same(&t->scheme, &grid.scheme) && p.n == grid.param.n &&
+           memcmp(p.scale, grid.param.scale, p.n * sizeof *p.scale) == 0;
+    return QG_OK;
 }
 
 /* TensorRT quantizes the constant weights of a layer whose data have a scale. */
@@ -141,8 +186,7 @@ static qg_status add_weights(qg_table_reader *r)
 {
     for (size_t i = 0; i < r->g->node.n; i++) {
         qg_node *n = r->g->node.at[i];
-        if (!qg_node_has(n, QG_OP_COMPUTE) || !n->n_in || !n->in[0] ||
-            !on_grid(r, qg_input_at(n, 0)))
+        if (!n->n_in || !on_grid(n, has_entry, r))
             continue;
         for (uint32_t k = 1; k < n->n_in - n->n_capture; k++)
             if (is_weight(qg_input_at(n, k)) &&
@@ -174,6 +218,7 @@ static const qg_table_form json_form = {
     .put = put_json,
     .parse = parse_json,
     .complete = add_weights,
+    .makes = makes,
     .ppq = {.states = QG_TABLE_EXPORTED | 1u << QG_TQC_OVERLAPPED,
             .takes = ppq_takes},
 };
@@ -314,6 +359,7 @@ static const qg_table_form cache_form = {
     .put = put_cache,
     .parse = parse_cache,
     .complete = add_weights,
+    .makes = makes,
     .ends = "\r\n",
 };
 
