@@ -26,6 +26,7 @@ except ImportError as missing:
     sys.exit(77)
 
 import agreement
+import small_networks
 
 LEVEL = "--set", "op=* slot=input rounding=half-even-level", \
     "--set", "op=* slot=output rounding=half-even-level"
@@ -419,6 +420,24 @@ def names(table, folder):
             table.bad.append(f"names {name[:20]!r}: {found}")
 
 
+def maxima(table, folder):
+    """A maximum with quantizers on both of its sides: its input is rounded first."""
+    x = np.random.default_rng(7).normal(0, 4, (8, 1, 8, 5, 11)).astype(np.float32)
+    for op in "GlobalMaxPool x", "ReduceMax x axes=2,3", "ReduceMin x axes=2,3":
+        name, _, axes = op.partition(" x")
+        form = small_networks.Form(f"z=Conv x w:8,8,1,1 | m={name} z{axes} | y=Conv m v:8,8,1,1",
+                                   x=x.shape[1:])
+        path = f"{folder}/{name}.onnx"
+        onnx.save(small_networks.Builder(form, 3).model(name), path)
+        s = agreement.Snapshot(f"{folder}/{name}", path, "aimet-default", x)
+        outputs = s.outputs("simulate"), s.outputs("float")
+        for fmt, suffix, *more in (("openvino-ir", "xml"), ("openvino-fq", "onnx"),
+                                   ("onnx-qdq", "q.onnx", "--placement", "openvino")):
+            file, _ = s.export(f"ov.{suffix}", "--format", fmt, *more)
+            table.row((f"maxima, {name}", "aimet-default"), fmt, None, agreement.stack(
+                OpenVino(file, x.shape[1:]), s), *outputs, limit=0.1)
+
+
 def main():
     table = agreement.Table()
     if not sys.argv[1:] or "residuals" in sys.argv[1:]:
@@ -430,6 +449,9 @@ def main():
     if not sys.argv[1:] or "turned" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             turned(table, folder)
+    if not sys.argv[1:] or "maxima" in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            maxima(table, folder)
     if not sys.argv[1:] or "names" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             names(table, folder)
