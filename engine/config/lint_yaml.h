@@ -162,13 +162,13 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(TURNS_APART, "turns-apart", NONE, "a transposed convolution with dilations, a "  \
       "stride above 2, a kernel above 4 or beyond its data or below its stride, or "   \
       "pads other than one element on either side of 3 or 4")                          \
-    X(GROUPS_APART, "groups-apart", NONE, "a convolution over two axes with groups of " \
-      "one channel and several outputs, strided along the width, of which one element "  \
-      "is left")                                                                       \
+    X(GROUPS_APART, "groups-apart", NONE, "a convolution over two axes with groups "   \
+      "of one channel and several outputs, strided along the width, of which one "     \
+      "element is left")                                                               \
     X(BATCHED_COLUMN, "batched-column", NONE, "a product with a constant of several "  \
       "matrices of one column")                                                        \
-    X(SUMS_PRODUCT, "sums-product", NONE, "a sum of three dims, the first not 1, behind "\
-      "a product") \
+    X(SUMS_PRODUCT, "sums-product", NONE, "a sum of three dims, the first not 1, "     \
+      "behind a product")                                                              \
     X(PADS_ONE_AXIS, "pads-one-axis", NONE, "it pads values that are codes, or made "  \
       "of codes without a product, along one axis, with a constant other than 0 or "   \
       "where the axis has one element or is open")                                     \

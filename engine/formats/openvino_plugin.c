@@ -381,11 +381,13 @@ static bool multiplies_values(const qg_node *n)
 }
 
 /* The slot of a product of two activations, perhaps moved, or scaled by one number,
- * that n scales by, or has subtracted, constants that are neither one number nor one
- * per column; -1. */
+ * that n combines with constants that are neither one number nor one per column; -1.  A
+ * sum with the product itself is right. */
 static int scaled_product(const qg_node *n)
 {
-    static const char *const names[] = { "Mul", "Sub", "Div" };
+    static const char *const names[] = { "Mul", "Sub", "Div", "Add" };
+    static const char *const sum = "Add";
+    bool scaled = !is_one_of(n, &sum, 1);
     if (!is_one_of(n, names, sizeof names / sizeof *names) || !is_by_constant(n))
         return -1;
     int slot = n->in[0]->constant ? 1 : 0;
@@ -395,11 +397,12 @@ static int scaled_product(const qg_node *n)
         return -1;
     for (int i = 0; from && i < CHAIN && !multiplies_values(from); i++) {
         const qg_value *first = from->n_in ? from->in[0] : NULL;
+        scaled |= is_by_constant(from);
         if (first && first->constant && is_by_constant(from))
             first = from->in[1];
         from = first && carries(from, false) ? first->def : NULL;
     }
-    return from && multiplies_values(from) ? slot : -1;
+    return scaled && from && multiplies_values(from) ? slot : -1;
 }
 
 /* --- edits --- */

@@ -11,8 +11,9 @@
  *                   become a Clip again: Neg, Min and Neg are that Max
  *     transposed    convolutions whose integer kernel is wrong, or that lose the bias,
  *     columns       and products with several matrices of one column: their weights are
- *     groups        floats on their grid; so are those of convolutions with groups of one
- *                   channel and several outputs, strided along a width that becomes 1
+ *     groups        floats on their grid; so are those of convolutions with groups of
+ *                   one channel and several outputs, strided along a width that
+ *                   becomes 1
  *     pads          along one axis, with a constant, which is cast to a code, or of one
  *                   element: a barrier is in front of them
  *     strides       of a convolution with a kernel of one element are moved to the

@@ -241,6 +241,8 @@ FORMS = {
        for op in ("Add", "Mul", "Sub", "Div")},
     "product_scaled_mul": Form("a=MatMul x w:4,4 | t=Transpose a perm=0,2,1 | p=MatMul a t "
                                "| m=Mul p ~.26 | y=Mul m b:5,1", x=(1, 5, 4)),
+    "product_scaled_add": Form("a=MatMul x w:4,4 | t=Transpose a perm=0,2,1 | p=MatMul a t "
+                               "| m=Mul p ~.26 | y=Add m b:1,5,1", x=(1, 5, 4)),
     "concat_in_front": Form("k=Concat x u:1,2,8,8 axis=1 | y=Conv k w:6,6,1,1"),
     # What LiteRT's kernels compute by layout, grid or size
     "mean_of_input": Form("g=GlobalAveragePool x | y=Conv g v:6,4,1,1"),

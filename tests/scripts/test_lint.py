@@ -127,6 +127,13 @@ def residual(path):
                 node("Conv", "s w b", "y")], CONV)
 
 
+def cancelling(path):
+    """Two convolutions whose sum is near 0."""
+    weight = np.random.RandomState(2).normal(0, 0.5, (4, 4, 1, 1))
+    save(path, [node("Conv", "x w", "c"), node("Conv", "x v", "d"), node("Add", "c d", "s"),
+                node("Conv", "s w", "y")], {"w": weight, "v": -0.999 * weight})
+
+
 def digits(path):
     """Among others, codes that a MaxPool behind a sum passes on to two convolutions."""
     pathlib.Path(path).write_bytes(pathlib.Path("configs/models/digits.onnx").read_bytes())
@@ -431,6 +438,7 @@ CASES = {
     "activations-only": ("openvino", (products, "openvino-int8"), (conv, "openvino-int8")),
     "odd-levels": ("openvino", (conv, "openvino-int8", "op=Conv slot=input range=-64,63"),
                    (conv, "openvino-int8", "op=Conv slot=weight range=-63,63")),
+    "sum-beyond-16-bits": ("tflite", (cancelling, TFLITE), (residual, TFLITE)),
     "more-than-eight-bits": ("openvino", (conv, "openvino-int8", WIDE.format("input")),
                              (conv, "openvino-int8")),
 }
@@ -439,6 +447,7 @@ MORE = [
     ("fractional-extent", "ort", (small_network("resize_corners_fraction"), RUNTIME),
      (small_network("resize_corners"), RUNTIME)),
     ("average-padding", "tflite", (counted, TFLITE), (pooled, TFLITE)),
+    ("sum-beyond-16-bits", "xnnpack", (cancelling, TFLITE), (residual, TFLITE)),
     ("refused-operator", "tflite", (greater, TENSORRT), (scaled, TFLITE)),
     ("refused-operator", "tflite", (elu, TFLITE), (unread, TENSORRT)),
     ("refused-operator", "tflite", (elu, TENSORRT), (gelu, TFLITE)),

@@ -92,7 +92,7 @@ EXCEPTIONS = {
 }
 if "avx512f" in agreement.cpu_flags():
     EXCEPTIONS |= {**{(f"product_{what}", "lint openvino"): WITH_CODES
-                      for what in ("add", "mul", "sub", "div", "scaled_mul")},
+                      for what in ("add", "mul", "sub", "div", "scaled_mul", "scaled_add")},
                    ("matmul_left", "lint openvino"): WITH_CODES,
                    ("attention", "lint openvino"): WITH_CODES,
                    ("matmul_tanh", "lint openvino"): WITH_CODES,
