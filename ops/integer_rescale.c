@@ -31,16 +31,10 @@ enum { VECTOR8 = 8, VECTOR16 = 16 };
 
 static bool by_eights(const qg_recipe *r) { return r->row.form == QG_FORM_VECTOR8; }
 
-/* Of whole groups (vector8), or of all elements. */
 static qg_status quantizer_of(const qg_call *k, qg_affine_quantizer *out)
 {
     const qg_recipe *r = k->param;
-    qg_profile_row row = r->row;
-    if (by_eights(r)) {
-        row.form = QG_FORM_RECIPROCAL;
-        row.rounding = QG_ROUND_HALF_EVEN;
-    }
-    return qg_affine_quantizer_prepare(k->ctx, &row, qg_integer_grid(&r->out),
+    return qg_affine_quantizer_prepare(k->ctx, &r->row, qg_integer_grid(&r->out),
                                        qg_integer_range(r), out);
 }
 
@@ -54,34 +48,19 @@ static qg_status infer_quantize(const qg_call *k)
     return qg_infer_dims(k, r->out.dtype, k->in[0]->rank, k->in[0]->dim);
 }
 
-/* Elements from `at` on, fewer than a group. */
-static void quantize_rest(const qg_call *k, const qg_affine_quantizer *q, size_t at,
-                          size_t count)
-{
-    const qg_recipe *r = k->param;
-    int32_t codes[VECTOR8];
-    for (size_t i = 0; i < count; i++) {
-        float x = k->in[0]->f32[at + i];
-        double v = isnan(x) ? (double)q->nan : (double)x;
-        v = round(v / (double)r->out.scale[0]) + q->range.zero;
-        codes[i] = (int32_t)fmin(fmax(v, q->range.lo), q->range.hi);
-    }
-    qg_codes_store(k->out[0]->dtype, codes, k->out[0]->data, at, count);
-}
-
+/* 256 elements are whole groups. */
 static qg_status run_quantize(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *y = k->out[0];
     qg_affine_quantizer q;
     int32_t codes[256];
-    size_t n = qg_elements(x), rest = by_eights(k->param) ? n % VECTOR8 : 0;
+    size_t n = qg_elements(x);
     QG_TRY(quantizer_of(k, &q));
-    for (size_t at = 0; at < n - rest; at += 256) {
-        size_t count = n - rest - at < 256 ? n - rest - at : 256;
+    for (size_t at = 0; at < n; at += 256) {
+        size_t count = n - at < 256 ? n - at : 256;
         qg_affine_quantizer_codes(&q, x->f32 + at, codes, count);
         qg_codes_store(y->dtype, codes, y->data, at, count);
     }
-    quantize_rest(k, &q, n - rest, rest);
     return QG_OK;
 }
 
@@ -111,6 +90,8 @@ static qg_status compile_quantize(qg_compile *c, qg_kernel **out)
     if (by_eights(c->node->param) && qg_elements(c->in[0]) % VECTOR8 != 0)
         return compile_plain(c, out);
     QG_TRY(quantizer_of(&k, &q));
+    if (by_eights(c->node->param)) /* whole groups */
+        q.form = QG_FORM_RECIPROCAL;
     return qg_accel_quantize(c, &q, out);
 }
 

@@ -69,6 +69,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(DATA, "data", NONE, "it is used, and reads floats that are neither constants "   \
       "nor shapes")                                                                    \
     X(AFTER, "after", WORDS, "input 0 is made for it alone by one of these operators") \
+    X(AFTER_CLAMP, "after-clamp", WORDS, "input 0 is made for it alone by a clamp of " \
+      "what one of these operators makes for that alone")                              \
     X(AFTER_FUSED, "after-fused", NONE, "input 0 is made for it alone by a fused node")\
     X(AFTER_KERNEL, "after-kernel", WORDS, "the one data input that is no constant "   \
       "is made for it alone by one of these operators, which an integer row fits")     \

@@ -150,9 +150,10 @@ qg_predicate_test qg_test_clamp, qg_test_scaled_bias, qg_test_pads, qg_test_pads
 /* The one data input that is no constant; NULL: there are none or several. */
 const qg_value *qg_lint_varying(const qg_node *n);
 
-qg_predicate_test qg_test_after, qg_test_read_once, qg_test_behind, qg_test_after_fused,
-    qg_test_becomes_gemm, qg_test_carried_floats, qg_test_constant_operand,
-    qg_test_constant_along, qg_test_gates, qg_test_gated, qg_test_sums_kernel;
+qg_predicate_test qg_test_after, qg_test_after_clamp, qg_test_read_once, qg_test_behind,
+    qg_test_after_fused, qg_test_becomes_gemm, qg_test_carried_floats,
+    qg_test_constant_operand, qg_test_constant_along, qg_test_gates, qg_test_gated,
+    qg_test_sums_kernel;
 
 /* Those of predicate_types.c. */
 qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,

@@ -18,6 +18,16 @@ bool qg_test_after(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return from && qg_op_is_named(from->op, c->word, c->n_word);
 }
 
+bool qg_test_after_clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    float low, high;
+    const qg_node *clamp = own_producer(s->node);
+    const qg_node *from = clamp ? own_producer(clamp) : NULL;
+    (void)l;
+    return from && qg_node_clamps(clamp, &low, &high) &&
+           qg_op_is_named(from->op, c->word, c->n_word);
+}
+
 /* The chain of nodes that one kernel computes, whatever slot it arrives at: x *
  * sigmoid(x) behind a convolution, a sum with a residual that is on a grid.  In a
  * kernel row only fates of rows before it are known (fates.c). */

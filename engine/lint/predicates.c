@@ -649,6 +649,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_OPERATOR] = is_operator,
     [QG_PREDICATE_DATA] = data,
     [QG_PREDICATE_AFTER] = qg_test_after,
+    [QG_PREDICATE_AFTER_CLAMP] = qg_test_after_clamp,
     [QG_PREDICATE_AFTER_FUSED] = qg_test_after_fused,
     [QG_PREDICATE_AFTER_KERNEL] = after_kernel,
     [QG_PREDICATE_BEHIND] = qg_test_behind,

@@ -118,16 +118,18 @@ qg_status qg_affine_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg
 {
     QG_TRY(qg_grid_check(ctx, "integer quantize", "output", y));
     assert(range.lo <= range.hi);
-    if (!(qg_form_uses(row->form) & QG_USE_BIT(QUANTIZE)) ||
-        row->form == QG_FORM_VECTOR8) /* two quantizers: ops/integer_rescale.c */
+    if (!(qg_form_uses(row->form) & QG_USE_BIT(QUANTIZE)))
         return qg_fail(ctx, QG_EUNSUPPORTED,
                        "integer quantize: form '%s', expected divide, reciprocal, "
-                       "add-half or levels",
+                       "add-half, levels or vector8",
                        qg_form_name(row->form));
     bool divides = row->form == QG_FORM_DIVIDE;
     qg_affine_quantizer q = { .form = row->form,
-                              .rounding = row->rounding,
+                              .rounding = row->form == QG_FORM_VECTOR8
+                                              ? QG_ROUND_HALF_EVEN
+                                              : row->rounding,
                               .scale = divides ? y.scale : 1.0f / y.scale,
+                              .step = y.scale,
                               .nan = qg_nan_value(row->nan ? row->nan : QG_NAN_LOWEST),
                               .range = range };
     if (row->requant.symmetric && range.lo == -128)
@@ -143,6 +145,8 @@ qg_status qg_affine_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg
     *out = q;
     return QG_OK;
 }
+
+enum { VECTOR8 = 8 };
 
 /* No v is NaN. */
 static float limited(float v, float low, float high)
@@ -166,14 +170,24 @@ static int32_t code_of(const qg_affine_quantizer *q, float x, float lo, float hi
            q->range.zero;
 }
 
+/* vector8: of an element behind the groups, a quotient in double. */
+static int32_t code_behind(const qg_affine_quantizer *q, float x)
+{
+    double v = round((double)(x == x ? x : q->nan) / (double)q->step) + q->range.zero;
+    return (int32_t)fmin(fmax(v, q->range.lo), q->range.hi);
+}
+
 void qg_affine_quantizer_codes(const qg_affine_quantizer *q, const float *x, int32_t *y,
                                size_t n)
 {
     assert(n == 0 || (x && y));
     float lo = (float)(q->range.lo - q->range.zero);
     float hi = (float)(q->range.hi - q->range.zero);
-    for (size_t i = 0; i < n; i++)
+    size_t whole = q->form == QG_FORM_VECTOR8 ? n / VECTOR8 * VECTOR8 : n;
+    for (size_t i = 0; i < whole; i++)
         y[i] = code_of(q, x[i], lo, hi);
+    for (size_t i = whole; i < n; i++)
+        y[i] = code_behind(q, x[i]);
 }
 
 /* -- concat ------------------------------------------------------------------------ */

@@ -61,6 +61,7 @@ typedef struct qg_affine_quantizer {
     qg_form form;
     qg_rounding rounding;
     float scale;     /* s, or its reciprocal; isc */
+    float step;      /* vector8: s */
     float shift;     /* levels: ish */
     float low, high; /* levels: the cropped range */
     float nan;       /* takes the place of a NaN */
@@ -75,7 +76,8 @@ QG_NODISCARD QG_API qg_status qg_affine_quantizer_prepare(qg_ctx *ctx,
                                                           qg_code_range range,
                                                           qg_affine_quantizer *out);
 
-/* n codes.  Infinities saturate. */
+/* n codes.  Infinities saturate.  Form vector8: groups of 8 by the reciprocal, half to
+ * even; the n % 8 elements behind them by a quotient in double, half away from zero. */
 QG_API void qg_affine_quantizer_codes(const qg_affine_quantizer *q, const float *x,
                                       int32_t *y, size_t n);
 
