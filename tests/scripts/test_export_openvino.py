@@ -421,12 +421,13 @@ def names(table, folder):
 
 
 def maxima(table, folder):
-    """A maximum with quantizers on both of its sides: its input is rounded first."""
+    """A maximum with quantizers on both of its sides: its input is rounded first, and
+    other readers of the input see that alone."""
     x = np.random.default_rng(7).normal(0, 4, (8, 1, 8, 5, 11)).astype(np.float32)
     for op in "GlobalMaxPool x", "ReduceMax x axes=2,3", "ReduceMin x axes=2,3":
         name, _, axes = op.partition(" x")
-        form = small_networks.Form(f"z=Conv x w:8,8,1,1 | m={name} z{axes} | y=Conv m v:8,8,1,1",
-                                   x=x.shape[1:])
+        form = small_networks.Form(f"z=Conv x w:8,8,1,1 | m={name} x{axes} "
+                                   "| c=Conv m v:8,8,1,1 | y=Add z c", x=x.shape[1:])
         path = f"{folder}/{name}.onnx"
         onnx.save(small_networks.Builder(form, 3).model(name), path)
         s = agreement.Snapshot(f"{folder}/{name}", path, "aimet-default", x)
