@@ -9,8 +9,7 @@
 
 /* --- reading --- */
 
-/* The next word of a text that it cuts; NULL: none. */
-static char *next_word(char **at)
+char *qg_ncnn_next_word(char **at)
 {
     char *word = *at + strspn(*at, " \t\r");
     if (!*word)
@@ -34,19 +33,19 @@ static bool read_layer(char *line, qg_ncnn_layer *l, bool *found)
 {
     static const char *const kinds[] = { "Convolution", "ConvolutionDepthWise",
                                          "InnerProduct", NULL };
-    const char *kind = next_word(&line), *word;
+    const char *kind = qg_ncnn_next_word(&line), *word;
     int64_t in, out, skip;
-    *l = (qg_ncnn_layer){ .name = next_word(&line) };
+    *l = (qg_ncnn_layer){ .name = qg_ncnn_next_word(&line) };
     *found = kind && l->name && qg_table_among(kind, kinds);
     if (!*found)
         return true;
-    const char *n_in = next_word(&line), *n_out = next_word(&line);
+    const char *n_in = qg_ncnn_next_word(&line), *n_out = qg_ncnn_next_word(&line);
     if (!n_in || !n_out || !read_key(n_in, "", &in) || !read_key(n_out, "", &out))
         return false;
-    for (skip = 0; skip < in && next_word(&line); skip++)
+    for (skip = 0; skip < in && qg_ncnn_next_word(&line); skip++)
         continue;
-    l->top = out > 0 ? next_word(&line) : NULL;
-    while ((word = next_word(&line)) != NULL) {
+    l->top = out > 0 ? qg_ncnn_next_word(&line) : NULL;
+    while ((word = qg_ncnn_next_word(&line)) != NULL) {
         (void)read_key(word, "0=", &l->outputs);
         (void)read_key(word, strcmp(kind, kinds[2]) == 0 ? "2=" : "6=", &l->weights);
     }

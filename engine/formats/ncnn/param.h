@@ -38,4 +38,7 @@ const qg_ncnn_layer *qg_ncnn_layer_of(const qg_ncnn_param *p, const qg_node *n);
 /* The slot of the weight of n; 0: it has none. */
 uint32_t qg_ncnn_weight_slot(const qg_node *n);
 
+/* The next word of a text that it cuts, also of a table's line; NULL: none. */
+char *qg_ncnn_next_word(char **at);
+
 #endif

@@ -168,24 +168,12 @@ static qg_status write(qg_export *e) { return qg_export_beside_model(e, put); }
 
 /* --- reading --- */
 
-/* The next word of a text that it cuts; NULL: none. */
-static char *next_word(char **at)
-{
-    char *word = *at + strspn(*at, " \t\r");
-    if (!*word)
-        return NULL;
-    *at = word + strcspn(word, " \t\r");
-    if (**at)
-        *(*at)++ = '\0';
-    return word;
-}
-
 /* The scales of a line, from its multipliers. */
 static qg_status read_scales(qg_table_reader *r, char *rest, float *scale, size_t *n)
 {
     const char *word;
     *n = 0;
-    while ((word = next_word(&rest)) != NULL) {
+    while ((word = qg_ncnn_next_word(&rest)) != NULL) {
         double x;
         size_t length = strlen(word);
         if (length > 64 || !qg_num_parse_f64(word, length, &x) ||
@@ -241,7 +229,7 @@ static qg_node *layer_node(const qg_table_reader *r, const char *name)
 static qg_status read_line(qg_table_reader *r, char *text)
 {
     static const char suffix[] = "_param_0";
-    char *rest = text, *name = next_word(&rest);
+    char *rest = text, *name = qg_ncnn_next_word(&rest);
     size_t n, length = name ? strlen(name) : 0, cut = sizeof suffix - 1;
     if (!name || *name == '#')
         return QG_OK;
