@@ -118,7 +118,7 @@ static void count_endpoints(const comparison *c, variant *v)
     const qg_graph *g = c->model.graph;
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
-        v->baked += t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED;
+        v->baked += qg_tqc_is_baked(t);
     }
     for (size_t i = 0; i < g->node.n; i++)
         v->quantized += g->node.at[i]->platform == QG_PLATFORM_QUANTIZED;

@@ -47,7 +47,7 @@ static size_t choose_values(search *p, size_t k)
     memset(p->chosen, 0, q->tqc.n);
     memset(p->raised, 0, p->s->m->graph->value.n);
     for (size_t i = 0; i < q->tqc.n; i++)
-        for (size_t row = 0; qg_study_acts(q->tqc.at[i]) && row < k; row++)
+        for (size_t row = 0; qg_tqc_is_on_grid(q->tqc.at[i]) && row < k; row++)
             if (qg_sensitivity_key(p->s, q->tqc.at[i]) == p->s->row.at[row].key)
                 p->chosen[qg_part_of(&p->parts, (uint32_t)i)] = 1;
     for (size_t i = 0; i < q->tqc.n; i++) {

@@ -7,7 +7,7 @@ static const qg_tqc *grid_of(const qg_tqc *t, const qg_tqc *const *instead)
     t = instead && instead[t->id] ? instead[t->id] : t;
     const qg_tqc *root = qg_tqc_root(t);
     bool lives = root->state == QG_TQC_ACTIVATED || root->state == QG_TQC_PASSIVE ||
-                 root->state == QG_TQC_BAKED || root->state == QG_TQC_PASSIVE_BAKED;
+                 qg_tqc_is_baked(root);
     bool off = t->state == QG_TQC_FP32 || t->state == QG_TQC_SOI ||
                t->state == QG_TQC_DEACTIVATED || t->state == QG_TQC_DEQUANTIZED;
     return lives && !off && root->nparam ? root : NULL;

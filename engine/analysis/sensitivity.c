@@ -52,7 +52,7 @@ static qg_status choose_subjects(qg_sensitivity *s)
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
         uint32_t key = qg_sensitivity_key(s, t);
-        bool speaks = s->by == QG_BY_NODE || qg_study_acts(t);
+        bool speaks = s->by == QG_BY_NODE || qg_tqc_is_on_grid(t);
         if (!speaks || chosen[key])
             continue;
         chosen[key] = 1;

@@ -30,12 +30,6 @@ typedef struct worker {
     double *base_error;   /* [outputs] */
 } worker;
 
-bool qg_study_acts(const qg_tqc *t)
-{
-    return qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-           t->state == QG_TQC_PASSIVE_BAKED;
-}
-
 uint32_t qg_study_worst(const qg_study *s, const double *error)
 {
     uint32_t worst = QG_NONE;

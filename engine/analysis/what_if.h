@@ -59,7 +59,4 @@ QG_NODISCARD qg_status qg_study_ask(qg_study *s, const qg_what_if *question, siz
  * after qg_study_ask; error: [outputs]. */
 uint32_t qg_study_worst(const qg_study *s, const double *error);
 
-/* Whether the quantizer of this endpoint has an effect, as those of baked constants. */
-bool qg_study_acts(const qg_tqc *t);
-
 #endif

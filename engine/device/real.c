@@ -16,14 +16,6 @@ typedef struct rounded {
     qg_dtype real;
 } rounded;
 
-/* Whether the program has the constant as codes of this record: it is rounded, or
- * holds rounded values already (baked). */
-static bool is_rounded(const qg_tqc *t)
-{
-    return t && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-                 t->state == QG_TQC_PASSIVE_BAKED);
-}
-
 /* Scales of input and weight of a product whose bias is int32; false: it has none.
  * c: the element of the bias, which is the channel of the weight's scale.  s_x is
  * the record of the input, else the grid on which the program stores it. */
@@ -33,7 +25,7 @@ static bool bias_scales(const rounded *r, const qg_node *n, int64_t c, float *s_
     int x = qg_op_slot_of(n->op, 'd'), w = qg_op_slot_of(n->op, 'w');
     const qg_tqc *tw = w >= 0 ? qg_input_tqc(n, (uint32_t)w) : NULL;
     const qg_value *v = x >= 0 ? n->in[x] : NULL;
-    if (r->d->exe.program->profile->bias != QG_I32 || !is_rounded(tw) || !v)
+    if (r->d->exe.program->profile->bias != QG_I32 || !qg_tqc_is_on_grid(tw) || !v)
         return false;
     const qg_tqc *tx = qg_input_tqc(n, (uint32_t)x);
     const qg_stored *g = &r->d->exe.program->stored[v->id];
@@ -114,11 +106,11 @@ static qg_status constant(void *ud, qg_graph *g, const qg_node *n, uint32_t slot
     QG_TRY(qg_tensor_alloc(g->ctx, g->arena, f32));
     QG_TRY(qg_tensor_alloc(g->ctx, g->arena, f64));
     qg_tensor_copy(from, f32);
-    if (is_rounded(t))
+    if (qg_tqc_is_on_grid(t))
         QG_TRY(qg_tqc_round(g->ctx, t, from, f32));
     for (int64_t i = 0; i < qg_tensor_count(f32); i++)
         f64->f64[i] = (double)f32->f32[i];
-    if (is_rounded(t))
+    if (qg_tqc_is_on_grid(t))
         sharpen(t, from, f64->f64);
     else if (qg_op_in_role(n->op, slot) == 'b')
         sharpen_bias(r, n, from, f64->f64);

@@ -90,11 +90,6 @@ typedef struct closed {
     bool baked;
 } closed;
 
-static bool is_baked(const qg_tqc *t)
-{
-    return t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED;
-}
-
 static qg_status open_up(qg_quant *q, qg_tqc *t, closed *was)
 {
     *was = (closed){ .off = QG_TQC_INITIAL };
@@ -102,7 +97,7 @@ static qg_status open_up(qg_quant *q, qg_tqc *t, closed *was)
         was->off = t->state;
         QG_TRY(qg_tqc_switch_on(q, t));
     }
-    was->baked = is_baked(t);
+    was->baked = qg_tqc_is_baked(t);
     if (!was->baked)
         return QG_OK;
     return qg_tqc_set_state(

@@ -23,8 +23,7 @@ bool qg_plan_rounds(const qg_plan_options *o, const qg_tqc *t)
 
 bool qg_plan_rounds_constant(const qg_plan_options *o, const qg_tqc *t)
 {
-    return speaks(o, t) && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-                            t->state == QG_TQC_PASSIVE_BAKED);
+    return speaks(o, t) && qg_tqc_is_on_grid(t);
 }
 
 bool qg_plan_writes(const qg_plan_options *o, qg_endpoint at)

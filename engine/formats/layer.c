@@ -2,10 +2,7 @@
 
 #include "engine/ir/endpoint.h"
 
-static const qg_tqc *acting(const qg_tqc *t)
-{
-    return t && qg_table_acts(t) ? t : NULL;
-}
+static const qg_tqc *acting(const qg_tqc *t) { return qg_tqc_is_on_grid(t) ? t : NULL; }
 
 /* Of a value that operators only moved, the record that rounds it before them: v is on
  * the grid of `of`. */
@@ -43,7 +40,7 @@ float qg_weighted_scale(const qg_weighted *l, size_t c)
 static bool find_layer(const qg_node *n, qg_weighted *out)
 {
     const qg_tqc *w = qg_role_tqc(n, 'w');
-    if (!qg_node_has(n, QG_OP_COMPUTE) || !w || !qg_table_acts(w) ||
+    if (!qg_node_has(n, QG_OP_COMPUTE) || !w || !qg_tqc_is_on_grid(w) ||
         !qg_tqc_is_constant(w) || w->is_output || w->scheme.policy & QG_BLOCK)
         return false;
     int axis = n->op->weight_axis ? n->op->weight_axis(n) : -1;

@@ -649,9 +649,7 @@ static qg_status limit_of(qg_export *e, const qg_node *n, uint32_t slot, float *
     const qg_tqc *t = qg_input_tqc(n, slot);
     const qg_value *v = slot < n->n_in ? n->in[slot] : NULL;
     qg_tensor y;
-    if (!v || !v->constant || !t ||
-        !(qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-          t->state == QG_TQC_PASSIVE_BAKED))
+    if (!v || !v->constant || !t || !qg_tqc_is_on_grid(t))
         return QG_OK;
     QG_TRY(qg_onnx_rounded(e->ctx, e->arena, t, v->constant, &y));
     *limit = y.f32[0];

@@ -70,12 +70,6 @@ bool qg_table_among(const char *op, const char *const *names)
     return *names != NULL;
 }
 
-bool qg_table_acts(const qg_tqc *t)
-{
-    return qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-           t->state == QG_TQC_PASSIVE_BAKED;
-}
-
 static bool same_grid(const qg_tqc *a, const qg_tqc *b)
 {
     qg_qparam p = qg_tqc_param(a), q = qg_tqc_param(b);
@@ -138,7 +132,7 @@ qg_status qg_table_lose_rest(qg_export *e, const bool *covered)
 {
     for (size_t i = 0; i < e->quant->tqc.n; i++) {
         const qg_tqc *t = e->quant->tqc.at[i];
-        if (!covered[i] && qg_table_acts(t))
+        if (!covered[i] && qg_tqc_is_on_grid(t))
             QG_TRY(qg_table_lose(
                 e, QG_SAYS_ENDPOINT, t,
                 "the file has no entry for it, or one with another grid"));
@@ -152,11 +146,11 @@ qg_status qg_table_lose_rest(qg_export *e, const bool *covered)
 static const qg_tqc *leader(const qg_value *v)
 {
     const qg_tqc *t = qg_producer_tqc(v);
-    if (t && qg_table_acts(t))
+    if (qg_tqc_is_on_grid(t))
         return t;
     for (size_t i = 0; i < v->use.n; i++) {
         t = qg_input_tqc(v->use.at[i].node, v->use.at[i].slot);
-        if (t && qg_table_acts(t))
+        if (qg_tqc_is_on_grid(t))
             return t;
     }
     return NULL;
@@ -171,9 +165,9 @@ static qg_status cover(qg_export *e, const qg_table_row *row, bool *covered)
     covered[row->tqc->id] = true;
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_tqc *t = qg_input_tqc(v->use.at[i].node, v->use.at[i].slot);
-        if (t && qg_table_acts(t) && same_grid(t, row->tqc))
+        if (qg_tqc_is_on_grid(t) && same_grid(t, row->tqc))
             covered[t->id] = true;
-        else if (!t || !qg_table_acts(t))
+        else if (!t || !qg_tqc_is_on_grid(t))
             all &= row->tqc->is_output;
     }
     return all ? QG_OK
@@ -202,7 +196,7 @@ static qg_status collect(qg_export *e, qg_table *t)
     }
     for (size_t i = 0; form->makes && i < e->quant->tqc.n; i++) {
         const qg_tqc *c = e->quant->tqc.at[i];
-        if (!covered[i] && qg_table_acts(c) && qg_tqc_is_constant(c))
+        if (!covered[i] && qg_tqc_is_on_grid(c) && qg_tqc_is_constant(c))
             QG_TRY(form->makes(e, c, &covered[i]));
     }
     return qg_table_lose_rest(e, covered);

@@ -121,7 +121,6 @@ double qg_table_low(const qg_export *e, const qg_tqc *t, size_t channel);
 double qg_table_high(const qg_export *e, const qg_tqc *t, size_t channel);
 /* The reader's grid of t, which has one. */
 qg_table_grid qg_table_grid_of(const qg_export *e, const qg_tqc *t);
-bool qg_table_acts(const qg_tqc *t); /* rounds at run time, or is a rounded constant */
 
 /* What quirks of a format replace (qg_format.quirk): a row of the table of quirks names
  * one member and its substitute, and qg_table_build applies those that are on. */

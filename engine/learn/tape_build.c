@@ -34,13 +34,6 @@ static bool is_inside(const builder *b, const qg_tqc *t)
     return t->node->id < b->t->graph->node.n && b->part[t->node->id];
 }
 
-/* As in mode simulate, where baked constants are on their grid. */
-static bool rounds(const qg_tqc *t)
-{
-    return t && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-                 t->state == QG_TQC_PASSIVE_BAKED);
-}
-
 static bool may_learn(const builder *b, const qg_tqc *root)
 {
     const uint16_t fixed = QG_FLOATING | QG_DYNAMIC | QG_BLOCK;
@@ -48,7 +41,7 @@ static bool may_learn(const builder *b, const qg_tqc *root)
         !qg_step_gradient_fits(b->t->gradient, root))
         return false;
     for (const qg_tqc *m = root; m; m = qg_group_next(m, root))
-        if (rounds(m) &&
+        if (qg_tqc_is_on_grid(m) &&
             (!is_inside(b, m) || !qg_scheme_same(&m->scheme, &root->scheme)))
             return false;
     return true;
@@ -86,7 +79,7 @@ static qg_status add_step(builder *b, const qg_tqc *t, uint32_t *index)
 static qg_status add_rounding(builder *b, const qg_tqc *t, rounding *r)
 {
     *r = (rounding){ .step = QG_NONE };
-    if (!rounds(t))
+    if (!qg_tqc_is_on_grid(t))
         return QG_OK;
     r->tqc = t;
     return add_step(b, t, &r->step);

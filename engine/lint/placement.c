@@ -30,8 +30,7 @@ bool qg_lint_rounds(const qg_lint *l, const qg_tqc *t)
 {
     bool is_known =
         t && (l->target->floating_codes || !(t->scheme.policy & QG_FLOATING));
-    return is_known && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-                        t->state == QG_TQC_PASSIVE_BAKED);
+    return is_known && qg_tqc_is_on_grid(t);
 }
 
 bool qg_lint_same_grid(const qg_tqc *a, const qg_tqc *b)

@@ -571,9 +571,7 @@ static bool floating(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_tqc *t = s->at;
     (void)l, (void)c;
-    return (t->scheme.policy & QG_FLOATING) &&
-           (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-            t->state == QG_TQC_PASSIVE_BAKED);
+    return (t->scheme.policy & QG_FLOATING) && qg_tqc_is_on_grid(t);
 }
 
 static bool dynamic(const qg_lint *l, qg_lint_site *s, const qg_condition *c)

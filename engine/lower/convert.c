@@ -264,7 +264,7 @@ qg_status qg_lower_float_input(qg_lowering *w, const qg_node *n, uint32_t slot,
     if (!v)
         return QG_OK;
     if (v->constant)
-        return qg_lower_rounds(t) && v->constant->dtype == QG_F32
+        return qg_tqc_is_on_grid(t) && v->constant->dtype == QG_F32
                    ? rounded_constant(w, t, v, out)
                    : qg_lower_as_floats(w, v, out);
     if (v->type.dtype != QG_F32)

@@ -2,12 +2,6 @@
 
 #include "engine/lower/lowering.h"
 
-bool qg_lower_rounds(const qg_tqc *t)
-{
-    return t && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-                 t->state == QG_TQC_PASSIVE_BAKED);
-}
-
 /* Offsets that a quirk leaves outside of the grid. */
 static bool has_foreign_offset(const qg_scheme *s, const qg_qparam *p)
 {

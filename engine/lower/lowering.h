@@ -32,10 +32,6 @@ typedef struct qg_lowering {
 
 /* --- grid.c: records as stored grids --- */
 
-/* Whether the record makes the endpoint round, or has made its constant lie on the
- * grid. */
-bool qg_lower_rounds(const qg_tqc *t);
-
 /* The grid of a record as codes of one of `types` (QG_DT bits).  *why is NULL when *out
  * was filled, else the reason.  QG_ENOMEM is the only failure. */
 QG_NODISCARD qg_status qg_lower_grid(qg_lowering *w, const qg_tqc *t, uint64_t types,

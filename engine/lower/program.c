@@ -116,7 +116,7 @@ static qg_status round_limit(qg_lowering *w, const qg_node *n, uint32_t slot, fl
     const qg_tqc *t = slot < n->n_in ? qg_input_tqc(n, slot) : NULL;
     float given = *x;
     qg_tensor from, to;
-    if (!isfinite(given) || !n->in[slot] || !qg_lower_rounds(t))
+    if (!isfinite(given) || !n->in[slot] || !qg_tqc_is_on_grid(t))
         return QG_OK;
     qg_tensor_init(&from, QG_F32, 0, NULL);
     to = from;

@@ -90,7 +90,7 @@ static qg_status product_steps(qg_lowering *w, const qg_stored *x, const qg_stor
 /* The step of bias c by its own record; that of the products where it has none. */
 static float own_step(const qg_tqc *t, const qg_stored *product, int64_t c)
 {
-    qg_qparam p = qg_lower_rounds(t) ? qg_tqc_param(t) : (qg_qparam){ 0 };
+    qg_qparam p = qg_tqc_is_on_grid(t) ? qg_tqc_param(t) : (qg_qparam){ 0 };
     return p.n > 0 ? p.scale[p.n > 1 ? c % (int64_t)p.n : 0]
                    : product->scale[c % product->n];
 }
@@ -104,7 +104,7 @@ static bool is_product(float own, float step)
 int32_t qg_lower_bias_code(const qg_tqc *t, float bias, float step)
 {
     double q = step > 0 ? round((double)bias / (double)step) : 0;
-    bool limited = t && qg_lower_rounds(t);
+    bool limited = qg_tqc_is_on_grid(t);
     double low = limited ? t->scheme.qmin : INT32_MIN;
     double high = limited ? t->scheme.qmax : INT32_MAX;
     return (int32_t)fmin(fmax(q, low), high);
@@ -128,7 +128,7 @@ static qg_status int_bias(qg_lowering *w, const qg_value *v, const qg_tqc *t,
     qg_tensor *codes, *rounded;
     QG_TRY(new_tensor(w, b, QG_I32, &codes));
     QG_TRY(qg_tensor_clone(w->ctx, w->arena, b, &rounded));
-    if (qg_lower_rounds(t))
+    if (qg_tqc_is_on_grid(t))
         QG_TRY(qg_tqc_round(w->ctx, t, b, rounded));
     for (int64_t i = 0; i < qg_tensor_count(b); i++)
         codes->i32[i] = code_of(t, &in->stored, i, b->f32[i], rounded->f32[i]);
@@ -147,7 +147,7 @@ static bool counts_channels(const qg_tensor *b, uint32_t n)
 static bool has_codes(const qg_tqc *t, const qg_tensor *b, const qg_stored *product)
 {
     bool all = true;
-    for (int64_t i = 0; !qg_lower_rounds(t) && all && i < qg_tensor_count(b); i++) {
+    for (int64_t i = 0; !qg_tqc_is_on_grid(t) && all && i < qg_tensor_count(b); i++) {
         double code = (double)b->f32[i] / (double)product->scale[i % product->n];
         all = b->f32[i] == 0 || fabs(code) < 0x1p31;
     }
@@ -199,7 +199,7 @@ static qg_status constant_input(qg_lowering *w, const qg_node *n, uint32_t slot,
     if (role == 'p')
         return in[0].stored.codes ? bound(w, v, &in[0].stored, &in[slot])
                                   : qg_lower_as_floats(w, v, &in[slot].value);
-    if (!qg_lower_rounds(t)) {
+    if (!qg_tqc_is_on_grid(t)) {
         *why = qg_arena_printf(w->arena, "constant in%u is float", (unsigned)slot);
         return *why ? QG_OK : qg_nomem(w->ctx);
     }

@@ -271,6 +271,16 @@ int qg_tqc_state_named(const char *text)
 
 bool qg_tqc_rounds(const qg_tqc *t) { return info[t->state].rounds; }
 
+bool qg_tqc_is_baked(const qg_tqc *t)
+{
+    return t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED;
+}
+
+bool qg_tqc_is_on_grid(const qg_tqc *t)
+{
+    return t && (qg_tqc_rounds(t) || qg_tqc_is_baked(t));
+}
+
 /* The two states that store another state. */
 static bool switched_off(qg_tqc_state s)
 {

@@ -47,6 +47,8 @@ void qg_quant_settle(qg_quant *q);
 qg_qparam qg_tqc_param(const qg_tqc *t);
 
 bool qg_tqc_rounds(const qg_tqc *t);           /* by its state */
+bool qg_tqc_is_baked(const qg_tqc *t);         /* a constant that was rounded */
+bool qg_tqc_is_on_grid(const qg_tqc *t);       /* either; false for NULL */
 const char *qg_tqc_state_word(qg_tqc_state s); /* "passive-init": YAML and text form */
 int qg_tqc_state_named(const char *text);      /* -1 when unknown */
 const char *qg_visibility_name(qg_visibility v); /* "when-active" */

@@ -250,7 +250,7 @@ RULE(lengths)
 RULE(baked)
 {
     (void)q;
-    bool is_baked = t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED;
+    bool is_baked = qg_tqc_is_baked(t);
     if (is_baked && !qg_tqc_is_constant(t))
         return broken(ctx, rule, t, "%s, but its value changes, expected a constant",
                       qg_tqc_state_word(t->state));

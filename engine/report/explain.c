@@ -175,10 +175,7 @@ static const qg_tqc *acting(qg_endpoint at)
     const qg_tqc *made = t && !at.is_output ? qg_producer_tqc(qg_tqc_value(t)) : NULL;
     if (t && t->state == QG_TQC_OVERLAPPED)
         t = made && qg_tqc_rounds(made) ? made : qg_tqc_root(t);
-    return t && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-                 t->state == QG_TQC_PASSIVE_BAKED)
-               ? t
-               : NULL;
+    return qg_tqc_is_on_grid(t) ? t : NULL;
 }
 
 /* Where the named endpoints are rounded, each place once. */

@@ -219,11 +219,11 @@ static const qg_tqc *rounding_of(const qg_model *trial, const qg_value *v)
 {
     const qg_value *there = qg_graph_value(trial->graph, v->name);
     const qg_tqc *t = there ? qg_producer_tqc(there) : NULL;
-    if (t && qg_study_acts(t))
+    if (qg_tqc_is_on_grid(t))
         return t;
     for (size_t i = 0; there && i < there->use.n; i++) {
         t = qg_input_tqc(there->use.at[i].node, there->use.at[i].slot);
-        if (t && qg_study_acts(t))
+        if (qg_tqc_is_on_grid(t))
             return t;
     }
     return NULL;

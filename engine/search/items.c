@@ -25,7 +25,7 @@ static void join(uint32_t *up, uint32_t a, uint32_t b)
 static bool is_free(const qg_tqc *t)
 {
     const qg_tqc *root = qg_tqc_root(t);
-    return qg_study_acts(t) && !t->derive && !root->derive && !root->quantizer &&
+    return qg_tqc_is_on_grid(t) && !t->derive && !root->derive && !root->quantizer &&
            !(root->scheme.policy & QG_FLOATING);
 }
 
@@ -115,7 +115,7 @@ static size_t count_left(const qg_searching *s)
     size_t n = 0;
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
-        n += t->up == t && qg_study_acts(t) && !t->derive && !is_choice(s, t);
+        n += t->up == t && qg_tqc_is_on_grid(t) && !t->derive && !is_choice(s, t);
     }
     return n;
 }

@@ -164,8 +164,7 @@ static unsigned bits_of(const qg_value *v)
     for (size_t i = 0; !t && v->constant && i < v->use.n; i++)
         t = qg_input_tqc(v->use.at[i].node, v->use.at[i].slot);
     const qg_tqc *root = t ? qg_tqc_root(t) : NULL;
-    bool acts = root && (qg_tqc_rounds(root) || root->state == QG_TQC_BAKED ||
-                         root->state == QG_TQC_PASSIVE_BAKED);
+    bool acts = qg_tqc_is_on_grid(root);
     return acts ? root->scheme.bits : MOST_BITS;
 }
 

@@ -468,12 +468,6 @@ static void assert_hook_is_tqc(qg_model *m, qg_tqc *t, bool reference, size_t *m
     *moves += memcmp(plain, hooked, sizeof plain) != 0;
 }
 
-static bool is_on(const qg_tqc *t)
-{
-    return qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-           t->state == QG_TQC_PASSIVE_BAKED;
-}
-
 /* Constants too, with reference kernels: the library's need them when they are made. */
 static void hook_replaces_any_quantizer(void **state)
 {
@@ -485,7 +479,7 @@ static void hook_replaces_any_quantizer(void **state)
     size_t asked = 0, constants = 0, moves = 0;
     bool *on = QG_NEWN(ctx->arena, q->tqc.n, bool);
     for (size_t i = 0; i < q->tqc.n; i++) {
-        on[i] = is_on(q->tqc.at[i]);
+        on[i] = qg_tqc_is_on_grid(q->tqc.at[i]);
         if (on[i])
             assert_ok(ctx, qg_tqc_switch_off(q, q->tqc.at[i], false));
     }
@@ -544,7 +538,7 @@ static void both_sides_of_rounding_are_seen(void **state)
         char name[QG_ENDPOINT_TEXT];
         float y[10];
         qg_tensor x = m->graph->input.at[0]->type, was = qg_tqc_value(t)->type, is;
-        if (!is_on(t))
+        if (!qg_tqc_is_on_grid(t))
             continue;
         qg_session_hook hook = { .see = split, .ud = &p };
         qg_session_options o = session_options("simulate");

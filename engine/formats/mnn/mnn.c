@@ -27,7 +27,7 @@ static listed activations(const qg_node *n)
     for (uint32_t k = 0; k < qg_node_endpoints(n) && l.n < 4; k++) {
         const qg_tqc *t = qg_node_tqc(n, k);
         if (t && !qg_tqc_is_constant(t) && t->visibility != QG_EXPORT_INTERNAL &&
-            (qg_table_acts(t) || t->state == QG_TQC_OVERLAPPED) &&
+            (qg_tqc_is_on_grid(t) || t->state == QG_TQC_OVERLAPPED) &&
             qg_tqc_param(t).n == 1)
             l.at[l.n++] = t;
     }
@@ -120,7 +120,7 @@ static qg_status build(qg_export *e)
             qg_table_grid g = { .scheme = l.at[k]->scheme };
             (void)qg_table_int8(l.at[k], &g, 127, false);
             covered[l.at[k]->id] = true;
-            if (qg_table_acts(l.at[k]))
+            if (qg_tqc_is_on_grid(l.at[k]))
                 QG_TRY(qg_table_lose_grid(e, l.at[k], &g));
         }
     }

@@ -59,8 +59,7 @@ static const char *colour_of(const qg_tqc *t)
         return "#a6dba0";
     if (t->state == QG_TQC_OVERLAPPED)
         return "#d9d9d9";
-    return t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED ? "#92c5de"
-                                                                        : "#f46d43";
+    return qg_tqc_is_baked(t) ? "#92c5de" : "#f46d43";
 }
 
 static void put_result(qg_json_writer *w, const qg_node *n, enum kind kind)

@@ -39,9 +39,7 @@ typedef struct place {
 
 static bool is_constant_baked(const qg_tqc *t)
 {
-    return qg_tqc_is_constant(t) &&
-           (t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED ||
-            qg_tqc_rounds(t));
+    return qg_tqc_is_constant(t) && qg_tqc_is_on_grid(t);
 }
 
 /* Limits of clamps, values of pads: compared with data, so they have no grid of their

@@ -394,7 +394,7 @@ static bool is_written(const qg_tqc *t, const qg_value *v)
 {
     if (!t || !v)
         return false;
-    bool baked = t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED;
+    bool baked = qg_tqc_is_baked(t);
     return qg_tqc_rounds(t) || (baked && v->constant);
 }
 

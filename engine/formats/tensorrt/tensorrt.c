@@ -100,7 +100,7 @@ static bool has_row(const void *ud, qg_endpoint at)
     const qg_tqc *t =
         at.is_output ? qg_output_tqc(at.node, at.slot) : qg_input_tqc(at.node, at.slot);
     qg_table_grid g = { .scheme = { 0 } };
-    if (!t || !qg_table_acts(t))
+    if (!t || !qg_tqc_is_on_grid(t))
         return false;
     g.scheme = t->scheme;
     return e->format->table->grid(e, t, &g);
