@@ -35,6 +35,17 @@ void qg_tape_reset(qg_tape *t)
     }
 }
 
+void qg_tape_inherit(qg_tape *t, size_t step, const qg_tape_step *learned)
+{
+    qg_tape_step *s = &t->step[step];
+    memcpy(s->scale, learned->scale, s->n * sizeof *s->scale);
+    memcpy(s->start, learned->scale, s->n * sizeof *s->scale);
+    if (!s->offset)
+        return;
+    memcpy(s->offset, learned->offset, s->n * sizeof *s->offset);
+    memcpy(s->offset_start, learned->offset, s->n * sizeof *s->offset);
+}
+
 /* A new arena, since a reset keeps the memory, which other requests may not fit;
  * without memory for one the old stays. */
 static void renew(const qg_tape *t, qg_arena **a)
@@ -75,16 +86,11 @@ static void derive(qg_tape *t)
 {
     for (size_t i = 0; i < t->n_step; i++) {
         qg_tape_step *s = &t->step[i];
-        float *from[2] = { NULL, NULL };
-        size_t n[2] = { 0, 0 };
-        for (size_t j = 0; s->root->derive && j < t->n_step; j++)
-            for (int k = 0; k < 2; k++)
-                if (t->step[j].root == qg_tqc_root(s->root->lender[k])) {
-                    from[k] = t->step[j].scale;
-                    n[k] = t->step[j].n;
-                }
-        for (size_t c = 0; from[0] && from[1] && c < s->n; c++)
-            s->scale[c] = from[0][n[0] > 1 ? c : 0] * from[1][n[1] > 1 ? c : 0];
+        if (!s->root->derive)
+            continue;
+        const qg_tape_step *a = &t->step[s->lender[0]], *b = &t->step[s->lender[1]];
+        for (size_t c = 0; a->n && b->n && c < s->n; c++)
+            s->scale[c] = a->scale[a->n > 1 ? c : 0] * b->scale[b->n > 1 ? c : 0];
     }
 }
 

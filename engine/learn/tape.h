@@ -72,6 +72,7 @@ typedef struct qg_tape_step {
     int32_t *offset_start; /* [n] as in the records; NULL: 0 */
     double *border_grad;   /* [n] of the last backward */
     size_t rounds;         /* elements rounded by each scale in one forward */
+    uint32_t lender[2];    /* in tape->step; of a derived scale only */
 } qg_tape_step;
 
 typedef struct qg_tape qg_tape;
@@ -117,6 +118,10 @@ void qg_tape_follow(qg_tape *t, const qg_tape *leader);
 
 /* Weights and scales as they were when the tape was made. */
 void qg_tape_reset(qg_tape *t);
+
+/* The step, which t does not learn, has the scales that another part has learned for
+ * its root, from now on and after a reset.  Before qg_tape_follow or after it. */
+void qg_tape_inherit(qg_tape *t, size_t step, const qg_tape_step *learned);
 
 /* in[k]: value t->in[k], plain; borrowed until backward is done. */
 QG_NODISCARD qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in);

@@ -40,21 +40,20 @@ static bool may_learn(const builder *b, const qg_tqc *root)
     if (root->scheme.policy & fixed || root->quantizer || root->derive ||
         !qg_step_gradient_fits(b->t->gradient, root))
         return false;
-    for (const qg_tqc *m = root; m; m = qg_group_next(m, root))
-        if (qg_tqc_is_on_grid(m) &&
-            (!is_inside(b, m) || !qg_scheme_same(&m->scheme, &root->scheme)))
+    bool rounds = false;
+    for (const qg_tqc *m = root; m; m = qg_group_next(m, root)) {
+        if (!qg_tqc_is_on_grid(m))
+            continue;
+        if (!is_inside(b, m) || !qg_scheme_same(&m->scheme, &root->scheme))
             return false;
-    return true;
+        rounds = true;
+    }
+    return rounds;
 }
 
-static qg_status add_step(builder *b, const qg_tqc *t, uint32_t *index)
+static qg_status new_step(builder *b, const qg_tqc *root, qg_qparam p)
 {
-    const qg_tqc *root = t->derive ? t : qg_tqc_root(t);
-    const qg_qparam p = qg_tqc_param(t);
     qg_arena *a = b->s->arena;
-    *index = b->step_of[root->id];
-    if (*index != QG_NONE)
-        return QG_OK;
     qg_tape_step s = { .root = root,
                        .n = p.n,
                        .scale = QG_NEWN(a, p.n, float),
@@ -72,8 +71,26 @@ static qg_status add_step(builder *b, const qg_tqc *t, uint32_t *index)
         s.scale[i] = s.start[i] = p.scale[i];
     for (size_t i = 0; p.offset && i < p.n; i++)
         s.offset[i] = s.offset_start[i] = p.offset[i];
-    *index = b->step_of[root->id] = (uint32_t)b->step.n;
+    b->step_of[root->id] = (uint32_t)b->step.n;
     return qg_vec_push(b->t->ctx, a, &b->step, s);
+}
+
+/* *index: that of the endpoint's root.  A derived one needs those of its lenders, which
+ * may round elsewhere only. */
+static qg_status add_step(builder *b, const qg_tqc *t, uint32_t *index)
+{
+    const qg_tqc *root = t->derive ? t : qg_tqc_root(t);
+    if (b->step_of[root->id] == QG_NONE) {
+        QG_TRY(new_step(b, root, qg_tqc_param(t)));
+        for (int k = 0; root->derive && k < 2; k++) {
+            const qg_tqc *lender = qg_tqc_root(root->lender[k]);
+            if (b->step_of[lender->id] == QG_NONE)
+                QG_TRY(new_step(b, lender, qg_tqc_param(lender)));
+            b->step.at[b->step_of[root->id]].lender[k] = b->step_of[lender->id];
+        }
+    }
+    *index = b->step_of[root->id];
+    return QG_OK;
 }
 
 static qg_status add_rounding(builder *b, const qg_tqc *t, rounding *r)

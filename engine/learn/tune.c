@@ -32,7 +32,9 @@ typedef struct tuning {
     qg_block *block;
     size_t n_block;
     qg_stream stream;
-    qg_tapes *tapes; /* [blocks] the leaders are kept until the end */
+    qg_tapes *tapes;              /* [blocks] the leaders are kept until the end */
+    const qg_tape_step **learned; /* [TQCs] by id of the root, of blocks that are done;
+                                   * NULL: none */
     qg_importance importance;
     qg_reconstruction *result; /* [blocks] */
     size_t chosen, done;       /* blocks that learn */
@@ -183,6 +185,23 @@ static void rest(const qg_tapes *tapes)
         qg_tape_rest(tapes->tape[i]);
 }
 
+/* Scales of biases follow those of inputs that an earlier block has learned. */
+static void inherit(const tuning *t, qg_tape *tape)
+{
+    for (size_t i = 0; i < tape->n_step; i++) {
+        const qg_tape_step *learned = t->learned[tape->step[i].root->id];
+        if (learned)
+            qg_tape_inherit(tape, i, learned);
+    }
+}
+
+static void bequeath(const tuning *t, const qg_tape *tape)
+{
+    for (size_t i = 0; i < tape->n_step; i++)
+        if (tape->step[i].learned)
+            t->learned[tape->step[i].root->id] = &tape->step[i];
+}
+
 static qg_status run_block(tuning *t, size_t k, thrift how)
 {
     qg_ctx *ctx = t->m->ctx;
@@ -201,10 +220,12 @@ static qg_status run_block(tuning *t, size_t k, thrift how)
     QG_TRY(run_float(t, k));
     rest(tapes);
     QG_TRY(qg_stream_run(&t->stream, k, tapes, QG_LANE_BEFORE));
+    inherit(t, tapes->tape[0]);
     if (chosen)
         QG_TRY(learn_block(t, k));
     QG_TRY(qg_stream_run(&t->stream, k, tapes, QG_LANE_NOW));
     qg_tapes_dismiss(tapes);
+    bequeath(t, tapes->tape[0]);
     qg_stream_done(&t->stream, k);
     t->done += chosen;
     return QG_OK;
@@ -259,7 +280,8 @@ static qg_status tune_all(tuning *t)
                         &t->block, &t->n_block));
     t->tapes = QG_NEWN(t->arena, t->n_block, qg_tapes);
     t->result = QG_NEWN(t->arena, t->n_block, qg_reconstruction);
-    if (!t->tapes || !t->result)
+    t->learned = QG_NEWN(t->arena, t->m->quant->tqc.n, const qg_tape_step *);
+    if (!t->tapes || !t->result || !t->learned)
         return qg_nomem(ctx);
     for (size_t k = 0; k < t->n_block; k++)
         t->chosen += is_chosen(t, &t->block[k]);

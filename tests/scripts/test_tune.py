@@ -121,6 +121,33 @@ def test_few(root, four):
     assert curve["20%"] is None and curve["70%"] is not None, curve
 
 
+def noise_held_back(root, snapshot):
+    """Of the worst output, computed by definitions on every fourth sample, in total."""
+    np.save(root / "held.npy", np.load(CALIB)[3::4])
+    runs = {}
+    for mode in ("float", "simulate"):
+        found = answer("run", snapshot, "-d", root / "held.npy", "--mode", mode, "--kernels",
+                       "reference", "-o", root / f"held-{mode}")["outputs"]
+        runs[mode] = [np.load(o["file"]).astype("f8") for o in found]
+    return max(np.square(got - real).sum() / np.square(real).sum()
+               for got, real in zip(runs["simulate"], runs["float"]))
+
+
+def test_judged(root):
+    """What is judged is what the snapshot computes, also where scales of biases follow those
+    that another block has learned."""
+    for backend in ("tflite-int8", "xnnpack-int8", "ort-int8", "nxp-int8"):
+        start = root / f"judged-{backend}"
+        qg("quantize", MODEL, "-b", backend, "-d", CALIB, *BITS, "-o", start)
+        for method, more in (("lsq", []), ("adaquant", ["--steps", 200]),
+                             ("brecq", ["--steps", 100]), ("lsq", ["--gradient", "lsq-plus"])):
+            out = root / f"judged-{backend}-{method}{len(more)}"
+            report = answer("tune", start, "-d", CALIB, "--method", method, *more, "-o", out)
+            for when, folder in (("before", start), ("after", out)):
+                own = noise_held_back(root, folder)
+                assert abs(report[when] / own - 1) < 1e-5, (backend, method, when, report, own)
+
+
 def test_infinity(root, four):
     """An infinity that reaches an output is named, whether its sample teaches or judges."""
     for sample in (3, 4):
@@ -486,6 +513,7 @@ def main():
         test_files(root)
         test_nothing_gained(root, four)
         test_grids(root, four)
+        test_judged(root)
         test_eight_bits(root)
         test_gradients(root, four)
         test_optimizers(root, four)
