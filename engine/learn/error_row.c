@@ -1,6 +1,6 @@
 #include "engine/learn/error_row.h"
 
-enum { LANES = QG_ERROR_LANES };
+enum { LANES = QG_ROW_LANES };
 
 /* What is read, and where the gradient goes. */
 typedef struct arrays {

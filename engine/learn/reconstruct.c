@@ -102,13 +102,10 @@ static qg_status judge(work *w, double *loss, double *mean)
     const qg_tapes_work all = { n, judge_forward, judge_done, w };
     QG_TRY(qg_tapes_run(w->r->tapes, &all));
     memset(loss, 0, n * sizeof *loss);
-    for (size_t k = 0; k < w->tape->n_out; k++) {
-        double signal = 0;
+    for (size_t k = 0; k < w->tape->n_out; k++)
         for (size_t i = 0; i < n; i++)
-            signal += w->signal[k * n + i] / (double)n;
-        for (size_t i = 0; signal > 0 && i < n; i++)
-            loss[i] += w->noise[k * n + i] / signal;
-    }
+            if (w->signal[k * n + i] > 0)
+                loss[i] += w->noise[k * n + i] / w->signal[k * n + i];
     *mean = 0;
     for (size_t i = 0; i < n; i++)
         *mean += loss[i] / (double)n;

@@ -16,6 +16,7 @@
 #include "engine/exec/pool.h"
 #include "engine/ir/edit.h"
 #include "engine/learn/checkpoint.h"
+#include "engine/learn/error_row.h"
 #include "engine/session/session.h"
 
 QG_OPTIONS_INIT(qg_tune_options)
@@ -302,8 +303,8 @@ static qg_status tune_all(tuning *t)
 
 /* --- the network ----------------------------------------------------------------- */
 
-/* Of one output, per sample held back: noise over the mean signal.  n 0: the output is
- * no float32, or 0 everywhere. */
+/* Of one output, the metric of each sample held back.  n 0: the output is no float32, or
+ * 0 everywhere. */
 typedef struct output_errors {
     double *before, *after;
     size_t n;
@@ -317,23 +318,14 @@ static double mean_of(const double *x, size_t n)
     return n ? sum / (double)n : 0;
 }
 
-static double noise_of(const qg_tensor *y, const qg_tensor *f)
-{
-    double sum = 0;
-    for (int64_t j = 0; j < qg_tensor_count(y); j++) {
-        const double d = (double)y->f32[j] - (f ? (double)f->f32[j] : 0);
-        sum += d * d;
-    }
-    return sum;
-}
-
 /* A loss that is no noise of outputs has judged them, on the same samples. */
 static bool has_own_verdict(const tuning *t)
 {
     return t->loss.kind == QG_LOSS_KD || t->loss.kind == QG_LOSS_LABELS;
 }
 
-static qg_status errors_of_output(const tuning *t, const qg_value *v, output_errors *e)
+static qg_status errors_of_output(const tuning *t, const qg_value *v,
+                                  const qg_metric *metric, output_errors *e)
 {
     const qg_stream *s = &t->stream;
     double signal = 0;
@@ -343,7 +335,8 @@ static qg_status errors_of_output(const tuning *t, const qg_value *v, output_err
         return qg_nomem(t->m->ctx);
     for (size_t i = 0; v->type.dtype == QG_F32 && i < s->n; i++) {
         const qg_tensor *f = qg_stream_value(s, v, QG_LANE_FLOAT, i);
-        const double power = f ? noise_of(f, NULL) : 0;
+        const double power =
+            f ? qg_power_row(f->f32, NULL, (size_t)qg_tensor_count(f)) : 0;
         if (!isfinite(power) && !has_own_verdict(t))
             return qg_fail(t->m->ctx, QG_ENUMERIC,
                            "tune: sample %zu: the float network gives NaN or infinity "
@@ -352,12 +345,10 @@ static qg_status errors_of_output(const tuning *t, const qg_value *v, output_err
         if (!f || !qg_is_held_back(i, s->n))
             continue;
         signal += power;
-        e->before[e->n] = noise_of(qg_stream_value(s, v, QG_LANE_BEFORE, i), f);
-        e->after[e->n++] = noise_of(qg_stream_value(s, v, QG_LANE_NOW, i), f);
-    }
-    for (size_t i = 0; i < e->n; i++) {
-        e->before[i] *= (double)e->n / signal;
-        e->after[i] *= (double)e->n / signal;
+        e->before[e->n] =
+            qg_measure(metric, f->f32, qg_stream_value(s, v, QG_LANE_BEFORE, i));
+        e->after[e->n++] =
+            qg_measure(metric, f->f32, qg_stream_value(s, v, QG_LANE_NOW, i));
     }
     e->n = signal > 0 ? e->n : 0;
     return QG_OK;
@@ -376,15 +367,17 @@ static size_t n_kept(const tuning *t)
 static qg_status judge_network(const tuning *t, double worst[2], bool *better)
 {
     const qg_graph *g = t->m->graph;
+    const qg_metric *metric;
     double *sum[2] = { QG_NEWN(t->arena, t->stream.n, double),
                        QG_NEWN(t->arena, t->stream.n, double) };
     bool worse = false;
     size_t n = 0;
+    QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
     if (!sum[0] || !sum[1])
         return qg_nomem(t->m->ctx);
     for (size_t k = 0; k < g->output.n; k++) {
         output_errors e;
-        QG_TRY(errors_of_output(t, g->output.at[k], &e));
+        QG_TRY(errors_of_output(t, g->output.at[k], metric, &e));
         for (size_t i = 0; i < e.n; i++) {
             sum[0][i] += e.before[i];
             sum[1][i] += e.after[i];

@@ -2,15 +2,17 @@
  *
  *     d[i]    ln((before[i] + m) / (after[i] + m)), m a hundredth of mean(before)
  *     better  mean(after) < mean(before), and mean(d) exceeds its standard error,
- *             sd(d) / sqrt(n)
+ *             sd(d) / sqrt(n), times t(n): 1 for many samples, 1.84 for two, such that
+ *             a change that means nothing exceeds it with a probability of 16 %
+ *             (Student 1908)
  *
  * Logarithms, since losses of single samples differ by orders of magnitude; m bounds
  * what samples with next to no loss contribute.  A gain that so few samples could well
  * show by chance is none: where a network has next to nothing to gain, the start is
- * kept.  A single sample, which says nothing about chance, must gain a tenth.
+ * kept.  A single sample, which says nothing about chance, must gain a fifth.
  *
  * Example  8 samples lose 5 % on average, with a standard deviation of 20 %: the
- *          standard error is 7 %, not better */
+ *          standard error is 7 %, times 1.08: not better */
 #ifndef QG_ENGINE_LEARN_VERDICT_H
 #define QG_ENGINE_LEARN_VERDICT_H
 

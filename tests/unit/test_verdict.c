@@ -37,11 +37,19 @@ static void nan_is_never_better(void **state)
     assert_false(qg_is_better((double[2]){ 0, 0 }, (double[2]){ 0, 0 }, 2));
 }
 
-static void one_sample_must_gain_a_tenth(void **state)
+static void one_sample_must_gain_a_fifth(void **state)
 {
     (void)state;
-    assert_true(qg_is_better((double[1]){ 1 }, (double[1]){ 0.89 }, 1));
-    assert_false(qg_is_better((double[1]){ 1 }, (double[1]){ 0.91 }, 1));
+    assert_true(qg_is_better((double[1]){ 1 }, (double[1]){ 0.79 }, 1));
+    assert_false(qg_is_better((double[1]){ 1 }, (double[1]){ 0.81 }, 1));
+}
+
+/* Logarithms of about 0.35 and 0.1: 1.8 standard errors. */
+static void two_samples_must_agree(void **state)
+{
+    (void)state;
+    assert_false(qg_is_better((double[2]){ 1, 1 }, (double[2]){ .7, .92 }, 2));
+    assert_true(qg_is_better((double[2]){ 1, 1 }, (double[2]){ .7, .89 }, 2));
 }
 
 /* Changes that mean nothing: one standard error is exceeded by 16 % of them, and the
@@ -81,6 +89,7 @@ static void every_fourth_sample_judges(void **state)
 QG_TEST_MAIN(cmocka_unit_test(clear_gains_count),
              cmocka_unit_test(gains_by_chance_do_not_count),
              cmocka_unit_test(nan_is_never_better),
-             cmocka_unit_test(one_sample_must_gain_a_tenth),
+        cmocka_unit_test(one_sample_must_gain_a_fifth),
+             cmocka_unit_test(two_samples_must_agree),
              cmocka_unit_test(noise_is_seldom_a_gain),
              cmocka_unit_test(every_fourth_sample_judges))
