@@ -320,7 +320,7 @@ def test_losses(root, four):
     lower accuracy on others; labels reach the accuracy of the float network on their own."""
     start = answer("evaluate", four, "-d", TEST, "--labels", LABELS)
     for name, more in (("mse", []), ("kd", []), ("kd", ["--block", "gemm1"]),
-                       ("kd", ["--qdrop"]), ("kd", ["--method", "bias"])):
+                       ("kd", ["--qdrop", "--lr", "0.005"]), ("kd", ["--method", "bias"])):
         out = root / "-".join(["loss", name, *(m.strip("-") for m in more)])
         report = answer("tune", four, "-d", CALIB, "--loss", name, *more, "-o", out)
         (block,), got = report["blocks"], answer("evaluate", out, "-d", TEST, "--labels", LABELS)
