@@ -27,10 +27,23 @@ static qg_status add_each(qg_again *g, qg_arena *a, const char *joined, bool is_
     return QG_OK;
 }
 
+/* The biases that the snapshot was made from are not in it. */
+static void warn_corrected(const qg_again *g)
+{
+    const qg_snapshot_info *f = &g->m->info;
+    for (size_t i = 0; i < f->n_coverage; i++)
+        if (strcmp(f->coverage[i].pass, "bias-correct") == 0 && f->coverage[i].matched)
+            qg_warn(g->m->ctx,
+                    "bias-correct has changed biases of the snapshot, and trials "
+                    "correct them once more: errors are near those of the network that "
+                    "the policy makes, expected a snapshot without this pass");
+}
+
 qg_status qg_again_read(qg_again *g, qg_arena *a, const char *backend)
 {
     const qg_manifest *f = &g->m->info.manifest;
     g->backend = backend ? backend : g->m->quant->backend->name;
+    warn_corrected(g);
     for (size_t i = 0; i < f->n_option; i++) {
         const char *name = f->option[2 * i], *value = f->option[2 * i + 1];
         if (strcmp(name, "policy") == 0)
@@ -110,6 +123,13 @@ static qg_status unlearn(qg_graph *g)
     return QG_OK;
 }
 
+/* The snapshot's graph is what passes like equalize made of the model for this
+ * backend. */
+static bool is_rewritten(const qg_again *g)
+{
+    return g->m->quant && strcmp(g->backend, g->m->quant->backend->name) == 0;
+}
+
 qg_status qg_again_quantize(qg_again *g, const char *patch, qg_model *trial)
 {
     qg_ctx *ctx = g->m->ctx;
@@ -126,7 +146,10 @@ qg_status qg_again_quantize(qg_again *g, const char *patch, qg_model *trial)
     o.n_set = g->set.n;
     o.work = g->from_all ? qg_feed_again(&g->split->feed, g->work)
                          : qg_split_work(g->split, g->work);
-    *trial = (qg_model){ .ctx = ctx, .path = g->m->path, .sha256 = g->m->sha256 };
+    *trial = (qg_model){ .ctx = ctx,
+                         .path = g->m->path,
+                         .sha256 = g->m->sha256,
+                         .rewritten = is_rewritten(g) };
     QG_TRY(qg_graph_share(g->m->graph, &trial->graph));
     QG_TRY(unlearn(trial->graph));
     g->tried++;

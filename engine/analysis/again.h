@@ -3,8 +3,9 @@
  *
  * A policy is not evaluated by muting: fusions, sharing and calibration may change with
  * it, so the network is quantized from the samples that choose.
- * The patch is a text (engine/config/text.h): trials leave no files.  It is the text that
- * is written in the end, so that what was measured is what `qg quantize --policy` makes.
+ * The patch is a text (engine/config/text.h): trials leave no files.  It is the text
+ * that is written in the end, so that what was measured is what `qg quantize --policy`
+ * makes.
  *
  * The options --set of the snapshot come before the patch: they are in its list
  * `after-set` (engine/config/backend_yaml.h), else they would undo its choices.  Its

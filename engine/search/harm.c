@@ -4,13 +4,6 @@
 
 #include <math.h>
 
-/* Values keep their names. */
-uint32_t qg_search_item_of(const qg_searching *s, const qg_tqc *t)
-{
-    const qg_value *v = qg_graph_value(s->m->graph, qg_tqc_value(t)->name);
-    return v && !t->derive ? s->item_of[v->id] : QG_NONE;
-}
-
 static qg_status mute_others(const qg_searching *s, const qg_quant *q, qg_arena *a,
                              const uint32_t *item, size_t i, const uint8_t **out)
 {

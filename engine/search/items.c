@@ -20,6 +20,13 @@ static void join(uint32_t *up, uint32_t a, uint32_t b)
         up[a] = b;
 }
 
+/* Values keep their names. */
+uint32_t qg_search_item_of(const qg_searching *s, const qg_tqc *t)
+{
+    const qg_value *v = qg_graph_value(s->m->graph, qg_tqc_value(t)->name);
+    return v && !t->derive ? s->item_of[v->id] : QG_NONE;
+}
+
 bool qg_search_is_free(const qg_tqc *t)
 {
     const qg_tqc *root = qg_tqc_root(t);

@@ -88,11 +88,11 @@ typedef struct qg_searching {
 QG_NODISCARD qg_status qg_search_items(qg_searching *s);
 /* Its bits are free to choose: not derived from other scales, of an integer grid. */
 bool qg_search_is_free(const qg_tqc *t);
+/* The item of an endpoint of a trial, or QG_NONE. */
+uint32_t qg_search_item_of(const qg_searching *s, const qg_tqc *t);
 
 /* harm.c: fills uniform and harm; groups that do not take all choices are left. */
 QG_NODISCARD qg_status qg_search_harm(qg_searching *s);
-/* The item of an endpoint of a trial, or QG_NONE. */
-uint32_t qg_search_item_of(const qg_searching *s, const qg_tqc *t);
 
 /* context.c: error [items][options] of the policy with item i at option o, on the
  * feed. */

@@ -246,6 +246,8 @@ def check_again(folder):
     check("second: rules of its own", ids[1] and not ids[0] & ids[1], *ids[1])
     check_applied("gptq", folder, ["--set", "trait=compute slot=in1 bits=4", "--set",
                                    "pass=gptq run=yes"], "bits=6", "--choices", "4,8")
+    check_applied("split", folder, ["--set", "pass=weight-split run=yes threshold=0.3",
+                                    "--set", "pass=channel-split run=yes"], "bits=6")
 
 
 def check_proposal(folder):
