@@ -245,6 +245,7 @@ const qg_pass qg_pass_channel_split = {
     .summary = "split channels that are large in two consecutive layers",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
+    .once = true,
     .run = run,
     .param = param,
 };

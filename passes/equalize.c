@@ -524,6 +524,7 @@ const qg_pass qg_pass_equalize = {
     .summary = "equalize weight ranges across channels of consecutive layers",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO,
+    .once = true,
     .run = run,
     .param = param,
     .quirk = quirk,

@@ -276,6 +276,7 @@ const qg_pass qg_pass_smooth_quant = {
     .summary = "move outliers of activation channels into the weights behind them",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO,
+    .once = true,
     .run = run,
     .param = param,
 };

@@ -122,6 +122,7 @@ const qg_pass qg_pass_weight_split = {
     .summary = "split layers with large weights into a sum of two",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
+    .once = true,
     .run = run,
     .param = param,
 };

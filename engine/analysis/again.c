@@ -1,6 +1,8 @@
 #include "engine/analysis/again.h"
 
 #include "engine/config/text.h"
+#include "engine/config/yaml.h"
+#include "engine/ir/edit.h"
 
 /* Not a name that a file or a host can have. */
 #define TRIAL "policies/the trial.yaml"
@@ -25,10 +27,23 @@ static qg_status add_each(qg_again *g, qg_arena *a, const char *joined, bool is_
     return QG_OK;
 }
 
+/* The biases that the snapshot was made from are not in it. */
+static void warn_corrected(const qg_again *g)
+{
+    const qg_snapshot_info *f = &g->m->info;
+    for (size_t i = 0; i < f->n_coverage; i++)
+        if (strcmp(f->coverage[i].pass, "bias-correct") == 0 && f->coverage[i].matched)
+            qg_warn(g->m->ctx,
+                    "bias-correct has changed biases of the snapshot, and trials "
+                    "correct them once more: errors are near those of the network that "
+                    "the policy makes, expected a snapshot without this pass");
+}
+
 qg_status qg_again_read(qg_again *g, qg_arena *a, const char *backend)
 {
     const qg_manifest *f = &g->m->info.manifest;
     g->backend = backend ? backend : g->m->quant->backend->name;
+    warn_corrected(g);
     for (size_t i = 0; i < f->n_option; i++) {
         const char *name = f->option[2 * i], *value = f->option[2 * i + 1];
         if (strcmp(name, "policy") == 0)
@@ -53,6 +68,68 @@ qg_status qg_again_policies(qg_again *g, qg_arena *a, const char *const *policy,
     return qg_vec_push(g->m->ctx, a, &g->policy, TRIAL);
 }
 
+/* Of equal options the last decides. */
+static bool is_last(const qg_again *g, size_t i)
+{
+    for (size_t k = i + 1; k < g->set.n; k++)
+        if (strcmp(g->set.at[i], g->set.at[k]) == 0)
+            return false;
+    return true;
+}
+
+void qg_again_print_head(const qg_again *g, const char *comment, FILE *f)
+{
+    (void)fprintf(f, "# %s\n", comment);
+    if (g->set.n)
+        (void)fputs("after-set:  # --set options that these rules come after\n", f);
+    for (size_t i = 0; i < g->set.n; i++) {
+        if (!is_last(g, i))
+            continue;
+        (void)fputs("  - ", f);
+        qg_yaml_print_text(f, g->set.at[i]);
+        (void)fputc('\n', f);
+    }
+    (void)fputs("rules:\n", f);
+}
+
+void qg_again_print_id(const qg_again *g, const char *id, FILE *f)
+{
+    (void)fprintf(f, "  - id: %s", id);
+    if (g->policy.n > 1) /* the trial is one of them */
+        (void)fprintf(f, "-%zu", g->policy.n);
+    (void)fputc('\n', f);
+}
+
+qg_status qg_again_report_set(const qg_again *g, qg_report *r)
+{
+    return g->set.n ? qg_report_addf(r, "set_options",
+                                     "%zu of the snapshot, which the policy applies "
+                                     "before its rules: --set may repeat them",
+                                     g->set.n)
+                    : QG_OK;
+}
+
+/* A pass of the snapshot (gptq) or tune has learned weights: the trial begins at those
+ * of the float network, as the network that is quantized in the end. */
+static qg_status unlearn(qg_graph *g)
+{
+    const qg_tensor **known = QG_NEWN(g->arena, g->value.n, const qg_tensor *);
+    if (!known)
+        return qg_nomem(g->ctx);
+    QG_TRY(qg_graph_untuned(g, g->arena, known));
+    for (size_t i = 0; i < g->value.n; i++)
+        if (known[i])
+            QG_TRY(qg_edit_make_constant(g, g->value.at[i], known[i]));
+    return QG_OK;
+}
+
+/* The snapshot's graph is what passes like equalize made of the model for this
+ * backend. */
+static bool is_rewritten(const qg_again *g)
+{
+    return g->m->quant && strcmp(g->backend, g->m->quant->backend->name) == 0;
+}
+
 qg_status qg_again_quantize(qg_again *g, const char *patch, qg_model *trial)
 {
     qg_ctx *ctx = g->m->ctx;
@@ -69,8 +146,12 @@ qg_status qg_again_quantize(qg_again *g, const char *patch, qg_model *trial)
     o.n_set = g->set.n;
     o.work = g->from_all ? qg_feed_again(&g->split->feed, g->work)
                          : qg_split_work(g->split, g->work);
-    *trial = (qg_model){ .ctx = ctx, .path = g->m->path, .sha256 = g->m->sha256 };
+    *trial = (qg_model){ .ctx = ctx,
+                         .path = g->m->path,
+                         .sha256 = g->m->sha256,
+                         .rewritten = is_rewritten(g) };
     QG_TRY(qg_graph_share(g->m->graph, &trial->graph));
+    QG_TRY(unlearn(trial->graph));
     g->tried++;
     if (patch)
         qg_config_lend(ctx, &loan, TRIAL, (qg_config_text){ patch, strlen(patch) });

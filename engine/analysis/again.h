@@ -3,7 +3,13 @@
  *
  * A policy is not evaluated by muting: fusions, sharing and calibration may change with
  * it, so the network is quantized from the samples that choose.
- * The patch is a text (engine/config/text.h): trials leave no files. */
+ * The patch is a text (engine/config/text.h): trials leave no files.  It is the text
+ * that is written in the end, so that what was measured is what `qg quantize --policy`
+ * makes.
+ *
+ * The options --set of the snapshot come before the patch: they are in its list
+ * `after-set` (engine/config/backend_yaml.h), else they would undo its choices.  Its
+ * rules have ids that no patch before it has, else they would replace that one's. */
 #ifndef QG_ENGINE_ANALYSIS_AGAIN_H
 #define QG_ENGINE_ANALYSIS_AGAIN_H
 
@@ -17,8 +23,8 @@ typedef struct qg_again {
     const qg_split *split;
     const char *backend, *observer, *dispatcher, *quirks;
     QG_VEC(const char *)
-    policy; /* the patch of a trial comes last and therefore wins */
-    QG_VEC(const char *) set;
+    policy;                   /* the patch of a trial comes last and therefore wins */
+    QG_VEC(const char *) set; /* before it, by its list `after-set` */
     bool from_all; /* calibrates from all samples of work, those that judge included */
     size_t tried;  /* out: trials made */
 } qg_again;
@@ -29,6 +35,12 @@ QG_NODISCARD qg_status qg_again_read(qg_again *g, qg_arena *a, const char *backe
 /* Policies of an unquantized model, in place of qg_again_read; `policy` is borrowed. */
 QG_NODISCARD qg_status qg_again_policies(qg_again *g, qg_arena *a,
                                          const char *const *policy, size_t n);
+
+/* The beginning of a patch, to `rules:`; the id of one of its rules. */
+void qg_again_print_head(const qg_again *g, const char *comment, FILE *f);
+void qg_again_print_id(const qg_again *g, const char *id, FILE *f);
+/* A fact about the options of --set that the patch has; none without such. */
+QG_NODISCARD qg_status qg_again_report_set(const qg_again *g, qg_report *r);
 
 /* A model quantized so, with the patch (NULL: none).  qg_again_drop in any case. */
 QG_NODISCARD qg_status qg_again_quantize(qg_again *g, const char *patch,

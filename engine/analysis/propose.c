@@ -62,11 +62,13 @@ static size_t choose_values(search *p, size_t k)
 static void print_patch(search *p, size_t k, FILE *f)
 {
     const qg_sensitivity *s = p->s;
-    size_t n = choose_values(p, k);
-    (void)fprintf(
-        f, "# qg sensitivity --propose: %zu values of the %zu most harmful rows\n", n,
-        k);
-    (void)fprintf(f, "rules:\n  - id: proposal\n    match:\n      value:\n");
+    char comment[96];
+    (void)snprintf(comment, sizeof comment,
+                   "qg sensitivity --propose: %zu values of the %zu most harmful rows",
+                   choose_values(p, k), k);
+    qg_again_print_head(&p->again, comment, f);
+    qg_again_print_id(&p->again, "proposal", f);
+    (void)fputs("    match:\n      value:\n", f);
     for (size_t i = 0; i < s->m->graph->value.n; i++) {
         if (!p->raised[i])
             continue;
@@ -237,7 +239,8 @@ static qg_status report_verdict(const search *p, const verdict *v, qg_report *r)
 {
     const qg_sensitivity *s = p->s;
     const qg_metric *metric = s->study.metric;
-    QG_TRY(qg_report_addf(r, "judged_on", "%zu samples of %s", v->feed->n,
+    QG_TRY(qg_report_addf(r, "judged_on", "%zu %s of %s", v->feed->n,
+                          v->feed->n == 1 ? "sample" : "samples",
                           s->o->holdout ? qg_path_base(s->o->holdout)
                                         : "the data that had no part in it"));
     QG_TRY(qg_report_add(r, "judged_error", qg_measure_cell(metric, v->error[1])));
@@ -267,6 +270,7 @@ static qg_status report(search *p, qg_report *r, size_t k, double error)
     QG_TRY(qg_report_add(r, "error_with_proposal", qg_measure_cell(metric, error)));
     QG_TRY(qg_report_add(r, "rows_raised", qg_cell_count(k)));
     QG_TRY(qg_report_add(r, "values_raised", qg_cell_count(values)));
+    QG_TRY(qg_again_report_set(&p->again, r));
     return qg_report_add(r, "candidates", qg_cell_count(p->tried));
 }
 

@@ -229,6 +229,8 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
                            .stage = "sensitivity" };
     QG_TRY(read_options(s));
     s->study.rounding_base = s->all_but;
+    if (s->o->proposal.patch)
+        QG_TRY(qg_writer_check(s->m->ctx, s->o->proposal.patch));
     QG_TRY(open_samples(s));
     QG_TRY(choose_subjects(s));
     QG_TRY(qg_measured_find(s->m->graph, s->study.feed, "sensitivity", s->arena,

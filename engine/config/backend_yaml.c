@@ -11,6 +11,7 @@
 
 #include "engine/config/family.h"
 #include "engine/config/fusions.h"
+#include "engine/config/override.h"
 #include "engine/config/pipeline_yaml.h"
 #include "engine/config/rules.h"
 #include "engine/config/text.h"
@@ -285,15 +286,31 @@ static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
     return QG_OK;
 }
 
+/* --set options before the patch; an earlier patch may have applied some of them. */
+static qg_status read_after(const qg_backend_reader *r, const qg_yaml *file)
+{
+    const qg_yaml *y = qg_yaml_get(file, "after-set");
+    const char *const *text;
+    size_t n = 0;
+    if (y)
+        QG_TRY(qg_yaml_words(r->ctx, r->arena, y, "after-set", &text, &n));
+    for (size_t i = 0; i < n; i++) {
+        QG_TRY(qg_backend_set(r->ctx, r->arena, text[i], r->b));
+        if (word_at(&r->b->after, text[i]) < 0)
+            QG_TRY(qg_vec_push(r->ctx, r->arena, &r->b->after, text[i]));
+    }
+    return QG_OK;
+}
+
 /* The keys of configs/schema/backend.json; a test compares the two.  The first N_COMMON
- * may occur in a section of `with-quirk` too. */
+ * may occur in a section of `with-quirk` too, the last only in a patch. */
 enum { N_COMMON = 20 };
 static const char *const file_keys[] = {
-    "profile",    "pipeline",   "dispatch", "defaults", "quantizes", "+quantizes",
-    "-quantizes", "passive",    "+passive", "-passive", "rules",     "-rules",
-    "fusions",    "-fusions",   "sharing",  "-sharing", "passes",    "why",
-    "source",     "placement",  "name",     "title",    "extends",   "quirks",
-    "+quirks",    "with-quirk", NULL
+    "profile",    "pipeline",   "dispatch",  "defaults", "quantizes", "+quantizes",
+    "-quantizes", "passive",    "+passive",  "-passive", "rules",     "-rules",
+    "fusions",    "-fusions",   "sharing",   "-sharing", "passes",    "why",
+    "source",     "placement",  "name",      "title",    "extends",   "quirks",
+    "+quirks",    "with-quirk", "after-set", NULL
 };
 static const char *const dispatchers[] = {
     "conservative", "aggressive", "pointwise", "all-in", "perseus", "pplnn", NULL
@@ -438,6 +455,10 @@ static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
     qg_backend *b = r->b;
     const qg_yaml *y = qg_yaml_get(file, "with-quirk");
     QG_TRY(qg_yaml_keys(r->ctx, file, "backend", file_keys));
+    if (!r->is_override && qg_yaml_get(file, "after-set"))
+        return qg_yaml_fail(r->ctx, file, "after-set",
+                            "a backend has no options of a run, expected the key in a "
+                            "policy patch");
     QG_TRY(qg_vec_push(r->ctx, r->arena, &b->file, file->file));
     if (!r->is_override)
         QG_TRY(read_text(r, file, "name", &b->name));
@@ -448,6 +469,7 @@ static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
     QG_TRY(read_text(r, file, "source", &for_people));
     QG_TRY(read_quirks(r, file, "quirks", &b->quirks));
     QG_TRY(read_quirks(r, file, "+quirks", &b->quirks));
+    QG_TRY(read_after(r, file));
     QG_TRY(read_common(r, file));
     return y ? keep_with_quirk(r, y) : QG_OK;
 }

@@ -18,6 +18,10 @@
  *
  * A policy patch is a file with the same keys (except name and extends) applied on top;
  * why and source are optional there, and a rule that covers nothing is an error.
+ * It may have one more key:
+ *   after-set   options of `--set`, which otherwise apply after all patches: these
+ *               apply just before the rest of this patch, so that it can change what
+ *               they set.  An option that is given to the run as well applies only here
  *
  * A file that extends another by one rule and one fusion:
  *

@@ -151,6 +151,14 @@ static qg_status add_word(line *l, char *word)
     return QG_OK;
 }
 
+static bool is_applied(const qg_backend *b, const char *text)
+{
+    for (size_t i = 0; i < b->after.n; i++)
+        if (strcmp(b->after.at[i], text) == 0)
+            return true;
+    return false;
+}
+
 /* Numbers itself by the --set rules that are there already. */
 qg_status qg_backend_set(qg_ctx *ctx, qg_arena *a, const char *text, qg_backend *b)
 {
@@ -160,6 +168,8 @@ qg_status qg_backend_set(qg_ctx *ctx, qg_arena *a, const char *text, qg_backend 
     qg_rule rule = { .is_override = true };
     if (!l || !copy)
         return qg_nomem(ctx);
+    if (is_applied(b, text))
+        return QG_OK;
     *l = (line){ .ctx = ctx, .arena = a, .number = 1 };
     for (size_t i = 0; i < b->rule.n; i++)
         l->number += strncmp(b->rule.at[i].origin.id, "set:", 4) == 0;

@@ -364,6 +364,14 @@ qg_status qg_writer_commit(qg_writer *w)
     return qg_writers_commit(one, 1);
 }
 
+qg_status qg_writer_check(qg_ctx *ctx, const char *path)
+{
+    qg_writer w;
+    QG_TRY(qg_writer_open(ctx, path, &w));
+    qg_writer_abandon(&w);
+    return QG_OK;
+}
+
 qg_status qg_file_write(qg_ctx *ctx, const char *path, const void *bytes, size_t size)
 {
     qg_writer w;

@@ -72,6 +72,9 @@ typedef struct qg_writer {
  *     fprintf(w.stream, ...);                  // unchecked: commit finds out
  *     return qg_writer_commit(&w); */
 QG_NODISCARD qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out);
+/* Whether a file could be written there, for verbs that compute long before they write:
+ * a writer opened and abandoned. */
+QG_NODISCARD qg_status qg_writer_check(qg_ctx *ctx, const char *path);
 /* Flushes, syncs, closes and renames, then syncs the folder: after a crash or a loss of
  * power the target is the old file or the new one, and after the return the new one.
  * QG_EIO also for any write since open that failed: callers of fprintf need no checks.

@@ -538,7 +538,8 @@ static qg_status report(const tuning *t, const double worst[2], bool better,
     QG_TRY(qg_report_addf(r, "judged_on",
                           t->stream.n < QG_TUNE_LEAST
                               ? "the samples that taught: %zu, too few to hold any back"
-                              : "%zu samples held back",
+                          : qg_n_held_back(t->stream.n) == 1 ? "%zu sample held back"
+                                                             : "%zu samples held back",
                           qg_n_held_back(t->stream.n)));
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(metric->name)));
     QG_TRY(qg_report_add(r, "before", qg_measure_cell(metric, worst[0])));

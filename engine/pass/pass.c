@@ -240,7 +240,8 @@ qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
     for (size_t i = 0; i < env->options.n_setting; i++)
         QG_TRY(check_setting(env->ctx, &env->options.setting[i], pass, n));
     for (size_t i = 0; i < n; i++)
-        if (value_of(env, pass[i], "run") != 0)
+        if (value_of(env, pass[i], "run") != 0 &&
+            !(pass[i]->once && env->options.rewritten))
             QG_TRY(run_one(env, pass[i]));
     return n > 0 && !verifies_each(env) ? verify(env) : QG_OK;
 }

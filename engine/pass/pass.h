@@ -84,6 +84,7 @@ typedef struct qg_pass {
     const char *summary; /* one line for `qg list passes` */
     uint32_t needs;      /* analyses that must hold before it runs */
     uint32_t breaks;     /* analyses that no longer hold afterwards */
+    bool once;           /* what it has rewritten it would rewrite further */
     qg_status (*run)(qg_pass_env *env);
     const qg_pass_param *param; /* ends with a NULL name; NULL: none */
     const qg_quirk_row *quirk;  /* its behaviours that quirks replace; NULL: none */
@@ -112,6 +113,7 @@ typedef struct qg_pass_options {
     size_t samples; /* calibration samples, at most; 0: all of the feed */
     unsigned jobs;  /* workers; 0: one per core */
     bool reference; /* reference kernels only */
+    bool rewritten; /* the graph is of a run of this pipeline: no passes with `once` */
     qg_pass_verify verify;
     /* [n_setting] parameters of passes, the last setting applies; borrowed. */
     const qg_pass_setting *setting;

@@ -215,6 +215,12 @@ static bool reshape_range(qg_scheme *s, uint8_t bits)
     return true;
 }
 
+bool qg_scheme_takes_bits(const qg_scheme *scheme)
+{
+    qg_scheme s = *scheme;
+    return reshape_range(&s, s.bits);
+}
+
 /* Fields that the new granularity or grid has no use for go back to their neutral
  * values, so that equal grids compare equal. */
 static void apply_policy(const qg_set *set, qg_scheme *s)

@@ -230,6 +230,7 @@ struct qg_backend {
     QG_VEC(qg_sharing) sharing;       /* the last that matches a node applies */
     qg_pass_settings setting;         /* in order; the last setting applies */
     qg_words file;                    /* every file read, parents first */
+    qg_words after;                   /* --set options that a patch has applied */
     QG_VEC(qg_with_quirk) with_quirk; /* parents first */
     uint64_t quirks;
 };
@@ -257,6 +258,9 @@ bool qg_glob(const char *pattern, const char *text);
  * QG_ECONFIG (message begins with `what`) when it has none of these shapes. */
 QG_NODISCARD qg_status qg_set_apply(qg_ctx *ctx, const char *what, const qg_set *set,
                                     qg_scheme *scheme, qg_observer_setting *observer);
+
+/* Whether the range has one of these shapes, so that bits alone can be set. */
+bool qg_scheme_takes_bits(const qg_scheme *scheme);
 
 const char *qg_set_field_name(unsigned bit); /* "exponent-bits" */
 const char *qg_align_name(enum qg_align a);  /* "large" */

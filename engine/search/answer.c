@@ -125,6 +125,7 @@ static qg_status report_facts(const qg_searching *s, qg_report *r)
     QG_TRY(qg_report_add(r, "deployed_nsr_error", nsr_cell(s, p->doubt[1])));
     if (s->repaired)
         QG_TRY(qg_report_add(r, "repaired", qg_cell_count(s->repaired)));
+    QG_TRY(qg_again_report_set(&s->again, r));
     if (s->kind == QG_BUDGET_NSR)
         QG_TRY(qg_report_add(r, "reserve", qg_cell_percent(s->reserve)));
     return s->o->patch ? qg_report_add(r, "written", qg_cell_text(s->o->patch)) : QG_OK;

@@ -4,13 +4,6 @@
 
 #include <math.h>
 
-/* Values keep their names. */
-uint32_t qg_search_item_of(const qg_searching *s, const qg_tqc *t)
-{
-    const qg_value *v = qg_graph_value(s->m->graph, qg_tqc_value(t)->name);
-    return v && !t->derive ? s->item_of[v->id] : QG_NONE;
-}
-
 static qg_status mute_others(const qg_searching *s, const qg_quant *q, qg_arena *a,
                              const uint32_t *item, size_t i, const uint8_t **out)
 {
@@ -81,27 +74,54 @@ static bool all_reached(const qg_searching *s)
     return true;
 }
 
-static qg_status quantize_all(qg_searching *s)
+/* The values of the snapshot that keep other bits than the trial chose. */
+static size_t mark_stuck(qg_searching *s, const uint8_t *option, const qg_model *trial)
+{
+    size_t n = 0, at = 0;
+    const qg_tqc *t;
+    while ((t = qg_search_wrong(s, option, trial, &at))) {
+        s->stuck[qg_graph_value(s->m->graph, qg_tqc_value(t)->name)->id] = 1;
+        n++;
+    }
+    return n;
+}
+
+static qg_status quantize_all(qg_searching *s, size_t *stuck)
 {
     uint8_t *option = QG_NEWN(s->arena, s->item.n, uint8_t);
     if (!option)
         return qg_nomem(s->m->ctx);
+    *stuck = 0;
     for (size_t o = 0; o < s->options; o++) {
         memset(option, (int)o, s->item.n);
-        if (s->bits[o])
-            QG_TRY(qg_search_quantize(s, option, &s->uniform[o]));
+        qg_again_drop(&s->uniform[o]);
+        QG_TRY(qg_search_quantize_any(s, option, &s->uniform[o]));
+        *stuck += mark_stuck(s, option, &s->uniform[o]);
+        if (!s->bits[o])
+            qg_again_drop(&s->uniform[o]);
+    }
+    return QG_OK;
+}
+
+/* Rounds end: every one but the last leaves an item. */
+static qg_status quantize_free(qg_searching *s)
+{
+    for (size_t stuck = 1; stuck;) {
+        QG_TRY(quantize_all(s, &stuck));
+        if (stuck)
+            QG_TRY(qg_search_items(s));
     }
     return QG_OK;
 }
 
 qg_status qg_search_harm(qg_searching *s)
 {
+    QG_TRY(quantize_free(s));
     size_t cells = s->item.n * s->options;
     s->harm = QG_NEWN(s->arena, cells, double);
     s->gradient = QG_NEWN(s->arena, cells, double);
     if (!s->harm || !s->gradient)
         return qg_nomem(s->m->ctx);
-    QG_TRY(quantize_all(s));
     if (s->by_gradient)
         QG_TRY(qg_search_gradients(s));
     for (size_t o = 0; o < s->options; o++)

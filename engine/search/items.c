@@ -20,9 +20,14 @@ static void join(uint32_t *up, uint32_t a, uint32_t b)
         up[a] = b;
 }
 
-/* Whether its bits are a free choice: not derived from other scales, and of an integer
- * grid. */
-static bool is_free(const qg_tqc *t)
+/* Values keep their names. */
+uint32_t qg_search_item_of(const qg_searching *s, const qg_tqc *t)
+{
+    const qg_value *v = qg_graph_value(s->m->graph, qg_tqc_value(t)->name);
+    return v && !t->derive ? s->item_of[v->id] : QG_NONE;
+}
+
+bool qg_search_is_free(const qg_tqc *t)
 {
     const qg_tqc *root = qg_tqc_root(t);
     return qg_tqc_is_on_grid(t) && !t->derive && !root->derive && !root->quantizer &&
@@ -31,7 +36,7 @@ static bool is_free(const qg_tqc *t)
 
 static bool is_choice(const qg_searching *s, const qg_tqc *t)
 {
-    return is_free(t) &&
+    return qg_search_is_free(t) &&
            (s->kind != QG_BUDGET_SIZE || qg_tqc_value(t)->constant != NULL);
 }
 
@@ -57,12 +62,21 @@ static const qg_tensor *type_of(const qg_value *v)
     return v->constant ? v->constant : &v->type;
 }
 
-static void mark_unknown(const qg_searching *s, uint32_t *up, const uint8_t *chosen,
-                         uint8_t *unknown)
+/* Groups that are left: of unknown size, with a range that bits alone do not tell, or
+ * whose bits stay in a trial (s->stuck). */
+static void mark_left(const qg_searching *s, uint32_t *up, const uint8_t *chosen,
+                      uint8_t *left)
 {
+    const qg_quant *q = s->m->quant;
     for (uint32_t v = 0; v < s->m->graph->value.n; v++)
-        if (chosen[v] && !qg_tensor_known(type_of(s->m->graph->value.at[v])))
-            unknown[leader(up, v)] = 1;
+        if ((chosen[v] && !qg_tensor_known(type_of(s->m->graph->value.at[v]))) ||
+            s->stuck[v])
+            left[leader(up, v)] = 1;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i];
+        if (is_choice(s, t) && !qg_scheme_takes_bits(&t->scheme))
+            left[leader(up, qg_tqc_value(t)->id)] = 1;
+    }
 }
 
 /* bits: 0 when it is not rounded. */
@@ -90,7 +104,7 @@ static qg_status add_value(qg_searching *s, uint32_t *up, uint32_t v, uint8_t bi
 /* Values of one item that are not rounded belong to it as well: a patch names them, so
  * that all endpoints of a group get its bits. */
 static qg_status add_values(qg_searching *s, uint32_t *up, const uint8_t *chosen,
-                            const uint8_t *unknown)
+                            const uint8_t *left)
 {
     size_t n = s->m->graph->value.n;
     uint8_t *leads = QG_NEWN(s->arena, n, uint8_t);
@@ -101,8 +115,8 @@ static qg_status add_values(qg_searching *s, uint32_t *up, const uint8_t *chosen
             leads[leader(up, v)] = 1;
     for (uint32_t v = 0; v < n; v++) {
         uint32_t first = leader(up, v);
-        s->left += first == v && unknown[v];
-        if (leads[first] && !unknown[first])
+        s->left += first == v && left[v];
+        if (leads[first] && !left[first])
             QG_TRY(add_value(s, up, v, chosen[v]));
     }
     return QG_OK;
@@ -120,40 +134,25 @@ static size_t count_left(const qg_searching *s)
     return n;
 }
 
-static void count_fixed(qg_searching *s)
+/* Weights that are left have the bits of the snapshot. */
+static void count_fixed(qg_searching *s, const uint8_t *chosen)
 {
     const qg_graph *g = s->m->graph;
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
         size_t bytes = 0;
-        if (v->constant && v->use.n > 0 && s->item_of[i] == QG_NONE &&
-            qg_dtype_bytes(v->constant->dtype, (uint64_t)qg_tensor_count(v->constant),
-                           &bytes))
+        if (!v->constant || v->use.n == 0 || s->item_of[i] != QG_NONE)
+            continue;
+        if (chosen[i])
+            s->fixed += (double)qg_tensor_count(v->constant) * chosen[i] / 8;
+        else if (qg_dtype_bytes(v->constant->dtype,
+                                (uint64_t)qg_tensor_count(v->constant), &bytes))
             s->fixed += (double)bytes;
     }
 }
 
-qg_status qg_search_items(qg_searching *s)
+static qg_status count_costs(qg_searching *s)
 {
-    size_t n = s->m->graph->value.n;
-    uint32_t *up = QG_NEWN(s->arena, n, uint32_t);
-    uint8_t *chosen = QG_NEWN(s->arena, n, uint8_t);
-    uint8_t *unknown = QG_NEWN(s->arena, n, uint8_t);
-    s->item_of = QG_NEWN(s->arena, n, uint32_t);
-    if (!up || !chosen || !unknown || !s->item_of)
-        return qg_nomem(s->m->ctx);
-    for (size_t i = 0; i < n; i++)
-        s->item_of[i] = QG_NONE;
-    join_groups(s, up, chosen);
-    mark_unknown(s, up, chosen, unknown);
-    QG_TRY(add_values(s, up, chosen, unknown));
-    s->left += count_left(s);
-    count_fixed(s);
-    if (s->item.n == 0)
-        return qg_fail(s->m->ctx, QG_EDATA,
-                       "search: no quantized %s of known size on an integer grid, "
-                       "expected at least one",
-                       s->kind == QG_BUDGET_SIZE ? "weight" : "value");
     s->cost = QG_NEWN(s->arena, s->item.n * s->options, double);
     if (!s->cost)
         return qg_nomem(s->m->ctx);
@@ -164,4 +163,32 @@ qg_status qg_search_items(qg_searching *s)
                 s->item.at[i].elements * (s->bits[o] ? s->bits[o] : 32);
     }
     return QG_OK;
+}
+
+qg_status qg_search_items(qg_searching *s)
+{
+    size_t n = s->m->graph->value.n;
+    uint32_t *up = QG_NEWN(s->arena, n, uint32_t);
+    uint8_t *chosen = QG_NEWN(s->arena, n, uint8_t);
+    uint8_t *left = QG_NEWN(s->arena, n, uint8_t);
+    s->item_of = QG_NEWN(s->arena, n, uint32_t);
+    if (!s->stuck)
+        s->stuck = QG_NEWN(s->arena, n, uint8_t);
+    if (!up || !chosen || !left || !s->item_of || !s->stuck)
+        return qg_nomem(s->m->ctx);
+    for (size_t i = 0; i < n; i++)
+        s->item_of[i] = QG_NONE;
+    s->item.n = s->left = 0;
+    s->elements = s->fixed = 0;
+    join_groups(s, up, chosen);
+    mark_left(s, up, chosen, left);
+    QG_TRY(add_values(s, up, chosen, left));
+    s->left += count_left(s);
+    count_fixed(s, chosen);
+    if (s->item.n == 0)
+        return qg_fail(s->m->ctx, QG_EDATA,
+                       "search: no quantized %s of known size on an integer grid whose "
+                       "bits can change, expected at least one",
+                       s->kind == QG_BUDGET_SIZE ? "weight" : "value");
+    return count_costs(s);
 }

@@ -18,7 +18,7 @@
 
 QG_OPTIONS_INIT(qg_search_options)
 
-enum { MOST_TRIES = 8, ROUNDS = 3, FRONT = 9 };
+enum { MOST_TRIES = 8, ROUNDS = 3, FRONT = 9, FEW_JUDGES = 8 };
 
 /* --- options --- */
 
@@ -203,14 +203,38 @@ static bool meets(const qg_searching *s, const qg_tried *t)
     return t->nsr <= s->budget * (1 - s->reserve);
 }
 
+/* What the mean over other samples may be above that of the feed: Student's t for 95 %
+ * (two-sided), so that few samples need more; 2 from 30 on.  One sample tells nothing:
+ * 0, and a warning. */
+static double margin(const qg_feed *feed, double doubt)
+{
+    static const double t[] = { 0, 0, 12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31 };
+    size_t n = feed->n;
+    return doubt * (n < sizeof t / sizeof *t ? t[n]
+                    : n < 15                 ? 2.26
+                    : n < 30                 ? 2.14
+                                             : 2);
+}
+
+static void warn_few(const qg_searching *s)
+{
+    size_t n = s->split.judge->n;
+    if (s->kind == QG_BUDGET_NSR && n < FEW_JUDGES)
+        qg_warn(s->m->ctx,
+                "search: %zu %s: whether the budget holds on others is not known, "
+                "expected at least %d",
+                n, n == 1 ? "sample judges" : "samples judge", FEW_JUDGES);
+}
+
 static qg_status too_noisy(const qg_searching *s, const qg_tried *t)
 {
     return qg_fail(s->m->ctx, QG_ENUMERIC,
                    "search: budget %s: with the most bits the nsr is %g, %g on samples "
-                   "that judge, and %g when quantized from all (plus two standard "
-                   "errors of %g and %g), expected a budget that can be met",
-                   s->o->budget, t->nsr, t->judged, t->deployed, t->doubt[0],
-                   t->doubt[1]);
+                   "that judge, and %g when quantized from all (plus %.3g and %.3g for "
+                   "samples not seen), expected a budget that can be met",
+                   s->o->budget, t->nsr, t->judged, t->deployed,
+                   margin(s->split.judge, t->doubt[0]),
+                   margin(&s->split.feed.feed, t->doubt[1]));
 }
 
 /* The cheapest policy of a method that meets the budget as measured: the predicted
@@ -243,11 +267,12 @@ static qg_status tighten(qg_searching *s, enum qg_method how)
 }
 
 /* Within the budget on the samples that judge, and on all when quantized from all, as
- * it will be; both with twice the standard error as a margin, for other samples. */
+ * it will be; both with a margin for other samples. */
 static bool is_judged_good(const qg_searching *s, const qg_tried *t)
 {
-    return t && t->judged >= 0 && t->judged + 2 * t->doubt[0] <= s->budget &&
-           t->deployed + 2 * t->doubt[1] <= s->budget;
+    return t && t->judged >= 0 &&
+           t->judged + margin(s->split.judge, t->doubt[0]) <= s->budget &&
+           t->deployed + margin(&s->split.feed.feed, t->doubt[1]) <= s->budget;
 }
 
 static qg_status judge_method(qg_searching *s, enum qg_method how)
@@ -331,20 +356,31 @@ static qg_status repair(qg_searching *s)
     }
 }
 
-/* With a growing reserve, until a policy is judged good. */
+/* A policy that is judged good stays unless a cheaper one is found. */
+static qg_status tighten_again(qg_searching *s, enum qg_method how)
+{
+    const qg_finding before = s->found[how];
+    QG_TRY(tighten(s, how));
+    QG_TRY(judge_method(s, how));
+    const qg_tried *t = s->found[how].policy;
+    if (is_judged_good(s, before.policy) &&
+        !(is_judged_good(s, t) && t->cost < before.policy->cost))
+        s->found[how] = before;
+    return QG_OK;
+}
+
+/* With a growing reserve, until the exact policy is judged good. */
 static qg_status find_for_noise(qg_searching *s)
 {
-    static const double reserve[] = { 0.1, 0.25, 0.5 };
+    static const double reserve[] = { 0.1, 0.25, 0.5, 0.8 };
     for (size_t k = 0; k < sizeof reserve / sizeof *reserve; k++) {
         s->reserve = reserve[k];
-        for (int how = 0; how < QG_REFINED; how++) {
-            QG_TRY(tighten(s, (enum qg_method)how));
-            QG_TRY(judge_method(s, (enum qg_method)how));
-        }
-        if (best_judged(s))
-            return refine_for_noise(s);
+        for (int how = 0; how < QG_REFINED; how++)
+            QG_TRY(tighten_again(s, (enum qg_method)how));
+        if (is_judged_good(s, s->found[QG_EXACT].policy))
+            break;
     }
-    return repair(s);
+    return best_judged(s) ? refine_for_noise(s) : repair(s);
 }
 
 /* --- the winner --- */
@@ -418,9 +454,12 @@ static qg_status write_patch(const qg_searching *s)
     qg_writer w;
     if (!s->o->patch)
         return QG_OK;
+    const char *comment = qg_arena_printf(s->arena, "qg search: %s", s->o->budget);
+    if (!comment)
+        return qg_nomem(s->m->ctx);
     QG_TRY(qg_writer_open(s->m->ctx, s->o->patch, &w));
     qg_status st =
-        qg_search_patch(s, s->found[s->winner].policy->option, s->o->budget, w.stream);
+        qg_search_patch(s, s->found[s->winner].policy->option, comment, w.stream);
     if (st == QG_OK)
         return qg_writer_commit(&w);
     qg_writer_abandon(&w);
@@ -449,6 +488,9 @@ static qg_status run(qg_searching *s, qg_report **out)
     qg_report *report;
     QG_TRY(read_options(s));
     QG_TRY(qg_split_open(s->m, &r, &s->split));
+    if (s->o->patch)
+        QG_TRY(qg_writer_check(s->m->ctx, s->o->patch));
+    warn_few(s);
     s->again = (qg_again){ .m = s->m, .work = &s->o->work, .split = &s->split };
     QG_TRY(qg_again_read(&s->again, s->arena, s->o->backend));
     QG_TRY(qg_search_items(s));

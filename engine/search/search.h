@@ -69,6 +69,7 @@ typedef struct qg_searching {
     bool by_gradient;
     QG_VEC(qg_item) item;
     uint32_t *item_of;              /* [values] QG_NONE: none */
+    uint8_t *stuck;                 /* [values] 1: keeps its bits in trials */
     size_t left;                    /* groups that keep the bits of the snapshot */
     double elements;                /* of all items */
     double fixed;                   /* bytes of constants that are no item */
@@ -83,13 +84,15 @@ typedef struct qg_searching {
     size_t repaired;  /* items set to their best choice by the samples that judge */
 } qg_searching;
 
-/* items.c.  QG_EDATA when there is nothing to choose. */
+/* items.c.  QG_EDATA when there is nothing to choose.  Again after `stuck` changed. */
 QG_NODISCARD qg_status qg_search_items(qg_searching *s);
-
-/* harm.c: fills uniform and harm. */
-QG_NODISCARD qg_status qg_search_harm(qg_searching *s);
+/* Its bits are free to choose: not derived from other scales, of an integer grid. */
+bool qg_search_is_free(const qg_tqc *t);
 /* The item of an endpoint of a trial, or QG_NONE. */
 uint32_t qg_search_item_of(const qg_searching *s, const qg_tqc *t);
+
+/* harm.c: fills uniform and harm; groups that do not take all choices are left. */
+QG_NODISCARD qg_status qg_search_harm(qg_searching *s);
 
 /* context.c: error [items][options] of the policy with item i at option o, on the
  * feed. */
@@ -113,8 +116,15 @@ QG_NODISCARD qg_status qg_search_try(qg_searching *s, const uint8_t *option, boo
                                      const qg_tried **out);
 /* Fills judged and deployed. */
 QG_NODISCARD qg_status qg_search_judge(qg_searching *s, const qg_tried **t);
+/* QG_ESTATE when an endpoint of an item does not have what was chosen. */
 QG_NODISCARD qg_status qg_search_quantize(qg_searching *s, const uint8_t *option,
                                           qg_model *trial);
+/* The same without this check, and the next endpoint from *at on that has something
+ * else; NULL: none. */
+QG_NODISCARD qg_status qg_search_quantize_any(qg_searching *s, const uint8_t *option,
+                                              qg_model *trial);
+const qg_tqc *qg_search_wrong(const qg_searching *s, const uint8_t *option,
+                              const qg_model *trial, size_t *at);
 double qg_search_mean_bits(const qg_searching *s, double cost);
 /* Bytes of all constants; option NULL: in the snapshot. */
 double qg_search_size(const qg_searching *s, const uint8_t *option);

@@ -29,10 +29,10 @@ static bool has_option(const qg_searching *s, const uint8_t *option, size_t o)
 static void print_rule(const qg_searching *s, const uint8_t *option, size_t o, FILE *f)
 {
     const qg_graph *g = s->m->graph;
+    char id[32] = "search-float";
     if (s->bits[o])
-        (void)fprintf(f, "  - id: search-%u\n", s->bits[o]);
-    else
-        (void)fputs("  - id: search-float\n", f);
+        (void)snprintf(id, sizeof id, "search-%u", s->bits[o]);
+    qg_again_print_id(&s->again, id, f);
     (void)fputs("    match:\n      value:\n", f);
     for (size_t i = 0; i < g->value.n; i++) {
         if (s->item_of[i] == QG_NONE || option[s->item_of[i]] != o)
@@ -51,22 +51,50 @@ static void print_rule(const qg_searching *s, const uint8_t *option, size_t o, F
 qg_status qg_search_patch(const qg_searching *s, const uint8_t *option,
                           const char *comment, FILE *f)
 {
-    (void)fprintf(f, "# qg search%s%s\nrules:\n", comment ? ": " : "",
-                  comment ? comment : "");
+    qg_again_print_head(&s->again, comment, f);
     for (size_t o = 0; o < s->options; o++)
         if (has_option(s, option, o))
             print_rule(s, option, o, f);
     return QG_OK;
 }
 
-qg_status qg_search_quantize(qg_searching *s, const uint8_t *option, qg_model *trial)
+qg_status qg_search_quantize_any(qg_searching *s, const uint8_t *option,
+                                 qg_model *trial)
 {
     qg_memory_file f;
     QG_TRY(qg_memory_open(s->m->ctx, &f));
-    QG_TRY(qg_memory_close(&f, qg_search_patch(s, option, NULL, f.stream)));
+    QG_TRY(qg_memory_close(&f, qg_search_patch(s, option, "a trial", f.stream)));
     qg_status st = qg_again_quantize(&s->again, f.bytes, trial);
     qg_memory_free(&f);
     return st;
+}
+
+const qg_tqc *qg_search_wrong(const qg_searching *s, const uint8_t *option,
+                              const qg_model *trial, size_t *at)
+{
+    const qg_quant *q = trial->quant;
+    while (*at < q->tqc.n) {
+        const qg_tqc *t = q->tqc.at[(*at)++];
+        uint32_t item = qg_search_item_of(s, t);
+        if (item != QG_NONE && qg_search_is_free(t) &&
+            t->scheme.bits != s->bits[option[item]])
+            return t;
+    }
+    return NULL;
+}
+
+qg_status qg_search_quantize(qg_searching *s, const uint8_t *option, qg_model *trial)
+{
+    char at[QG_ENDPOINT_TEXT];
+    size_t k = 0;
+    QG_TRY(qg_search_quantize_any(s, option, trial));
+    const qg_tqc *t = qg_search_wrong(s, option, trial, &k);
+    if (!t)
+        return QG_OK;
+    return qg_fail(s->m->ctx, QG_ESTATE,
+                   "search: %s: %u bits in a trial whose policy sets other bits, "
+                   "expected those",
+                   qg_tqc_text(t, at), t->scheme.bits);
 }
 
 static qg_tried *known(const qg_searching *s, const uint8_t *option)

@@ -607,6 +607,7 @@ static qg_status run_passes(job *j, qg_report **report)
                     .samples = j->o->work.samples,
                     .jobs = j->o->work.jobs,
                     .reference = j->o->work.reference_kernels,
+                    .rewritten = m->rewritten,
                     .setting = j->pipeline.setting.at,
                     .n_setting = j->pipeline.setting.n},
         .dump = j->o->dump_after ? dump : NULL,

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """qg search: on random networks the exact policy is never worse than greedy's within the
 same budget, and budgets hold on samples that had no part in the search; gradients rank
-groups as measurements do; each rule of a backend off, alone and in pairs.
+groups as measurements do; each rule of a backend off, alone and in pairs.  What is
+reported is what `qg quantize --policy` makes, also of a snapshot made with --set, with an
+earlier policy, or with gptq.
 
 usage: test_search.py [NETWORKS [SEED]]     (20 networks, seed 0)"""
 import itertools
+import json
 import pathlib
 import re
 import sys
 import tempfile
+import time
 
 try:
     import numpy as np
@@ -191,6 +195,85 @@ def check_same_bytes(snapshot, patch):
     check("trials leave no files", not list(patch.parent.glob("*trial*")))
 
 
+FOUR = [w for op in ("Conv", "Gemm") for w in
+        ("--set", f"op={op} slot=in1 bits=4 range=[-7,7]")]
+
+
+def check_applied(what, folder, words, budget, *more):
+    """The report's figures are those of the network that the policy makes: with the same
+    options of quantize as before, and the bits are in the file."""
+    snapshot, patch, out = (folder / n for n in ("before", "applied.yaml", "applied"))
+    quantize = "quantize", MODEL, "-b", "trt-int8", "-d", CALIB, *words
+    qg(*quantize, "-o", snapshot)
+    r = answer("search", snapshot, "-d", CALIB, "--budget", budget, "-o", patch, *more)
+    qg(*quantize, "--policy", patch, "-o", out)
+    error = max(e["error"] for e in answer("analyse", out, "-d", CALIB)["errors"])
+    check(f"{what}: as deployed", abs(error / r["deployed_nsr"] - 1) < 1e-6, f"{error:.3g}")
+    q = json.loads((out / "quant.json").read_text())
+    bits = {t["value"]: str(t["bits"]) for t in q["tqcs"]
+            if t["state"] in ("ACTIVATED", "BAKED")}
+    wrong = [g["group"] for g in r["groups"]
+             if g["choice"] != bits.get(g["group"], g["choice"])]
+    check(f"{what}: bits as chosen", not wrong, *wrong)
+    return r, out, patch
+
+
+def check_set_options(folder):
+    """--set of the snapshot neither undoes the choices nor is lost."""
+    r, _, patch = check_applied("set", folder, FOUR, "bits=12", "--choices", "8,16")
+    check("set: an easy budget", r["deployed_nsr"] < 1e-3 and r["groups_left"] == 0)
+    alone = folder / "alone"
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "--policy", patch, "-o", alone)
+    same = [(folder / n / "model.onnx").read_bytes() for n in ("alone", "applied")]
+    check("set: the policy has the options", same[0] == same[1] and
+          len(answer("diff", alone, folder / "applied").get("changes", [])) == 0)
+    check_applied("set, noise", folder, FOUR, "nsr=1%")
+    r, _, _ = check_applied("set, other range", folder,
+                            ["--set", "op=Conv slot=in1 bits=4 range=[-7,5]"], "bits=9")
+    check("set: a range that bits do not tell is left", r["groups_left"] == 6,
+          r["groups_left"])
+    check_applied("set twice", folder, FOUR[2:] + FOUR[:2] + FOUR, "size=20kB")
+
+
+def check_again(folder):
+    """A second policy neither replaces rules of the first nor is undone by them."""
+    _, _, first = check_applied("first", folder, [], "bits=9", "--choices", "8,16,float")
+    kept = folder / "first.yaml"
+    kept.write_text(first.read_text())
+    r, _, second = check_applied("second", folder, ["--policy", kept], "bits=7",
+                                 "--choices", "4,8")
+    ids = [set(re.findall(r"- id: (\S+)", f.read_text())) for f in (kept, second)]
+    check("second: rules of its own", ids[1] and not ids[0] & ids[1], *ids[1])
+    check_applied("gptq", folder, ["--set", "trait=compute slot=in1 bits=4", "--set",
+                                   "pass=gptq run=yes"], "bits=6", "--choices", "4,8")
+    check_applied("split", folder, ["--set", "pass=weight-split run=yes threshold=0.3",
+                                    "--set", "pass=channel-split run=yes"], "bits=6")
+
+
+def check_proposal(folder):
+    """--propose --raise-to on a snapshot whose bits are from --set."""
+    snapshot, patch, out = (folder / n for n in ("before", "raise.yaml", "raised"))
+    quantize = "quantize", MODEL, "-b", "trt-int8", "-d", CALIB, *FOUR
+    qg(*quantize, "-o", snapshot)
+    words = "sensitivity", snapshot, "-d", CALIB, "--propose", "1%", "--raise-to", 8, "-o"
+    r = answer(*words, patch)
+    qg(*quantize, "--policy", patch, "-o", out)
+    error = max(e["error"] for e in answer("analyse", out, "-d", CALIB)["errors"])
+    check("propose: raised above --set", r["error_with_proposal"] <= 0.01 > error / 1.2,
+          f"{error:.3g}")
+    qg(*words, folder / "none/p.yaml", fails="none/p.yaml: No such file")
+
+
+def check_output_first(snapshot, folder):
+    """A place that cannot be written is found before the search."""
+    start = time.monotonic()
+    qg("search", snapshot, "-d", CALIB, "--budget", "bits=6", "-o", folder / "none/p.yaml",
+       fails="none/p.yaml: No such file")
+    check("output first", time.monotonic() - start < 2)
+    qg("search", snapshot, "-d", CALIB, "-n", 4, "--budget", "nsr=5%", "-o",
+       folder / "few.yaml", warns="2 samples judge: whether the budget holds")
+
+
 def check_rules(folder):
     """Against compare, with the rules switched off by patches that are files."""
     r = answer("search", MODEL, "-d", CALIB, "-b", "trt-int8", "--over", "rules",
@@ -250,6 +333,10 @@ def main(networks=20, seed=0):
         qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", snapshot)
         check_gradients(snapshot, patch)
         check_size(folder)
+        check_set_options(folder)
+        check_again(folder)
+        check_proposal(folder)
+        check_output_first(snapshot, folder)
         check_same_bytes(snapshot, patch)
         check_rules(folder)
         check_errors(snapshot, folder)

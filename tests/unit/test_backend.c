@@ -365,6 +365,33 @@ static void patches_need_no_reasons(void **state)
     close_fixture(&f);
 }
 
+static void a_patch_comes_after_options(void **state)
+{
+    (void)state;
+    fixture f = open_fixture();
+    qg_backend *b;
+    static const char patch[] =
+        "after-set: [\"op=Conv slot=in1 bits=4\", \"pass=align run=no\"]\n"
+        "rules:\n  - {id: p, match: {op: Conv}, set: {bits: 8}}\n";
+    const char *path = qg_path_join(f.ctx->arena, f.dir, "p.yaml");
+    assert_ok(f.ctx, load(&f, "trt-int8", &b));
+    size_t n = b->rule.n, settings = b->setting.n;
+    assert_ok(f.ctx, qg_file_write(f.ctx, path, patch, sizeof patch - 1));
+    assert_ok(f.ctx, qg_backend_patch(f.ctx, f.ctx->arena, path, b));
+    assert_ok(f.ctx, qg_backend_set(f.ctx, f.ctx->arena, "pass=align run=no", b));
+    assert_ok(f.ctx, qg_backend_set(f.ctx, f.ctx->arena, "op=Conv slot=in1 bits=4", b));
+    assert_int_equal(b->setting.n, settings + 1);
+    assert_int_equal(b->rule.n, n + 2); /* each once, in front of the patch */
+    assert_string_equal(b->rule.at[n].origin.id, "set:1");
+    assert_string_equal(b->rule.at[n + 1].origin.id, "p");
+    assert_ok(f.ctx, qg_backend_set(f.ctx, f.ctx->arena, "op=Conv slot=in1 bits=5", b));
+    assert_string_equal(b->rule.at[n + 2].origin.id, "set:2");
+    assert_fails(f.ctx,
+                 load_text(&f, "a", "name: a\nafter-set: [\"op=Conv bits=4\"]\n", &b),
+                 QG_ECONFIG, "a backend has no options of a run");
+    close_fixture(&f);
+}
+
 static void pipelines_are_strict(void **state)
 {
     (void)state;
@@ -509,6 +536,7 @@ QG_TEST_MAIN(cmocka_unit_test(every_backend_loads),
              cmocka_unit_test(families_that_can_not_be),
              cmocka_unit_test(overrides_are_rules_at_the_end),
              cmocka_unit_test(patches_need_no_reasons),
+             cmocka_unit_test(a_patch_comes_after_options),
              cmocka_unit_test(pipelines_are_strict),
              cmocka_unit_test(passes_take_parameters),
              cmocka_unit_test(wrong_parameters_are_refused),
