@@ -1,5 +1,6 @@
 /* qg.c -- the command `qg`: parses the command line and runs the verb. */
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,8 +25,21 @@ static void say(void *ud, int level, const char *text)
     (void)fputc('\n', stderr);
 }
 
+/* Under a limit, what is freed has to leave the process, since it is no longer counted:
+ * one heap for all threads, in place of glibc's heaps per thread, which keep freed
+ * blocks; blocks of 1 MB and more outside of it, which costs page faults. */
+static void limit_heap(void)
+{
+#ifdef M_ARENA_MAX
+    (void)mallopt(M_ARENA_MAX, 1);
+    (void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
+
 static int run(const cli_verb *verb, const cli_arguments *a)
 {
+    if (a->max_mem)
+        limit_heap();
     cli_bar bar = { 0 };
     cli_call c = { .verb = verb, .args = a, .bar = &bar };
     qg_open_options o;

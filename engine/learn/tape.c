@@ -163,6 +163,22 @@ static bool is_on_grid(const qg_tape *t, const qg_value *v)
     return at != QG_NONE && lead_of(t)->weight[at].on_grid;
 }
 
+/* Gives the results the shapes that follow from the arguments, and memory.  Control
+ * operators do both while they run (op.h, `results`): their infer writes the types of
+ * bodies, which all tapes share. */
+static qg_status allocate_results(qg_tape *t, const qg_call *k)
+{
+    const bool sizes_itself = qg_node_has(k->node, QG_OP_CONTROL);
+    if (!sizes_itself)
+        QG_TRY(k->node->op->infer(k));
+    for (size_t i = 0; i < k->n_out; i++)
+        if (k->out[i] && sizes_itself)
+            k->out[i]->data = NULL;
+        else if (k->out[i])
+            QG_TRY(take_memory(t, k->out[i]));
+    return QG_OK;
+}
+
 static qg_status forward_node(qg_tape *t, entry *e)
 {
     struct qg_tape_state *s = t->state;
@@ -174,17 +190,15 @@ static qg_status forward_node(qg_tape *t, entry *e)
                   .n_out = n->n_out,
                   .in = e->arg,
                   .out = e->result_at,
-                  .scratch = s->scratch };
+                  .scratch = s->scratch,
+                  .results = s->segment };
     for (uint32_t i = 0; i < n->n_in; i++) {
         e->arg[i] = n->in[i] ? s->value[n->in[i]->id].now : NULL;
         e->in[i].x = NULL;
         if (e->arg[i] && !is_on_grid(t, n->in[i]))
             QG_TRY(forward_rounding(t, &e->in[i], &e->arg[i]));
     }
-    QG_TRY(n->op->infer(&k));
-    for (uint32_t i = 0; i < n->n_out; i++)
-        if (e->result_at[i])
-            QG_TRY(take_memory(t, &e->result[i]));
+    QG_TRY(allocate_results(t, &k));
     QG_TRY(n->op->run(&k));
     qg_arena_reset(s->scratch);
     for (uint32_t i = 0; i < n->n_out; i++) {

@@ -47,4 +47,17 @@ for estimate in measured gradient; do
         --estimate $estimate -o "$work/p.yaml"
 done
 quiet search configs/models/digits.onnx -d $calib --samples 4 --over rules -b trt-int8
+
+# Bodies, which the threads share.
+if tools/python.sh tests/scripts/control_networks.py "$work"; then
+    for name in if loop nested scan; do
+        quiet quantize "$work/$name.onnx" -b trt-int8 -d "$work/data.npy" \
+            --set 'op=Gemm slot=in1 bits=4' -o "$work/$name"
+        quiet tune "$work/$name" -d "$work/data.npy" --steps 6 -o "$work/t"
+        quiet tune "$work/$name" -d "$work/data.npy" --steps 6 --loss mse -o "$work/t"
+        quiet run "$work/$name" -d "$work/data.npy" -o "$work/o"
+        quiet analyse "$work/$name" -d "$work/data.npy"
+        quiet sensitivity "$work/$name" -d "$work/data.npy"
+    done
+fi
 echo "$count commands without a race"

@@ -3,6 +3,7 @@
 statistics end with exit status 1 and a message that names node and size, and the
 process never holds much more than --max-mem."""
 import hashlib
+import itertools
 import multiprocessing
 import os
 import pathlib
@@ -284,11 +285,69 @@ def test_mapped(work):
                               f"expected at most 1.15 x {size:.0f} MB")
 
 
+def write_deep(work):
+    """Seven convolutions of 1.2 MB each: --max-mem is a matter of what learning keeps."""
+    rng = np.random.default_rng(5)
+    nodes, weights, last = [], [], "x"
+    for i in range(7):
+        w = rng.standard_normal((32, 32 if i else 3, 3, 3)).astype("f4") / 17
+        weights.append(numpy_helper.from_array(w, f"w{i}"))
+        nodes += [helper.make_node("Conv", [last, f"w{i}"], [f"c{i}"], f"conv{i}", pads=[1] * 4),
+                  helper.make_node("Relu", [f"c{i}"], [f"r{i}"])]
+        last = f"r{i}"
+    nodes.append(helper.make_node("GlobalAveragePool", [last], ["y"]))
+    np.save(work / "deep.npy", rng.standard_normal((8, 3, 96, 96)).astype("f4"))
+    return write(work / "deep.onnx", nodes, [("x", F, [1, 3, 96, 96])], weights)
+
+
+# A child begins with the most memory of its parent, which has numpy and onnx here.
+SMALL_PARENT = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, use = os.wait4(process.pid, 0)
+print(os.waitstatus_to_exitcode(status), use.ru_maxrss * 1024)
+"""
+
+
+def exact_peak(words):
+    """(exit status, stderr, MiB at most) of the process alone"""
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", SMALL_PARENT, QG, *map(str, words)],
+                          check=True, capture_output=True, text=True)
+    status, size = map(int, done.stdout.split())
+    return status, done.stderr, size / 2**20
+
+
+def test_peak(work):
+    """The process itself stays below --max-mem, whatever the number of threads: what they free
+    is given back.  Code and libraries (`qg version`) come on top."""
+    model, data, start = write_deep(work), work / "deep.npy", work / "deep"
+    bits = ["--set", "op=Conv slot=in1 bits=4"]
+    accepted("deep", ["quantize", model, "-b", "trt-int8", "-d", data, *bits, "-o", start])
+    base = exact_peak(["version"])[2]
+    if base > 50:
+        print("skipped: peaks, since sanitizers keep memory of their own")
+        return
+    tune = ["tune", start, "--steps", 4, "-o", work / "tuned"]
+    rows = [(["run", model, "-o", work / "o"], 24), (["analyse", start], 24),
+            (["quantize", model, "-b", "trt-int8", "-o", work / "again"], 24),
+            ([*tune, "--method", "brecq"], 48), ([*tune, "--method", "brecq"], 64),
+            ([*tune, "--loss", "blocks"], 80), ([*tune, "--loss", "mse"], 48),
+            (["search", start, "--budget", "bits=8", "-n", 4, "-o", work / "p.yaml"], 64)]
+    for (words, limit), threads in itertools.product(rows, (1, 2)):
+        words = [*words, "-d", data, f"-j{threads}", "--max-mem", f"{limit}M"]
+        status, error, peak = exact_peak(words)
+        over = peak - base - limit
+        print(f"{words[0]} -j{threads} under {limit}M: exit {status}, {over:+.1f} MB")
+        if over > 2 or (status != 0 and "--max-mem" not in error):
+            complaints.append(f"{words}: exit {status}, {over:.1f} MB above the limit, "
+                              f"{error.strip()[:300]!r}; expected at most 2")
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     with tempfile.TemporaryDirectory() as work:
         for test in (test_operators, test_verbs, test_functions, test_packed,
-                     test_statistics, test_mapped):
+                     test_statistics, test_mapped, test_peak):
             test(pathlib.Path(work))
     for line in complaints:
         print("FAILED:", line)

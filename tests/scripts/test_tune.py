@@ -16,6 +16,7 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+import control_networks
 from command import QG, answer, qg
 
 MODEL = "configs/models/digits.onnx"
@@ -63,6 +64,21 @@ def test_repeated(root, four):
     twice = answer("tune", root / "lsq", "-d", CALIB, "--method", "bias", "-o", root / "twice")
     once = answer("tune", four, "-d", CALIB, "--method", "lsq", "-o", root / "x")
     assert abs(twice["before"] - once["after"]) <= 1e-9 + 1e-3 * once["after"], (twice, once)
+
+
+def test_bodies(root):
+    """Two samples at a time go through the same If, Loop and Scan: the bytes of one at a time,
+    however the threads meet."""
+    data = root / "data.npy"
+    for name in control_networks.write(root):
+        start = root / f"{name}-start"
+        qg("quantize", root / f"{name}.onnx", "-b", "trt-int8", "-d", data, *BITS[2:], "-o", start)
+        seen = []
+        for turn, threads in enumerate([1] + [2] * 20):
+            out = root / f"{name}-{turn}"
+            report = answer("tune", start, "-d", data, "--steps", 50, f"-j{threads}", "-o", out)
+            seen.append((report, report["changed"] and hashes(out)))
+            assert seen[turn] == seen[0], (name, seen)
 
 
 def test_files(root):
@@ -511,6 +527,7 @@ def main():
         qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, *BITS, "-o", four)
         test_methods(root, four)
         test_repeated(root, four)
+        test_bodies(root)
         test_files(root)
         test_nothing_gained(root, four)
         test_grids(root, four)
