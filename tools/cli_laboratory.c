@@ -6,7 +6,7 @@
 
 #include "cli.h"
 
-/* "0.01" or "1%"; false for anything else. */
+/* "0.01" or "1%", below 1e9; false for anything else. */
 static bool read_budget(const char *text, double *out)
 {
     char *end;
@@ -219,7 +219,8 @@ int cli_tune(const cli_call *c)
     const cli_arguments *a = c->args;
     double rate = 1;
     if (a->rate && !(read_budget(a->rate, &rate) && rate > 0))
-        return cli_usage(c->verb, "--lr: '%s', expected a number above 0", a->rate);
+        return cli_usage(c->verb, "--lr: '%s', expected a number above 0 and below 1e9",
+                         a->rate);
     const char *fault = cli_save_fault(c);
     if (!fault && a->output && cli_same_place(a->file.at[0], a->output))
         fault = "it is the snapshot that is tuned, expected another folder";

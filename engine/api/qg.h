@@ -177,7 +177,7 @@ QG_NODISCARD QG_API qg_status qg_model_switch(qg_model *m, const char *text,
 
 /* The float graph as ONNX.
  * Of a quantized model: the canonical graph with baked constants as they are now,
- * without TQCs. */
+ * without TQCs, and without the float values of learned constants. */
 QG_NODISCARD QG_API qg_status qg_model_export_onnx(qg_model *m, const char *path);
 
 /* --- formats of other tools --- */

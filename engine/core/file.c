@@ -143,16 +143,30 @@ static void *get(const qg_ctx *ctx, size_t size)
  * with this id. */
 enum { TEMPORARY_TRIES = 1000, TEMPORARY_ROOM = 48 };
 
+/* Whether a line of /proc/PID/stat, "PID (name) state ...", is that of a process whose
+ * parent has not asked for its status yet.  Its name may contain parentheses. */
+static bool is_zombie(const char *line)
+{
+    const char *end = strrchr(line, ')');
+    return end && (strncmp(end, ") Z", 3) == 0 || strncmp(end, ") X", 3) == 0);
+}
+
 /* False where processes are not listed; their files then stay. */
 static bool has_ended(int64_t process)
 {
-    char path[32];
-    (void)snprintf(path, sizeof path, "/proc/%lld", (long long)process);
-    return access("/proc/self", F_OK) == 0 && access(path, F_OK) != 0;
+    char path[48], line[128] = ""; /* names have at most 64 bytes */
+    (void)snprintf(path, sizeof path, "/proc/%lld/stat", (long long)process);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return errno == ENOENT && access("/proc/self/stat", F_OK) == 0;
+    const bool read = fgets(line, sizeof line, f) != NULL;
+    (void)fclose(f);
+    return read && is_zombie(line);
 }
 
-/* Whether it is the name of a temporary whose process has ended. */
-static bool is_leftover(const char *name)
+/* Whether it is the name of a temporary whose process has ended, or with `own` is this
+ * one, as after a restart in a container. */
+static bool is_leftover(const char *name, bool own)
 {
     int64_t process;
     size_t n = strlen(name), digits;
@@ -160,19 +174,20 @@ static bool is_leftover(const char *name)
         return false;
     digits = strspn(name + 4, "0123456789");
     return name[4 + digits] == '-' && qg_num_parse_i64(name + 4, digits, &process) &&
-           has_ended(process);
+           ((own && process == getpid()) || has_ended(process));
 }
 
-/* Temporaries of killed writers in the folder of `path`, whose end has room for a name.
+/* Temporaries of killed writers (is_leftover) in the folder of `path`, whose end has
+ * room for a name.
  * A process that is not visible here (another container, hidepid) still holds the lock
  * on its own.  Failures are harmless. */
-static void remove_leftovers(char *path, size_t folder)
+static void remove_leftovers(char *path, size_t folder, bool own)
 {
     path[folder] = '\0';
     DIR *d = opendir(folder ? path : ".");
     for (struct dirent *e; d && (e = readdir(d));) {
         size_t n = strlen(e->d_name);
-        if (n >= TEMPORARY_ROOM || !is_leftover(e->d_name))
+        if (n >= TEMPORARY_ROOM || !is_leftover(e->d_name, own))
             continue;
         memcpy(path + folder, e->d_name, n + 1);
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -195,7 +210,7 @@ static int open_temporary(const char *path, char *temporary)
     for (const char *p = path + folder; *p; p++)
         sum = (sum ^ (unsigned char)*p) * 16777619U;
     memcpy(temporary, path, folder);
-    remove_leftovers(temporary, folder);
+    remove_leftovers(temporary, folder, false);
     for (int k = 0; k < TEMPORARY_TRIES; k++) {
         (void)snprintf(temporary + folder, TEMPORARY_ROOM, ".qg-%ld-%08x-%d.tmp",
                        (long)getpid(), (unsigned)sum, k);
@@ -206,6 +221,14 @@ static int open_temporary(const char *path, char *temporary)
             return fd;
     }
     return -1;
+}
+
+void qg_writer_sweep(const char *folder)
+{
+    char path[PATH_MAX + TEMPORARY_ROOM];
+    const int n = snprintf(path, PATH_MAX, "%s/", folder);
+    if (n > 0 && n < PATH_MAX)
+        remove_leftovers(path, (size_t)n, true);
 }
 
 qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)

@@ -91,6 +91,10 @@ void qg_writer_pause(qg_writer *w);
 QG_NODISCARD qg_status qg_writer_resume(qg_writer *w);
 void qg_writer_abandon(qg_writer *w); /* removes the temporary; safe after commit */
 
+/* Removes the temporaries in a folder whose process has ended, and those with the id
+ * of this process, which has no writer open there.  Failures are harmless. */
+void qg_writer_sweep(const char *folder);
+
 /* qg_writer in one call.
  * For results that are already in memory. */
 QG_NODISCARD qg_status qg_file_write(qg_ctx *ctx, const char *path, const void *bytes,

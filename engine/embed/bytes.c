@@ -71,9 +71,9 @@ qg_status qg_model_save_bytes(qg_model *m, qg_bytes *out)
 qg_status qg_model_export_onnx_bytes(qg_model *m, qg_bytes *out)
 {
     qg_memory_file f;
+    const qg_export_options o = { .learned_alone = true };
     QG_TRY(qg_model_expect_finished(m, "export"));
     QG_TRY(qg_memory_open(m->ctx, &f));
-    QG_TRY(
-        qg_memory_close(&f, qg_onnx_export_stream(m->ctx, m->graph, f.stream, NULL)));
+    QG_TRY(qg_memory_close(&f, qg_onnx_export_stream(m->ctx, m->graph, f.stream, &o)));
     return give(&f, out);
 }

@@ -260,7 +260,7 @@ qg_status qg_export_beside_model(qg_export *e, qg_status (*put)(qg_export *, FIL
     QG_TRY(qg_onnx_keep_foreign(e->ctx, model, e->path));
     QG_TRY(qg_writer_open(e->ctx, e->path, &w));
     qg_status s = put(e, w.stream);
-    qg_export_options o = { .beside = &w };
+    qg_export_options o = { .beside = &w, .learned_alone = true };
     if (s == QG_OK)
         s = qg_onnx_export(e->ctx, e->quant->graph, model, &o);
     qg_writer_abandon(&w);

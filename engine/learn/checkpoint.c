@@ -168,25 +168,35 @@ static bool take(qg_reconstruction *r, const qg_file *f)
     return true;
 }
 
+/* The name in a folder, if a checkpoint may be there; *path stays NULL: none is. */
+static qg_status find(qg_ctx *ctx, qg_arena *a, const char *folder, const char *name,
+                      const char **path)
+{
+    const char **names, *at = qg_path_join(a, folder, name);
+    size_t n;
+    if (!at)
+        return qg_nomem(ctx);
+    if (!qg_is_directory(folder) || qg_is_directory(at))
+        return QG_OK;
+    QG_TRY(qg_directory_list(ctx, a, folder, &names, &n));
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            *path = at;
+    return QG_OK;
+}
+
 qg_status qg_checkpoint_load(qg_reconstruction *r, const char *folder,
                              char name[QG_HASH_TEXT], bool *found)
 {
-    const char **names;
-    size_t n;
+    qg_file f = { 0 };
+    const char *path = NULL;
     qg_arena *a = qg_arena_new(r->ctx->alloc);
-    qg_status s =
-        a ? qg_directory_list(r->ctx, a, folder, &names, &n) : qg_nomem(r->ctx);
     *found = false;
     name_of(r, name);
-    for (size_t i = 0; s == QG_OK && i < n; i++) {
-        qg_file f;
-        if (strcmp(names[i], name) != 0)
-            continue;
-        const char *path = qg_path_join(a, folder, name);
-        s = path ? qg_file_open(r->ctx, "tune", path, SIZE_MAX / 2, &f)
-                 : qg_nomem(r->ctx);
-        if (s != QG_OK)
-            break;
+    qg_status s = a ? find(r->ctx, a, folder, name, &path) : qg_nomem(r->ctx);
+    if (s == QG_OK && path)
+        s = qg_file_open(r->ctx, "tune", path, SIZE_MAX / 2, &f);
+    if (s == QG_OK && path) {
         *found = take(r, &f);
         qg_file_close(&f);
         if (!*found)
@@ -202,19 +212,14 @@ static void add(FILE *stream, qg_hash *h, const void *bytes, size_t n)
     (void)fwrite(bytes, 1, n, stream);
 }
 
-qg_status qg_checkpoint_save(const qg_reconstruction *r, const char *folder,
-                             const char name[QG_HASH_TEXT])
+static qg_status write_file(const qg_reconstruction *r, const char *path)
 {
     qg_hash h;
     qg_writer w;
     const qg_tape *t = r->tapes->tape[0];
     char hash[QG_HASH_TEXT];
     head first = { .before = r->before, .after = r->after, .kept = r->kept };
-    qg_arena *a = qg_arena_new(r->ctx->alloc);
-    const char *path = a ? qg_path_join(a, folder, name) : NULL;
-    qg_status s = path ? qg_writer_open(r->ctx, path, &w) : qg_nomem(r->ctx);
-    qg_arena_free(a);
-    QG_TRY(s);
+    QG_TRY(qg_writer_open(r->ctx, path, &w));
     memcpy(first.curve, r->curve, sizeof first.curve);
     qg_hash_begin(&h);
     add(w.stream, &h, magic, sizeof magic - 1);
@@ -227,6 +232,31 @@ qg_status qg_checkpoint_save(const qg_reconstruction *r, const char *folder,
     qg_hash_end(&h, hash);
     (void)fwrite(hash, 1, sizeof hash - 1, w.stream);
     return qg_writer_commit(&w);
+}
+
+static qg_status save(const qg_reconstruction *r, const char *folder, const char *path)
+{
+    QG_TRY(qg_directory_make(r->ctx, folder));
+    if (!qg_is_directory(path))
+        return write_file(r, path);
+    qg_warn(r->ctx,
+            "tune: %s: is a directory, expected no such name: a run that resumes this "
+            "one learns the block again",
+            path);
+    return QG_OK;
+}
+
+/* Another run with this folder may end at any moment and remove it: once more then. */
+qg_status qg_checkpoint_save(const qg_reconstruction *r, const char *folder,
+                             const char name[QG_HASH_TEXT])
+{
+    qg_arena *a = qg_arena_new(r->ctx->alloc);
+    const char *path = a ? qg_path_join(a, folder, name) : NULL;
+    qg_status s = path ? save(r, folder, path) : qg_nomem(r->ctx);
+    if (s == QG_EIO && !qg_is_directory(folder))
+        s = save(r, folder, path);
+    qg_arena_free(a);
+    return s;
 }
 
 static bool is_name(const char *text)
@@ -249,5 +279,11 @@ void qg_checkpoint_remove(qg_ctx *ctx, const char *folder)
                 (void)unlink(path);
         }
     qg_arena_free(a);
+    qg_checkpoint_tidy(folder);
+}
+
+void qg_checkpoint_tidy(const char *folder)
+{
+    qg_writer_sweep(folder);
     qg_directory_remove(folder);
 }

@@ -27,7 +27,9 @@
 #include "engine/learn/reconstruct.h"
 
 /* Both take r as qg_reconstruct gets it; the lane BEFORE of the block has been run.
- * folder exists.
+ * A folder that another process has removed is empty for load; save makes it again.
+ * Where a directory has the name of the checkpoint, load finds nothing, and save warns
+ * and writes nothing.
  *
  * *found: r has the results of qg_reconstruct, and so has its tape. */
 QG_NODISCARD qg_status qg_checkpoint_load(qg_reconstruction *r, const char *folder,
@@ -38,8 +40,11 @@ QG_NODISCARD qg_status qg_checkpoint_save(const qg_reconstruction *r,
                                           const char *folder,
                                           const char name[QG_HASH_TEXT]);
 
-/* Removes the files of checkpoints, and the folder when nothing else is in it.  A file
- * that cannot be removed stays. */
+/* Removes the files of checkpoints and what killed writers left, and the folder when
+ * nothing else is in it.  A file that cannot be removed stays. */
 void qg_checkpoint_remove(qg_ctx *ctx, const char *folder);
+
+/* The same, but checkpoints stay, and with them the folder. */
+void qg_checkpoint_tidy(const char *folder);
 
 #endif

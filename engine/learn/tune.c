@@ -40,6 +40,7 @@ typedef struct tuning {
     qg_reconstruction *result; /* [blocks] */
     size_t chosen, done;       /* blocks that learn */
     size_t resumed;            /* of them, by an earlier run (checkpoint.h) */
+    bool has_folder;           /* of checkpoints, made by this run */
     size_t n_tape;             /* of a tapes, where memory suffices */
 } tuning;
 
@@ -257,6 +258,28 @@ static qg_status tune_block(tuning *t, size_t k)
     return qg_node_memory(ctx, s, "learn", head_of(t, &t->block[k]));
 }
 
+/* Of a block that was named: why it does not learn. */
+static qg_status not_chosen(const tuning *t)
+{
+    const qg_block *b = NULL;
+    for (size_t k = 0; k < t->n_block && !b; k++)
+        b = strcmp(t->o->block, name_of(t, &t->block[k])) == 0 ? &t->block[k] : NULL;
+    if (!b)
+        return qg_fail(
+            t->m->ctx, QG_ECONFIG,
+            "tune: block '%s': there is none, expected the name of the first "
+            "compute node of a block",
+            t->o->block);
+    if (b->stop)
+        return qg_node_fail(t->m->ctx, QG_ECONFIG, "tune", b->stop,
+                            "has no gradient, expected another block");
+    return qg_fail(
+        t->m->ctx, QG_ECONFIG, "tune: block '%s': %s, expected %s", t->o->block,
+        b->compute ? "it computes nothing that --loss compares"
+                   : "it has no compute node",
+        b->compute ? "the block of an output, or --loss blocks" : "another block");
+}
+
 /* A loss of the network, whose outputs no block computes that learns. */
 static qg_status nothing_learns(const tuning *t)
 {
@@ -287,18 +310,15 @@ static qg_status tune_all(tuning *t)
     for (size_t k = 0; k < t->n_block; k++)
         t->chosen += is_chosen(t, &t->block[k]);
     if (t->o->block && !t->chosen)
-        return qg_fail(
-            ctx, QG_ECONFIG,
-            "tune: block '%s': there is none%s, expected the name of the first "
-            "compute node of a block",
-            t->o->block,
-            t->loss.kind == QG_LOSS_BLOCKS ? ""
-                                           : " that computes what --loss compares");
+        return not_chosen(t);
     if (whole && !t->chosen)
         return nothing_learns(t);
     t->stream.block = t->block;
     t->stream.n_block = t->n_block;
-    return t->o->checkpoint ? qg_directory_make(ctx, t->o->checkpoint) : QG_OK;
+    if (t->o->checkpoint)
+        QG_TRY(qg_directory_make(ctx, t->o->checkpoint));
+    t->has_folder = t->o->checkpoint != NULL;
+    return QG_OK;
 }
 
 /* --- the network ----------------------------------------------------------------- */
@@ -705,6 +725,8 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     qg_measured_begin(&at);
     if (s == QG_OK)
         s = run(&t, &feed.feed, out);
+    if (s != QG_OK && t.has_folder)
+        qg_checkpoint_tidy(o.checkpoint);
     qg_measured_end(&at);
     for (size_t k = 0; t.tapes && k < t.n_block; k++)
         qg_tapes_free(&t.tapes[k]);

@@ -36,6 +36,7 @@ struct exporter {
     size_t offset;        /* bytes written to it */
     unsigned nesting;
     bool list_unread;      /* of the options */
+    bool learned_alone;    /* of the options */
     const char **name;     /* names of the values of the current graph, by id */
     const qg_tensor *open; /* [values of the root] types without assumed extents; NULL:
                               there are none */
@@ -370,8 +371,22 @@ static qg_status make_node(struct exporter *e, const qg_node *n, node_proto **ou
 
 /* ---- Graphs ---- */
 
+/* Whether the file has the constant v. */
+static qg_status is_written(const struct exporter *e, const qg_value *v, bool *yes)
+{
+    const qg_value *learned = NULL;
+    if (e->learned_alone && e->nesting == 0)
+        QG_TRY(qg_graph_learned(e->root, v, e->arena, &learned));
+    *yes = !learned;
+    return QG_OK;
+}
+
 static qg_status add_constant(struct exporter *e, const qg_value *v, graph_proto *m)
 {
+    bool written;
+    QG_TRY(is_written(e, v, &written));
+    if (!written)
+        return QG_OK;
     QG_TRY(
         make_tensor(e, e->name[v->id], v->constant, &m->initializer[m->n_initializer]));
     m->n_initializer++;
@@ -516,13 +531,18 @@ static void append(ProtobufCBuffer *buffer, size_t n, const uint8_t *bytes)
     (void)fwrite(bytes, 1, n, ((struct file_sink *)buffer)->stream);
 }
 
-/* Bytes of all constants, bodies not counted: they hold little. */
-static qg_status constant_bytes(const qg_graph *g, size_t *out)
+/* Bytes of all constants that are written, bodies not counted: they hold little. */
+static qg_status constant_bytes(const struct exporter *e, size_t *out)
 {
+    const qg_graph *g = e->root;
     size_t total = 0, bytes;
+    bool written;
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
         if (!v->constant)
+            continue;
+        QG_TRY(is_written(e, v, &written));
+        if (!written)
             continue;
         QG_TRY(qg_tensor_bytes(g->ctx, v->name, v->constant, &bytes));
         if (__builtin_add_overflow(total, bytes, &total))
@@ -599,13 +619,17 @@ static qg_status begin(qg_ctx *ctx, const qg_graph *g, const qg_export_options *
         options && options->external_above ? options->external_above : external_default;
     size_t bytes;
     assert(!g->outer); /* a body is written with its outer graph */
-    QG_TRY(constant_bytes(g, &bytes));
-    *outside = bytes > limit;
     *e = (struct exporter){ .ctx = ctx,
                             .root = g,
                             .arena = qg_arena_new(ctx->alloc),
-                            .list_unread = options && options->list_unread };
-    return e->arena ? QG_OK : qg_nomem(ctx);
+                            .list_unread = options && options->list_unread,
+                            .learned_alone = options && options->learned_alone };
+    qg_status s = e->arena ? constant_bytes(e, &bytes) : qg_nomem(ctx);
+    if (s == QG_OK)
+        *outside = bytes > limit;
+    else
+        qg_arena_free(e->arena);
+    return s;
 }
 
 qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char *path,

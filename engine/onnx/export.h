@@ -51,6 +51,9 @@ typedef struct qg_export_options {
     /* Constants that no node reads are inputs too, with their values as defaults, as
      * tools list facts about a model. */
     bool list_unread;
+    /* Float values of learned constants (QG_UNTUNED) are left out: for a file that
+     * other tools read, not for a snapshot. */
+    bool learned_alone;
     /* Another file, whose contents are written: it is put in place after the model, and
      * none of them when one fails.  NULL: none. */
     qg_writer *beside;

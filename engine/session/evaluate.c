@@ -2,6 +2,8 @@
  * samples. */
 #include "engine/session/session.h"
 
+#include <inttypes.h>
+
 #include "engine/data/npy.h"
 
 /* Where samples vote, and what they are checked against. */
@@ -132,8 +134,14 @@ qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a, size_t n,
     int64_t *label = QG_NEWN(a, n, int64_t);
     if (!label)
         return qg_nomem(ctx);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         label[i] = qg_tensor_i64(t, (int64_t)i);
+        if (t->dtype == QG_U64 && label[i] < 0)
+            return qg_fail(ctx, QG_EDATA,
+                           "labels: %s: sample %zu: is %" PRIu64
+                           ", expected a class of the first output",
+                           path, i, (uint64_t)label[i]);
+    }
     *out = label;
     return QG_OK;
 }

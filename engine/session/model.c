@@ -182,7 +182,8 @@ qg_status qg_model_export_onnx(qg_model *m, const char *path)
 {
     QG_TRY(qg_model_expect_finished(m, "export"));
     QG_TRY(qg_model_expect_path(m->ctx, "export", path));
-    return qg_onnx_export(m->ctx, m->graph, path, NULL);
+    const qg_export_options o = { .learned_alone = true };
+    return qg_onnx_export(m->ctx, m->graph, path, &o);
 }
 
 qg_status qg_model_save(qg_model *m, const char *folder)

@@ -132,6 +132,14 @@ class Verbs(unittest.TestCase):
             self.assertEqual(t.report["changed"] == 0, bool(t.diff(s)["identical"]), method)
         self.assertEqual(s.to_bytes(), before)
 
+    def test_tuned_model(self):
+        """The snapshot has the float weights beside the learned ones, its ONNX file has not."""
+        s = self.m.quantize("trt-int8", data=self.x, set="op=Conv slot=in1 bits=4 range=[-7,7]")
+        t = s.tune(data=self.x, method="lsq", steps=100)
+        self.assertTrue(t.report["changed"], t.report)
+        self.assertIn(b".untuned", t.to_bytes())
+        self.assertNotIn(b".untuned", t.to_onnx())
+
     def test_statistics_traces_and_devices(self):
         stats, trace = self.folder / "d.qgs", self.folder / "t.npz"
         qg.stats("collect", self.m, data=self.x, output=stats)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,14 +82,31 @@ def test_bodies(root):
             assert seen[turn] == seen[0], (name, seen)
 
 
+def exports(root):
+    """A folder for each format that the tuned network can be exported to."""
+    formats = [f["format"] for f in answer("list", "formats")["formats"] if f["export"] == "yes"]
+    for name in formats:
+        (root / "exports" / name).mkdir(parents=True)
+        start = root / "lsq"
+        if name == "tflite":  # an average has the grid of its input there
+            start = root / "lsq-tflite"
+            qg("quantize", MODEL, "-b", "tflite-int8", "-d", CALIB, *BITS, "-o", root / "tflite")
+            qg("tune", root / "tflite", "-d", CALIB, "--steps", 40, "-o", start)
+        qg("export", start, "--format", name, "-o", root / "exports" / name / f"x.{name}")
+    return formats
+
+
 def test_files(root):
-    """The untuned weights are in the snapshot and in no export."""
+    """The untuned weights are in the snapshot and in no export, whatever its format."""
     names = {i.name for i in onnx.load(root / "lsq" / "model.onnx").graph.initializer}
     untuned = {n for n in names if n.endswith(".untuned")}
     assert untuned and {n.removesuffix(".untuned") for n in untuned} <= names
-    qg("export", root / "lsq", "--format", "onnx-qdq", "-o", root / "e.onnx")
-    left = [i.name for i in onnx.load(root / "e.onnx").graph.initializer if "untuned" in i.name]
-    assert not left, left
+    exported = exports(root)
+    assert len(exported) >= 20, exported
+    for path in (p for name in exported for p in (root / "exports" / name).iterdir()):
+        assert b".untuned" not in path.read_bytes(), path
+        if path.name == "x.onnx":
+            assert {i.name for i in onnx.load(path).graph.initializer} == names - untuned, path
     by = {e["by"] for e in records(root / "lsq")["journal"]} if "journal" in records(
         root / "lsq") else {"tune/lsq"}
     assert "tune/lsq" in by
@@ -104,10 +122,11 @@ def test_nothing_gained(root, four):
 def test_mistakes(root, four):
     qg("tune", four, "-d", CALIB, "--method", "magic", "-o", root / "m",
        fails="method 'magic': expected one of lsq, adaquant, adaround, brecq, bias")
-    qg("tune", four, "-d", CALIB, "--block", "conv9", "-o", root / "m", fails="block 'conv9'")
-    for rate in ("0", "-1"):
+    qg("tune", four, "-d", CALIB, "--block", "conv9", "-o", root / "m",
+       fails="block 'conv9': there is none, expected the name of the first compute node")
+    for rate in ("0", "-1", "1e9", "1e300", "inf", "nan"):
         qg("tune", four, "-d", CALIB, "--lr", rate, "-o", root / "m", status=2,
-           fails=f"--lr: '{rate}', expected a number above 0")
+           fails=f"--lr: '{rate}', expected a number above 0 and below 1e9")
     for method in ("adaround", "bias"):
         qg("tune", four, "-d", CALIB, "--method", method, "--gradient", "lsq", "-o", root / "m",
            fails=f"gradient lsq: method {method} learns no step sizes, expected no gradient, or a "
@@ -174,6 +193,12 @@ def test_infinity(root, four):
         qg("tune", four, "-d", root / "infinity.npy", "--steps", 2, "-o", root / "m",
            fails=f"sample {sample}: the float network gives NaN or infinity at its output")
         assert not (root / "m").exists()
+        assert len([*(root / "m.part").iterdir()]) >= 1, "the blocks that were learned"
+        shutil.rmtree(root / "m.part")
+    data[0].flat[0] = np.nan
+    np.save(root / "nan.npy", data)
+    qg("tune", four, "-d", root / "nan.npy", "--steps", 2, "-o", root / "m", fails="NaN")
+    assert not (root / "m.part").exists(), "nothing was learned"
 
 
 def error_of_weights(path, model, name):
@@ -376,10 +401,17 @@ def test_labels(root):
     np.save(root / "wrong.npy", np.full(200, 10))
     qg(*words, "--labels", root / "wrong.npy", "-o", root / "m",
        fails="labels: sample 0: is 10, expected one of the 10 classes")
+    np.save(root / "huge.npy", np.full(200, 2**64 - 1, "u8"))
+    for verb in (words, ["evaluate", three, "-d", root / "learn.npy"]):
+        qg(*verb, "--labels", root / "huge.npy", *(["-o", root / "m"] if verb is words else []),
+           fails="huge.npy: sample 0: is 18446744073709551615, expected a class")
     np.save(root / "short.npy", np.zeros(199, int))
     qg(*words, "--labels", root / "short.npy", "-o", root / "m", fails="for each of 200 samples")
     qg("tune", three, "-d", CALIB, "--loss", "kd", "--block", "conv0", "-o", root / "m",
-       fails="block 'conv0': there is none that computes what --loss compares")
+       fails="block 'conv0': it computes nothing that --loss compares, expected the block of an "
+             "output")
+    qg("tune", three, "-d", CALIB, "--loss", "kd", "--block", "nope", "-o", root / "m",
+       fails="block 'nope': there is none, expected the name of")
     qg("tune", three, "-d", CALIB, "--loss", "magic", "-o", root / "m",
        fails="loss 'magic': expected one of blocks, mse, kd, labels")
     assert not (root / "m").exists()

@@ -114,8 +114,52 @@ def test_others(root, want):
     qg(*words(root, out, "--seed", 7))
     assert content(out) != want
     assert [p.name for p in part.iterdir()] == ["notes.txt"]
+    shutil.rmtree(part)
     qg("tune", root / "eight", "-d", CALIB, "--steps", 1, "--lr", 1000, "-o", root / "none")
     assert not (root / "none").exists() and not (root / "none.part").exists()
+
+
+def test_leftovers(root, want):
+    """What a killed writer left goes with the checkpoints, also where nobody has asked for the
+    status of its process, and when all blocks are there; that of a running process stays."""
+    out, part = root / "left", root / "left.part"
+    stop_behind(root, out, 2)
+    zombie = subprocess.Popen([QG, "--version"], stdout=subprocess.DEVNULL)
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    dead, live = (part / f".qg-{pid}-00000001-0.tmp" for pid in (zombie.pid, os.getpid()))
+    dead.touch()
+    live.touch()
+    qg(*words(root, out))
+    assert [p.name for p in part.iterdir()] == [live.name]
+    shutil.rmtree(out)
+    live.rename(part / dead.name)
+    qg(*words(root, out))
+    assert content(out) == want and not part.exists()
+    zombie.wait()
+
+
+def test_directory(root, want):
+    """A directory with the name of a checkpoint is none: the run says so and goes on."""
+    out, part = root / "named", root / "named.part"
+    names = [p.name for p in stop_behind(root, out, 2).glob("[0-9a-f]*")]
+    shutil.rmtree(part)
+    (part / names[0] / "mine").mkdir(parents=True)
+    run = subprocess.run([QG, *map(str, words(root, out))], capture_output=True, text=True)
+    assert run.returncode == 0 and f"{names[0]}: is a directory" in run.stderr, run.stderr
+    assert content(out) == want and [p.name for p in part.iterdir()] == [names[0]]
+
+
+def test_two(root, want):
+    """Two that tune into one folder, and one that fails at once: each ends with the bytes."""
+    out = root / "two-at-once"
+    running = [subprocess.Popen([QG, *map(str, words(root, out))], stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    while any(process.poll() is None for process in running):
+        qg(*words(root, out, "--block", "nope"), fails="block 'nope': there is none")
+    for process in running:
+        error = process.communicate()[1]
+        assert process.returncode == 0, error
+    assert content(out) == want and not out.with_name(out.name + ".part").exists()
 
 
 def test_shown(root, want):
@@ -182,6 +226,9 @@ def main():
         test_other_end(root)
         test_damaged(root, want)
         test_others(root, want)
+        test_leftovers(root, want)
+        test_directory(root, want)
+        test_two(root, want)
 
 
 if __name__ == "__main__":

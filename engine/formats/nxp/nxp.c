@@ -65,7 +65,7 @@ static qg_status build(qg_export *e)
 
 static qg_status write(qg_export *e)
 {
-    const qg_export_options o = { .list_unread = true };
+    const qg_export_options o = { .list_unread = true, .learned_alone = true };
     QG_TRY(qg_onnx_export(e->ctx, e->graph, e->path, &o));
     return qg_export_wrote(e, e->path);
 }
