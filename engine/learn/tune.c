@@ -323,8 +323,8 @@ static qg_status tune_all(tuning *t)
 
 /* --- the network ----------------------------------------------------------------- */
 
-/* Of one output, the metric of each sample held back.  n 0: the output is no float32, or
- * 0 everywhere. */
+/* Of one output, the metric of each sample held back.  n 0: the output is no float32,
+ * or 0 everywhere. */
 typedef struct output_errors {
     double *before, *after;
     size_t n;

@@ -89,7 +89,7 @@ static void every_fourth_sample_judges(void **state)
 QG_TEST_MAIN(cmocka_unit_test(clear_gains_count),
              cmocka_unit_test(gains_by_chance_do_not_count),
              cmocka_unit_test(nan_is_never_better),
-        cmocka_unit_test(one_sample_must_gain_a_fifth),
+             cmocka_unit_test(one_sample_must_gain_a_fifth),
              cmocka_unit_test(two_samples_must_agree),
              cmocka_unit_test(noise_is_seldom_a_gain),
              cmocka_unit_test(every_fourth_sample_judges))
