@@ -581,6 +581,22 @@ static qg_status report(const tuning *t, const double worst[2], bool better,
 
 /* --- all together ---------------------------------------------------------------- */
 
+static void warn_of_few(const tuning *t, size_t n)
+{
+    if (n < QG_TUNE_LEAST)
+        qg_warn(
+            t->m->ctx,
+            "tune: samples: %zu, which teach and judge: whether the result holds on "
+            "others is not known, expected at least %d",
+            n, QG_TUNE_ENOUGH);
+    else if (n < QG_TUNE_ENOUGH)
+        qg_warn(t->m->ctx,
+                "tune: samples: %zu, of which %zu judge%s: the result may not hold on "
+                "others, expected at least %d",
+                n, qg_n_held_back(n), qg_n_held_back(n) == 1 ? "s" : "",
+                QG_TUNE_ENOUGH);
+}
+
 static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
 {
     qg_report *r;
@@ -590,12 +606,7 @@ static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
     t->stream = (qg_stream){
         .ctx = t->m->ctx, .graph = t->m->graph, .n = feed->n, .n_in = t->n_tape
     };
-    if (feed->n < QG_TUNE_LEAST)
-        qg_warn(
-            t->m->ctx,
-            "tune: samples: %zu, which teach and judge: whether the result holds on "
-            "others is not known, expected at least %d",
-            feed->n, QG_TUNE_LEAST);
+    warn_of_few(t, feed->n);
     if (t->o->labels)
         QG_TRY(
             qg_labels_load(t->m->ctx, t->o->labels, t->arena, feed->n, &t->loss.label));

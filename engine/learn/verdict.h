@@ -22,7 +22,7 @@
 /* n losses of the same samples, before and after. */
 bool qg_is_better(const double *before, const double *after, size_t n);
 
-enum { QG_TUNE_LEAST = 4 };
+enum { QG_TUNE_LEAST = 4, QG_TUNE_ENOUGH = 16 /* fewer: a warning */ };
 
 /* Whether sample i of n judges and does not teach: every fourth; with fewer than
  * QG_TUNE_LEAST samples all do both. */

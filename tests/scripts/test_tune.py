@@ -144,14 +144,16 @@ def test_mistakes(root, four):
 
 
 def test_few(root, four):
-    """Fewer than four samples judge what they taught, which is said; a tenth of the steps that has
-    none has no loss."""
-    for n, warns in ((1, True), (3, True), (4, False)):
+    """Fewer than four samples judge what they taught, which is said; so is that fewer than four
+    judge; a tenth of the steps that has none has no loss."""
+    for n, says in ((1, "1, which teach"), (3, "3, which teach"), (4, "4, of which 1 judges"),
+                    (15, "15, of which 3 judge:"), (16, None)):
         words = [QG, "tune", four, "-d", CALIB, "-n", n, "--steps", 3, "--json", "-o", root / "few"]
         run = subprocess.run([*map(str, words)], check=True, capture_output=True, text=True)
         report = json.loads(run.stdout)
-        assert warns == ("warning: tune: samples: " in run.stderr), (n, run.stderr)
-        assert warns == report["judged_on"].startswith("the samples that taught"), report
+        assert bool(says) == ("warning: tune: samples: " in run.stderr), (n, run.stderr)
+        assert not says or f"samples: {says}" in run.stderr, (n, run.stderr)
+        assert (n < 4) == report["judged_on"].startswith("the samples that taught"), report
     curve = report["curves"][0]
     assert curve["20%"] is None and curve["70%"] is not None, curve
 
