@@ -581,6 +581,23 @@ static qg_status report(const tuning *t, const double worst[2], bool better,
 
 /* --- all together ---------------------------------------------------------------- */
 
+/* A gradient that was asked for and that no step of the network can have. */
+static void warn_of_no_step(const tuning *t)
+{
+    const bool none =
+        t->gradient == QG_STEP_GRADIENT_USUAL || t->gradient == QG_STEP_GRADIENT_STE;
+    for (size_t i = 0; i < t->m->quant->tqc.n; i++)
+        if (t->learned[i])
+            return;
+    if (t->method->steps && !none)
+        qg_warn(t->m->ctx,
+                "tune: gradient %s: fits no step size here, none was learned, expected "
+                "one for %s",
+                qg_step_gradient_name(t->gradient),
+                t->gradient == QG_STEP_GRADIENT_TQT ? "linear steps: lsq, nncf-exact"
+                                                    : "powers of two: tqt");
+}
+
 static void warn_of_few(const tuning *t, size_t n)
 {
     if (n < QG_TUNE_LEAST)
@@ -619,6 +636,7 @@ static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
         QG_TRY(weigh(t));
     for (size_t k = 0; k < t->n_block; k++)
         QG_TRY(tune_block(t, k));
+    warn_of_no_step(t);
     QG_TRY(judge_network(t, worst, &better));
     if (better)
         QG_TRY(write_all(t));

@@ -1,18 +1,20 @@
-/* diff.c -- two models or snapshots: nodes by name, TQCs by node name and slot. */
+/* diff.c -- two models or snapshots: nodes and constants by name, TQCs by node name and
+ * slot. */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
 #include "engine/report/describe.h"
 #include "engine/ir/text.h"
+#include "engine/quant/metric.h"
 #include "engine/quant/quantizer.h"
 
 typedef struct diff {
     qg_ctx *ctx;
     const qg_model *a, *b;
     qg_report *r;
-    qg_table *nodes, *endpoints, *scales;
-    size_t only_a, only_b, changed_nodes;
+    qg_table *nodes, *constants, *endpoints, *scales;
+    size_t only_a, only_b, changed_nodes, changed_constants;
     size_t common, changed_endpoints, changed_scales, regrouped;
     double largest; /* relative difference of scales */
 } diff;
@@ -155,6 +157,50 @@ static qg_status compare_nodes(diff *d)
             continue;
         d->only_b++;
         QG_TRY(differ(d, d->nodes, n->name, "node", TWO(NULL, n->op->name)));
+    }
+    return QG_OK;
+}
+
+/* --- constants --- */
+
+static size_t changed_elements(const qg_tensor *a, const qg_tensor *b)
+{
+    const size_t size = qg_dtype_bits(a->dtype) / 8, n = (size_t)qg_tensor_count(a);
+    const char *x = a->data, *y = b->data;
+    size_t changed = 0;
+    for (size_t i = 0; i < n; i++)
+        changed += memcmp(x + i * size, y + i * size, size) != 0;
+    return changed;
+}
+
+/* |b - a| / |a|, of float32; NULL cells elsewhere and where a is 0. */
+static qg_cell relative_change(const qg_tensor *a, const qg_tensor *b)
+{
+    qg_error e = { 0 };
+    if (a->dtype != QG_F32)
+        return qg_cell_text(NULL);
+    qg_error_add(&e, a->f32, b->f32, (size_t)qg_tensor_count(a));
+    const double nsr = qg_error_nsr(&e);
+    return qg_cell_percent(sqrt(nsr));
+}
+
+/* Of the same type and size in both; others are in the nodes, or have other readers. */
+static qg_status compare_constants(diff *d)
+{
+    const qg_graph *a = d->a->graph, *b = d->b->graph;
+    for (size_t i = 0; i < a->value.n; i++) {
+        const qg_value *v = a->value.at[i], *w = qg_graph_value(b, v->name);
+        const qg_tensor *x = v->constant, *y = w ? w->constant : NULL;
+        if (!x || !y || x->dtype != y->dtype || qg_dtype_bits(x->dtype) < 8 ||
+            !qg_same_dims(x, y))
+            continue;
+        const size_t changed = changed_elements(x, y);
+        if (!changed)
+            continue;
+        d->changed_constants++;
+        QG_TRY(qg_table_cells(d->r, d->constants, qg_cell_text(v->name),
+                              qg_cell_count((size_t)qg_tensor_count(x)),
+                              qg_cell_count(changed), relative_change(x, y)));
     }
     return QG_OK;
 }
@@ -343,17 +389,20 @@ static qg_status compare_tqcs(diff *d)
 
 /* --- the report --- */
 
-enum { N_TABLE = 3 };
+enum { N_TABLE = 4 };
 
 static qg_status tables(diff *d)
 {
     QG_TRY(qg_report_table(d->r, "nodes", "node field first second", &d->nodes));
+    QG_TRY(qg_report_table(d->r, "constants", "constant elements changed difference",
+                           &d->constants));
     QG_TRY(qg_report_table(d->r, "endpoints", "endpoint field first second",
                            &d->endpoints));
     QG_TRY(qg_report_table(d->r, "scales",
                            "endpoint difference first second offsets_changed",
                            &d->scales));
     QG_TRY(compare_nodes(d));
+    QG_TRY(compare_constants(d));
     return compare_tqcs(d);
 }
 
@@ -366,14 +415,14 @@ static qg_status facts(diff *d, bool same)
     QG_TRY(qg_report_add(r, "second", qg_cell_text(d->b->path)));
     QG_TRY(qg_report_add(r, "identical", qg_cell_bool(same && !listed && !tqcs)));
     QG_TRY(qg_report_add(r, "same_graph", qg_cell_bool(same && !listed)));
-    if (!same && !listed)
-        QG_TRY(
-            qg_report_add(r, "note",
-                          qg_cell_text("nodes are equal; constants, types, bodies or "
-                                       "opsets differ: compare `qg dump` of both")));
+    if (!same && !listed && !d->changed_constants)
+        QG_TRY(qg_report_add(r, "note",
+                             qg_cell_text("nodes are equal; types, bodies or opsets "
+                                          "differ: compare `qg dump` of both")));
     QG_TRY(qg_report_add(r, "nodes_only_in_first", qg_cell_count(d->only_a)));
     QG_TRY(qg_report_add(r, "nodes_only_in_second", qg_cell_count(d->only_b)));
     QG_TRY(qg_report_add(r, "nodes_changed", qg_cell_count(d->changed_nodes)));
+    QG_TRY(qg_report_add(r, "constants_changed", qg_cell_count(d->changed_constants)));
     QG_TRY(qg_report_add(r, "endpoints_in_both", qg_cell_count(d->common)));
     QG_TRY(qg_report_add(r, "endpoints_changed", qg_cell_count(d->changed_endpoints)));
     QG_TRY(qg_report_add(r, "dominators_changed", qg_cell_count(d->regrouped)));

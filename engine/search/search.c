@@ -74,6 +74,11 @@ static qg_status read_budget(qg_searching *s)
         if (!qg_num_parse_f64(text + skip, n, &s->budget) || !(s->budget > 0))
             return bad_budget(s);
         s->budget *= unit;
+        if (s->kind == QG_BUDGET_NSR && s->budget >= 1)
+            return qg_fail(s->m->ctx, QG_ECONFIG,
+                           "search: budget '%.60s': is noise as large as the signal, "
+                           "expected less, such as nsr=1%%",
+                           s->o->budget);
         return QG_OK;
     }
     return bad_budget(s);

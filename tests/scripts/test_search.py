@@ -312,6 +312,7 @@ def check_errors(snapshot, folder):
         qg(*words, "--budget", budget, fails="expected nsr=0.01 (or 1%), bits=6.0 or size=")
     for choices in ("8,4", "1,8", "8", "float", "4,,8", "4,float,8", "4,99"):
         qg(*words, "--budget", "bits=6", "--choices", choices, fails="expected rising bits")
+    qg(*words, "--budget", "nsr=1", fails="is noise as large as the signal, expected less")
     qg(*words, "--budget", "bits=3", fails="the choices begin at 4 bits")
     qg(*words, "--budget", "size=1kB", fails="bytes with the fewest bits")
     qg(*words, "--budget", "nsr=1e-9", "--choices", "2,3", fails="with the most bits")

@@ -96,11 +96,25 @@ def exports(root):
     return formats
 
 
+def changes_of(first, second):
+    run = subprocess.run([QG, "diff", first, second, "--json"], capture_output=True, text=True)
+    assert run.returncode == 3, run.stderr
+    return json.loads(run.stdout)
+
+
 def test_files(root):
     """The untuned weights are in the snapshot and in no export, whatever its format."""
     names = {i.name for i in onnx.load(root / "lsq" / "model.onnx").graph.initializer}
     untuned = {n for n in names if n.endswith(".untuned")}
     assert untuned and {n.removesuffix(".untuned") for n in untuned} <= names
+    changes = changes_of(root / "four", root / "lsq")
+    assert {c["constant"] for c in changes["constants"]} == {
+        n.removesuffix(".untuned") for n in untuned}, changes["constants"]
+    assert changes["constants_changed"] == len(untuned) and "note" not in changes, changes
+    rounded = changes_of(root / "four", root / "adaround")
+    assert rounded["scales_changed"] == 0 < rounded["constants_changed"], rounded
+    assert all(0 < c["changed"] <= c["elements"] and 0 < c["difference"] < 0.5
+               for c in rounded["constants"]), rounded
     exported = exports(root)
     assert len(exported) >= 20, exported
     for path in (p for name in exported for p in (root / "exports" / name).iterdir()):
@@ -287,6 +301,11 @@ def test_gradients(root, four):
         print(gradient, report["after"], curve)
         assert report["after"] < report["before"] and curve["100%"] < curve["10%"]
     assert hashes(root / "nncf") != hashes(root / "nncf-exact")
+    for start, gradient, other in ((four, "tqt", "linear steps: lsq"),
+                                   (two, "pact", "powers of two: tqt")):
+        qg("tune", start, "-d", CALIB, "--steps", 4, "--gradient", gradient, "-o", root / "none",
+           warns=f"gradient {gradient}: fits no step size here, none was learned, expected one "
+                 f"for {other}")
     qg("tune", four, "-d", CALIB, "--gradient", "magic", "-o", root / "m",
        fails="gradient 'magic': expected one of usual, ste, lsq")
 
