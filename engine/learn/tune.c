@@ -594,7 +594,7 @@ static void warn_of_no_step(const tuning *t)
                 "tune: gradient %s: fits no step size here, none was learned, expected "
                 "one for %s",
                 qg_step_gradient_name(t->gradient),
-                t->gradient == QG_STEP_GRADIENT_TQT ? "linear steps: lsq, nncf-exact"
+                t->gradient == QG_STEP_GRADIENT_TQT ? "linear steps: lsq"
                                                     : "powers of two: tqt");
 }
 
