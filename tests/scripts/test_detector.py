@@ -104,8 +104,11 @@ class Detector(unittest.TestCase):
         self.ask("search", "--budget", "bits=6", "-o", self.work / "policy.yaml")
 
     def test_blocks_in_front_of_the_choice_learn(self):
-        tuned = self.work / "tuned"
-        report = self.ask("tune", "--method", "lsq", "--steps", "80", "-o", tuned)
+        three, data, tuned = (self.work / n for n in ("three", "teach.npy", "tuned"))
+        np.save(data, np.random.default_rng(2).normal(size=(32, 3, 8, 8)).astype("f"))
+        qg("quantize", self.model, "-b", "tflite-int8", "-d", data, "--set",
+           "trait=compute slot=in1 bits=3", "-o", three)
+        report = answer("tune", three, "-d", data, "--method", "lsq", "-o", tuned)
         self.assertTrue({"kept", "left as it was"} & {b["verdict"] for b in report["blocks"]})
         kept = onnx.load(tuned / "model.onnx").graph.output
         self.assertEqual([o.name for o in kept], ["found"])
