@@ -6,7 +6,7 @@
 
 #include "engine/core/file.h"
 
-static const char magic[] = "qgtune 5\n";
+static const char magic[] = "qgtune 6\n";
 
 /* --- the name -------------------------------------------------------------------- */
 

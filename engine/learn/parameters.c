@@ -17,7 +17,8 @@ struct qg_learned_array {
     qg_optimized state;
     double *start; /* [n] p before the first step */
     double *grad;  /* [n] sum since the last step */
-    double *mean;  /* [n] of p over the second half of the steps */
+    double *mean;  /* [n] of p since qg_parameters_begin_mean */
+    double *best;  /* [n] a mean that was kept; NULL: of a rounding */
     double unit;   /* WEIGHT: p is in it */
     double *floor; /* ROUNDING: [n] the code below */
 };
@@ -69,7 +70,8 @@ static qg_status add(qg_parameters *w, learned l, size_t n)
     l.start = QG_NEWN(w->arena, n, double);
     l.grad = QG_NEWN(w->arena, n, double);
     l.mean = QG_NEWN(w->arena, n, double);
-    if (!l.state.p || !l.start || !l.grad || !l.mean)
+    l.best = l.kind == ROUNDING ? NULL : QG_NEWN(w->arena, n, double);
+    if (!l.state.p || !l.start || !l.grad || !l.mean || (!l.best && l.kind != ROUNDING))
         return qg_nomem(w->ctx);
     return qg_vec_push(w->ctx, w->arena, &w->array, l);
 }
@@ -345,7 +347,7 @@ void qg_parameters_add(qg_parameters *p, const qg_tape *t)
 
 void qg_parameters_step(qg_parameters *p, size_t t, size_t steps)
 {
-    const size_t from = steps / 2;
+    const double part = 1 / (double)++p->n_mean;
     const double share = 1 / (double)p->n_sample;
     for (size_t k = 0; k < p->array.n; k++) {
         learned *l = &p->array.at[k];
@@ -354,13 +356,41 @@ void qg_parameters_step(qg_parameters *p, size_t t, size_t steps)
         if (l->kind == ROUNDING)
             penalize(l, (double)t / (double)steps);
         qg_optimizer_step(&l->state, l->grad, t, steps);
-        const double weight = t > from ? 1 / (double)(t - from) : 0;
-        for (size_t i = 0; t > from && i < l->state.n; i++)
-            l->mean[i] += (l->state.p[i] - l->mean[i]) * weight;
+        for (size_t i = 0; i < l->state.n; i++)
+            l->mean[i] += (l->state.p[i] - l->mean[i]) * part;
         memset(l->grad, 0, l->state.n * sizeof *l->grad);
     }
     p->n_sample = 0;
 }
+
+void qg_parameters_begin_mean(qg_parameters *p)
+{
+    p->n_mean = 0;
+    for (size_t k = 0; k < p->array.n; k++)
+        memset(p->array.at[k].mean, 0, p->array.at[k].state.n * sizeof(double));
+}
+
+void qg_parameters_store_mean(const qg_parameters *p)
+{
+    for (size_t k = 0; k < p->array.n; k++) {
+        learned l = p->array.at[k];
+        l.state.p = l.mean;
+        store(&l, true);
+    }
+}
+
+static void copy_mean(const qg_parameters *p, bool back)
+{
+    for (size_t k = 0; k < p->array.n; k++) {
+        const learned *l = &p->array.at[k];
+        if (l->best)
+            memcpy(back ? l->mean : l->best, back ? l->best : l->mean,
+                   l->state.n * sizeof *l->mean);
+    }
+}
+
+void qg_parameters_keep_mean(qg_parameters *p) { copy_mean(p, false); }
+void qg_parameters_return_to_kept(qg_parameters *p) { copy_mean(p, true); }
 
 void qg_parameters_finish(qg_parameters *p)
 {

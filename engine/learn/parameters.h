@@ -64,6 +64,7 @@ typedef struct qg_parameters {
     QG_VEC(qg_learned_array) array;
     qg_tape *tape;
     size_t n_sample; /* added since the last step */
+    size_t n_mean;   /* steps since qg_parameters_begin_mean */
 } qg_parameters;
 
 /* Those of the tape; array.n 0: nothing to learn.  Rounded weights are marked as lying
@@ -77,6 +78,16 @@ void qg_parameters_add(qg_parameters *p, const qg_tape *t);
 
 /* t from 1 to `steps`, with the mean of the gradients added. */
 void qg_parameters_step(qg_parameters *p, size_t t, size_t steps);
+
+/* The mean is over the steps from here on.  The caller begins it where the second half
+ * of the steps does, and before that where it pleases. */
+void qg_parameters_begin_mean(qg_parameters *p);
+
+/* The mean to the tape; the next qg_parameters_store undoes that.  Weights and steps
+ * only: a mean of roundings is none. */
+void qg_parameters_store_mean(const qg_parameters *p);
+void qg_parameters_keep_mean(qg_parameters *p);      /* one at a time */
+void qg_parameters_return_to_kept(qg_parameters *p); /* as if it had just been made */
 
 /* Every rounding becomes 0 or 1. */
 void qg_parameters_finish(qg_parameters *p);

@@ -25,6 +25,9 @@ typedef struct work {
     double *noise, *signal;        /* [n_judge * n_out] */
     double *power;                 /* [n_out * samples] sum of squares of a target */
     size_t in_tenth;               /* steps so far in the present tenth */
+    double *loss;                  /* [2 * n_judge] of two results */
+    double least;                  /* of the mean that was kept; INFINITY: none */
+    size_t worse;                  /* tenths in a row that are far above it */
 } work;
 
 /* --- loss ------------------------------------------------------------------------ */
@@ -246,6 +249,9 @@ static qg_status update(work *w, size_t t)
 
 /* --- all ------------------------------------------------------------------------- */
 
+enum { PATIENCE = 3 };
+static const double FAR_ABOVE = 1.25;
+
 /* Memory for the value of the largest sample: samples may differ in size, and threads
  * must not take memory from one arena. */
 static qg_status take_room(work *w, const qg_value *v, qg_tensor *out)
@@ -322,22 +328,60 @@ static qg_status prepare_samples(work *w)
     return QG_OK;
 }
 
+/* Where a tenth ends, the mean over it, in the second half over all of that, is judged;
+ * *stop: a few in a row were far above the least. */
+static qg_status judge_tenth(work *w, bool *stop)
+{
+    double loss;
+    qg_parameters_store_mean(&w->p);
+    QG_TRY(judge(w, w->loss, &loss));
+    if (loss < w->least) {
+        w->least = loss;
+        qg_parameters_keep_mean(&w->p);
+    }
+    w->worse = loss > FAR_ABOVE * w->least ? w->worse + 1 : 0;
+    *stop = w->worse >= PATIENCE;
+    return QG_OK;
+}
+
+/* t: behind the steps of the last update. */
+static qg_status end_of_update(work *w, size_t t, bool *stop)
+{
+    const qg_reconstruction *r = w->r;
+    const size_t first = (t - 1 - w->n_batch) * QG_LOSS_CURVE / r->steps;
+    const size_t next = (t - 1) * QG_LOSS_CURVE / r->steps;
+    *stop = false;
+    if (next == first)
+        return QG_OK;
+    if (!r->method->rounding)
+        QG_TRY(judge_tenth(w, stop));
+    if (next <= QG_LOSS_CURVE / 2)
+        qg_parameters_begin_mean(&w->p);
+    return QG_OK;
+}
+
 static qg_status learn(work *w)
 {
     qg_reconstruction *r = w->r;
-    for (size_t t = 1; t <= r->steps; t += w->n_batch) {
+    bool stop = false;
+    for (size_t t = 1; t <= r->steps && !stop;) {
         QG_TRY(update(w, t));
-        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune", r->done + t + w->n_batch - 1,
-                           r->total));
+        t += w->n_batch;
+        QG_TRY(end_of_update(w, t, &stop));
+        QG_TRY(qg_ctx_step(r->ctx, r->progress, "tune",
+                           r->done + (stop ? r->steps : t - 1), r->total));
     }
+    if (stop)
+        qg_parameters_return_to_kept(&w->p);
     qg_parameters_finish(&w->p);
     return QG_OK;
 }
 
-/* The part of the way with the least loss, the longest of equal ones.  loss:
- * [2 * n_judge], of that part in the first half. */
-static qg_status choose_part(work *w, double *loss)
+/* The part of the way with the least loss, the longest of equal ones; w->loss: of it, in
+ * the first half. */
+static qg_status choose_part(work *w)
 {
+    double *loss = w->loss;
     static const double part[] = { 1, 0.75, 0.5, 0.25 };
     enum { N = sizeof part / sizeof *part };
     const size_t n = w->n_judge;
@@ -357,6 +401,17 @@ static qg_status choose_part(work *w, double *loss)
     return QG_OK;
 }
 
+/* Or the mean over an earlier tenth, where that has less. */
+static qg_status choose_result(work *w)
+{
+    QG_TRY(choose_part(w));
+    if (!(w->least < w->r->after))
+        return QG_OK;
+    qg_parameters_return_to_kept(&w->p);
+    qg_parameters_take(&w->p, 1);
+    return judge(w, w->loss, &w->r->after);
+}
+
 /* What does not help is undone. */
 static qg_status run(work *w)
 {
@@ -364,8 +419,9 @@ static qg_status run(work *w)
     QG_TRY(prepare_tapes(w));
     QG_TRY(prepare_samples(w));
     double *before = QG_NEWN(w->arena, w->n_judge, double);
-    double *after = QG_NEWN(w->arena, 2 * w->n_judge, double);
-    if (!before || !after)
+    w->loss = QG_NEWN(w->arena, 2 * w->n_judge, double);
+    w->least = (double)INFINITY;
+    if (!before || !w->loss)
         return qg_nomem(r->ctx);
     QG_TRY(judge(w, before, &r->before));
     r->after = r->before;
@@ -381,8 +437,8 @@ static qg_status run(work *w)
     if (!w->p.array.n)
         return QG_OK;
     QG_TRY(learn(w));
-    QG_TRY(choose_part(w, after));
-    r->kept = qg_is_better(before, after, w->n_judge);
+    QG_TRY(choose_result(w));
+    r->kept = qg_is_better(before, w->loss, w->n_judge);
     if (!r->kept)
         qg_tape_reset(w->tape);
     return QG_OK;

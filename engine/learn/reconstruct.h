@@ -5,9 +5,13 @@
  *        the loss at each output against the lane FLOAT, backward.  QG_TUNE_BATCH steps
  *        make an update: the optimizer goes along the mean of their gradients, and
  *        parameters are written to the tape; the last update may have fewer
+ *        Where a tenth of them ends, the mean over it is judged as in 3: learning ends
+ *        early when three in a row have a quarter more loss than the least one.  With
+ *        few samples and many steps the loss of those that teach falls on while that
+ *        of others rises.  Not for roundings, which are settled at the end
  *     3  after = losses on the samples held back, with the result (parameters.h), or
- *        with three, two or one quarter of the way to it, where that is less: what
- *        fits only the samples that teach is shortened
+ *        with three, two or one quarter of the way to it, or with the best mean of 2,
+ *        where that is less: what fits only the samples that teach is shortened
  *     4  unless that is clearly better (verdict.h), the tape is restored: a block never
  *        gets worse there
  *
@@ -19,9 +23,9 @@
  * Samples   those that are not held back, in a random order, each as often as others
  * Verdict   the first loss on the samples held back, every fourth, for all methods:
  *           the loss of a rounding contains a term that is no error of the network;
- *           |f|^2 is the mean over these samples
+ *           |f|^2 is that of the same sample
  * Threads   the steps of an update work at the same time, with a tape each (tapes.h)
- * Cost      steps x (forward + backward) + 5 x forward per sample held back
+ * Cost      steps x (forward + backward) + 15 x forward per sample held back
  * Source    docs/evidence/learned-grids.md; AdaRound: Nagel et al. 2020, BRECQ: Li et
  *           al. 2021, LSQ: Esser et al. 2020 */
 #ifndef QG_ENGINE_LEARN_RECONSTRUCT_H

@@ -172,6 +172,19 @@ def test_few(root, four):
     assert curve["20%"] is None and curve["70%"] is not None, curve
 
 
+def test_stops_early(root, four):
+    """Eight samples and many steps: where the samples held back lose, learning ends, and the
+    result is that of an earlier tenth, the same for one thread and two."""
+    words = ["tune", four, "-d", CALIB, "-n", 8, "--steps", 4000]
+    one, two = (answer(*words, f"-j{j}", "-o", root / f"stops{j}") for j in (1, 2))
+    assert one == two and hashes(root / "stops1") == hashes(root / "stops2")
+    stopped = [c["block"] for c in one["curves"] if c["100%"] is None]
+    print("stops early:", stopped, one["before"], one["after"])
+    assert stopped and one["after"] < 0.4 * one["before"], one
+    rounded = answer(*words, "--method", "adaround", "--block", "conv0", "-o", root / "stops")
+    assert rounded["curves"][0]["100%"] is not None, rounded
+
+
 def noise_held_back(root, snapshot):
     """Of the worst output, computed by definitions: the mean over every fourth sample."""
     np.save(root / "held.npy", np.load(CALIB)[3::4])
@@ -598,6 +611,7 @@ def main():
         test_sizes(root)
         test_mistakes(root, four)
         test_few(root, four)
+        test_stops_early(root, four)
         test_infinity(root, four)
 
 
