@@ -15,10 +15,10 @@ struct qg_learned_array {
     qg_tape_step *step;     /* STEP, BORDER; of the weight's grid for ROUNDING */
     double anchor;          /* BORDER: c of step_gradient.h */
     qg_optimized state;
-    double *start; /* [n] p before the first step */
+    float *start;  /* [n] p before the first step */
     double *grad;  /* [n] sum since the last step */
     double *mean;  /* [n] of p since qg_parameters_begin_mean */
-    double *best;  /* [n] a mean that was kept; NULL: of a rounding */
+    float *best;   /* [n] a mean that was kept; NULL: of a rounding */
     double unit;   /* WEIGHT: p is in it */
     double *floor; /* ROUNDING: [n] the code below */
 };
@@ -67,10 +67,10 @@ static double rate_of(const qg_parameters *w, const learned *l)
 static qg_status add(qg_parameters *w, learned l, size_t n)
 {
     l.state = qg_optimized_new(w->arena, w->optimizer, n, rate_of(w, &l));
-    l.start = QG_NEWN(w->arena, n, double);
+    l.start = QG_NEWN(w->arena, n, float);
     l.grad = QG_NEWN(w->arena, n, double);
     l.mean = QG_NEWN(w->arena, n, double);
-    l.best = l.kind == ROUNDING ? NULL : QG_NEWN(w->arena, n, double);
+    l.best = l.kind == ROUNDING ? NULL : QG_NEWN(w->arena, n, float);
     if (!l.state.p || !l.start || !l.grad || !l.mean || (!l.best && l.kind != ROUNDING))
         return qg_nomem(w->ctx);
     return qg_vec_push(w->ctx, w->arena, &w->array, l);
@@ -327,7 +327,8 @@ qg_status qg_parameters_of(qg_parameters *p, qg_tape *t)
     QG_TRY(choose(p));
     for (size_t k = 0; k < p->array.n; k++) {
         const learned *l = &p->array.at[k];
-        memcpy(l->start, l->state.p, l->state.n * sizeof *l->start);
+        for (size_t i = 0; i < l->state.n; i++)
+            l->start[i] = (float)l->state.p[i];
     }
     return QG_OK;
 }
@@ -379,18 +380,23 @@ void qg_parameters_store_mean(const qg_parameters *p)
     }
 }
 
-static void copy_mean(const qg_parameters *p, bool back)
+void qg_parameters_keep_mean(qg_parameters *p)
 {
     for (size_t k = 0; k < p->array.n; k++) {
         const learned *l = &p->array.at[k];
-        if (l->best)
-            memcpy(back ? l->mean : l->best, back ? l->best : l->mean,
-                   l->state.n * sizeof *l->mean);
+        for (size_t i = 0; l->best && i < l->state.n; i++)
+            l->best[i] = (float)l->mean[i];
     }
 }
 
-void qg_parameters_keep_mean(qg_parameters *p) { copy_mean(p, false); }
-void qg_parameters_return_to_kept(qg_parameters *p) { copy_mean(p, true); }
+void qg_parameters_return_to_kept(qg_parameters *p)
+{
+    for (size_t k = 0; k < p->array.n; k++) {
+        const learned *l = &p->array.at[k];
+        for (size_t i = 0; l->best && i < l->state.n; i++)
+            l->mean[i] = (double)l->best[i];
+    }
+}
 
 void qg_parameters_finish(qg_parameters *p)
 {
@@ -408,9 +414,10 @@ void qg_parameters_take(qg_parameters *p, double part)
 {
     for (size_t k = 0; k < p->array.n; k++) {
         const learned *l = &p->array.at[k];
-        for (size_t i = 0; i < l->state.n; i++)
-            l->state.p[i] = part == 1 ? l->mean[i]
-                                      : l->start[i] + part * (l->mean[i] - l->start[i]);
+        for (size_t i = 0; i < l->state.n; i++) {
+            const double start = (double)l->start[i], end = l->mean[i];
+            l->state.p[i] = part == 1 ? end : start + part * (end - start);
+        }
         store(l, true);
     }
 }

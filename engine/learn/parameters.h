@@ -86,7 +86,7 @@ void qg_parameters_begin_mean(qg_parameters *p);
 /* The mean to the tape; the next qg_parameters_store undoes that.  Weights and steps
  * only: a mean of roundings is none. */
 void qg_parameters_store_mean(const qg_parameters *p);
-void qg_parameters_keep_mean(qg_parameters *p);      /* one at a time */
+void qg_parameters_keep_mean(qg_parameters *p);      /* one, as float32 */
 void qg_parameters_return_to_kept(qg_parameters *p); /* as if it had just been made */
 
 /* Every rounding becomes 0 or 1. */

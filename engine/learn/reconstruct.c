@@ -351,7 +351,7 @@ static qg_status end_of_update(work *w, size_t t, bool *stop)
     const size_t first = (t - 1 - w->n_batch) * QG_LOSS_CURVE / r->steps;
     const size_t next = (t - 1) * QG_LOSS_CURVE / r->steps;
     *stop = false;
-    if (next == first)
+    if (next == first || next == QG_LOSS_CURVE)
         return QG_OK;
     if (!r->method->rounding)
         QG_TRY(judge_tenth(w, stop));
@@ -377,8 +377,8 @@ static qg_status learn(work *w)
     return QG_OK;
 }
 
-/* The part of the way with the least loss, the longest of equal ones; w->loss: of it, in
- * the first half. */
+/* The part of the way with the least loss, the longest of equal ones; w->loss: of it,
+ * in the first half. */
 static qg_status choose_part(work *w)
 {
     double *loss = w->loss;

@@ -521,7 +521,7 @@ def test_limits(root, four):
     qg("quantize", root / "zoo.onnx", "-b", "trt-int8", "-d", root / "zoo.npz", "-o",
        root / "zoo")
     words = ["tune", root / "zoo", "-d", root / "zoo.npz", "--steps", 1, "-j2"]
-    for more, limit in (([], 300), (["--loss", "kd"], 300)):
+    for more, limit in (([], 300), (["--loss", "kd"], 320)):
         status, error, most = peak(*words, *more, "--max-mem", f"{limit}M", "-o", root / "z")
         print(f"mobilenet_v2 {more}: {most:.0f} MB of {limit}")
         assert status == 0 and most < limit + 60, (more, status, error, most)
