@@ -27,7 +27,8 @@ typedef struct work {
     size_t in_tenth;               /* steps so far in the present tenth */
     double *loss;                  /* [2 * n_judge] of two results */
     double least;                  /* of the mean that was kept; INFINITY: none */
-    size_t worse;                  /* tenths in a row that are far above it */
+    double last;                   /* loss of the last tenth */
+    size_t rises; /* tenths in a row that have more than the one before */
 } work;
 
 /* --- loss ------------------------------------------------------------------------ */
@@ -329,7 +330,7 @@ static qg_status prepare_samples(work *w)
 }
 
 /* Where a tenth ends, the mean over it, in the second half over all of that, is judged;
- * *stop: a few in a row were far above the least. */
+ * *stop: the loss has risen a few times in a row and is far above the least. */
 static qg_status judge_tenth(work *w, bool *stop)
 {
     double loss;
@@ -339,8 +340,9 @@ static qg_status judge_tenth(work *w, bool *stop)
         w->least = loss;
         qg_parameters_keep_mean(&w->p);
     }
-    w->worse = loss > FAR_ABOVE * w->least ? w->worse + 1 : 0;
-    *stop = w->worse >= PATIENCE;
+    w->rises = loss > w->last ? w->rises + 1 : 0;
+    w->last = loss;
+    *stop = w->rises >= PATIENCE && loss > FAR_ABOVE * w->least;
     return QG_OK;
 }
 
@@ -420,7 +422,7 @@ static qg_status run(work *w)
     QG_TRY(prepare_samples(w));
     double *before = QG_NEWN(w->arena, w->n_judge, double);
     w->loss = QG_NEWN(w->arena, 2 * w->n_judge, double);
-    w->least = (double)INFINITY;
+    w->least = w->last = (double)INFINITY;
     if (!before || !w->loss)
         return qg_nomem(r->ctx);
     QG_TRY(judge(w, before, &r->before));

@@ -6,9 +6,9 @@
  *        make an update: the optimizer goes along the mean of their gradients, and
  *        parameters are written to the tape; the last update may have fewer
  *        Where a tenth of them ends, the mean over it is judged as in 3: learning ends
- *        early when three in a row have a quarter more loss than the least one.  With
- *        few samples and many steps the loss of those that teach falls on while that
- *        of others rises.  Not for roundings, which are settled at the end
+ *        early when the loss has risen three times in a row and is a quarter above the
+ *        least.  With few samples and many steps the loss of those that teach falls on
+ *        while that of others rises.  Not for roundings, which are settled at the end
  *     3  after = losses on the samples held back, with the result (parameters.h), or
  *        with three, two or one quarter of the way to it, or with the best mean of 2,
  *        where that is less: what fits only the samples that teach is shortened
