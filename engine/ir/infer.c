@@ -437,10 +437,12 @@ qg_status qg_infer(qg_graph *g, const qg_fixed_shape *fixed, size_t n)
 
 qg_status qg_infer_known(qg_graph *g, const qg_tensor *const **known)
 {
-    if (!g->inferred || g->inferred->n != g->value.n)
+    if (!g->inferred)
         return qg_fail(
             g->ctx, QG_ESTATE,
             "infer: graph '%s': nothing is inferred, expected qg_infer first", g->name);
+    if (g->inferred->n != g->value.n)
+        QG_TRY(qg_infer(g, NULL, 0));
     *known = g->inferred->known;
     return QG_OK;
 }

@@ -139,6 +139,8 @@ class Verbs(unittest.TestCase):
         self.assertTrue(t.report["changed"], t.report)
         self.assertIn(b".untuned", t.to_bytes())
         self.assertNotIn(b".untuned", t.to_onnx())
+        found = t.search(data=self.x, budget="bits=6", estimate="gradient")
+        self.assertIn("policies", found)  # values were added since the model was inferred
 
     def test_statistics_traces_and_devices(self):
         stats, trace = self.folder / "d.qgs", self.folder / "t.npz"
