@@ -49,8 +49,7 @@ QG_NODISCARD qg_status qg_infer(qg_graph *g, const qg_fixed_shape *fixed, size_t
  * or qg_graph_normalize.  At most QG_INFER_KEEP elements per node and QG_INFER_BUDGET
  * bytes per graph are kept, and up to QG_INFER_MOVED bytes of whole constants whose
  * elements only move, as in a transposed weight; COMPUTE and CONTROL nodes are not run.
- * QG_ESTATE before qg_infer; infers again where values were added or
- * renumbered since.
+ * QG_ESTATE before qg_infer; infers again where values were added or renumbered since.
  * fold-constants reads this. */
 enum { QG_INFER_KEEP = 65536, QG_INFER_BUDGET = 64 << 20, QG_INFER_MOVED = 512 << 20 };
 QG_NODISCARD qg_status qg_infer_known(qg_graph *g, const qg_tensor *const **known);

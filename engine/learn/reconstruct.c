@@ -250,9 +250,6 @@ static qg_status update(work *w, size_t t)
 
 /* --- all ------------------------------------------------------------------------- */
 
-enum { PATIENCE = 3 };
-static const double FAR_ABOVE = 1.25;
-
 /* Memory for the value of the largest sample: samples may differ in size, and threads
  * must not take memory from one arena. */
 static qg_status take_room(work *w, const qg_value *v, qg_tensor *out)
@@ -328,6 +325,9 @@ static qg_status prepare_samples(work *w)
         }
     return QG_OK;
 }
+
+enum { PATIENCE = 3 };
+static const double FAR_ABOVE = 1.25;
 
 /* Where a tenth ends, the mean over it, in the second half over all of that, is judged;
  * *stop: the loss has risen a few times in a row and is far above the least. */
