@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/learn/soft_rounding.h"
 #include "engine/learn/weight_grid.h"
 
 /* --- what is learned ------------------------------------------------------------- */
@@ -15,12 +16,12 @@ struct qg_learned_array {
     qg_tape_step *step;     /* STEP, BORDER; of the weight's grid for ROUNDING */
     double anchor;          /* BORDER: c of step_gradient.h */
     qg_optimized state;
-    float *start;  /* [n] p before the first step */
-    double *grad;  /* [n] sum since the last step */
-    double *mean;  /* [n] of p since qg_parameters_begin_mean */
-    float *best;   /* [n] a mean that was kept; NULL: of a rounding */
-    double unit;   /* WEIGHT: p is in it */
-    double *floor; /* ROUNDING: [n] the code below */
+    float *start; /* [n] p before the first step */
+    double *grad; /* [n] sum since the last step */
+    double *mean; /* [n] of p since qg_parameters_begin_mean */
+    float *best;  /* [n] a mean that was kept; NULL: of a rounding */
+    double unit;  /* WEIGHT: p is in it; ROUNDING: 1 */
+    qg_soft_rounding rounding;
 };
 typedef qg_learned_array learned;
 
@@ -76,50 +77,15 @@ static qg_status add(qg_parameters *w, learned l, size_t n)
     return qg_vec_push(w->ctx, w->arena, &w->array, l);
 }
 
-/* The published stretch of the sigmoid. */
-static const double ZETA = 1.1, GAMMA = -0.1;
-
-static double h_of(double v)
-{
-    const double h = (ZETA - GAMMA) / (1 + exp(-v)) + GAMMA;
-    return h < 0 ? 0 : h > 1 ? 1 : h;
-}
-
-/* V that gives the fraction f; away from the ends, where h has no slope. */
-static double v_of(double f)
-{
-    f = f < 0.001 ? 0.001 : f > 0.999 ? 0.999 : f;
-    return -log((ZETA - GAMMA) / (f - GAMMA) - 1);
-}
-
-/* The scale of element i. */
-static size_t channel_of(const learned *l, const qg_learned_layer *at, size_t i)
-{
-    return l->step->n > 1 ? i / at->inner % at->channels : 0;
-}
-
-static double scale_of(const learned *l, const qg_learned_layer *at, size_t i)
-{
-    return (double)l->step->scale[channel_of(l, at, i)];
-}
-
 static qg_status add_rounding(qg_parameters *w, qg_tape_weight *weight)
 {
     learned l = { .kind = ROUNDING,
                   .weight = weight,
+                  .unit = 1,
                   .step = &w->tape->step[weight->step] };
-    const size_t n = (size_t)qg_tensor_count(&weight->start);
-    const qg_learned_layer at = qg_tape_layer(l.step, &weight->start);
-    l.floor = QG_NEWN(w->arena, n, double);
-    if (!l.floor)
-        return qg_nomem(w->ctx);
-    QG_TRY(add(w, l, n));
-    learned *added = &w->array.at[w->array.n - 1];
-    for (size_t i = 0; i < n; i++) {
-        const double code = (double)weight->now.f32[i] / scale_of(&l, &at, i);
-        l.floor[i] = floor(code);
-        added->state.p[i] = v_of(code - l.floor[i]);
-    }
+    QG_TRY(qg_soft_rounding_of(w->ctx, w->arena, weight, l.step, &l.rounding));
+    QG_TRY(add(w, l, l.rounding.n));
+    qg_soft_rounding_start(&l.rounding, w->array.at[w->array.n - 1].state.p);
     weight->on_grid = true;
     return QG_OK;
 }
@@ -229,17 +195,6 @@ static qg_status choose(qg_parameters *w)
 
 /* --- parameters to the tape, gradients back -------------------------------------- */
 
-/* The code of element i, as a distance from its zero point, within the range. */
-static double limited(const learned *l, const qg_learned_layer *at, size_t i,
-                      double code)
-{
-    const int32_t *offset = qg_tqc_param(l->step->root).offset;
-    const double zero = offset ? (double)offset[channel_of(l, at, i)] : 0;
-    const double low = (double)l->step->root->scheme.qmin - zero;
-    const double high = (double)l->step->root->scheme.qmax - zero;
-    return code < low ? low : code > high ? high : code;
-}
-
 static void store_weights(float *restrict to, const double *restrict p, double unit,
                           size_t n)
 {
@@ -247,36 +202,18 @@ static void store_weights(float *restrict to, const double *restrict p, double u
         to[i] = (float)(p[i] * unit);
 }
 
-/* hard: V >= 0 rounds up. */
+/* hard: of roundings. */
 static void store(const learned *l, bool hard)
 {
-    qg_learned_layer at = { 0 };
+    const double *p = l->state.p;
     if (l->kind == ROUNDING)
-        at = qg_tape_layer(l->step, &l->weight->start);
-    if (l->kind == WEIGHT)
-        store_weights(l->weight->now.f32, l->state.p, l->unit, l->state.n);
-    for (size_t i = 0; l->kind != WEIGHT && i < l->state.n; i++) {
-        const double p = l->state.p[i];
-        if (l->kind == STEP)
-            l->step->scale[i] = l->step->start[i] * (float)ratio_of(l->step, p);
-        else if (l->kind == BORDER)
-            l->step->offset[i] = zero_of(l, i);
-        else
-            l->weight->now.f32[i] =
-                (float)(scale_of(l, &at, i) *
-                        limited(l, &at, i, l->floor[i] + (hard ? p >= 0 : h_of(p))));
-    }
-}
-
-/* A code that the range limits has no gradient. */
-static void add_rounding_gradient(const learned *l, const float *grad)
-{
-    const qg_learned_layer at = qg_tape_layer(l->step, &l->weight->start);
-    for (size_t i = 0; i < l->state.n; i++) {
-        const double code = l->floor[i] + h_of(l->state.p[i]);
-        if (limited(l, &at, i, code) == code)
-            l->grad[i] += (double)grad[i] * scale_of(l, &at, i);
-    }
+        qg_soft_rounding_store(&l->rounding, p, hard);
+    else if (l->kind == WEIGHT)
+        store_weights(l->weight->now.f32, p, l->unit, l->state.n);
+    for (size_t i = 0; l->kind == STEP && i < l->state.n; i++)
+        l->step->scale[i] = l->step->start[i] * (float)ratio_of(l->step, p[i]);
+    for (size_t i = 0; l->kind == BORDER && i < l->state.n; i++)
+        l->step->offset[i] = zero_of(l, i);
 }
 
 static void add_weights(double *restrict sum, const float *restrict grad, double unit,
@@ -291,32 +228,12 @@ static void add_gradient(const learned *l, const qg_tape *lead, const qg_tape *t
 {
     const qg_tape_step *step = l->step ? &t->step[l->step - lead->step] : NULL;
     const float *w = l->weight ? t->weight[l->weight - lead->weight].grad.f32 : NULL;
-    if (l->kind == ROUNDING)
-        add_rounding_gradient(l, w);
-    else if (l->kind == WEIGHT)
+    if (l->kind == WEIGHT || l->kind == ROUNDING)
         add_weights(l->grad, w, l->unit, l->state.n);
     for (size_t i = 0; l->kind == STEP && i < l->state.n; i++)
         l->grad[i] += step->grad[i] * (double)l->step->scale[i];
     for (size_t i = 0; l->kind == BORDER && i < l->state.n; i++)
         l->grad[i] += step->border_grad[i] * unit_of_border(l->step, i);
-}
-
-static double beta_of(double part) { return 2 + 18 * (1 - (part - 0.2) / 0.8); }
-
-/* dL/dh, the mean over the samples, becomes dL/dV, with that of the penalty.  part: of
- * the steps, 0 to 1. */
-static void penalize(const learned *l, double part)
-{
-    const double beta = beta_of(part);
-    for (size_t i = 0; i < l->state.n; i++) {
-        const double v = l->state.p[i], h = h_of(v), sigmoid = 1 / (1 + exp(-v));
-        const double slope =
-            h > 0 && h < 1 ? (ZETA - GAMMA) * sigmoid * (1 - sigmoid) : 0;
-        const double u = 2 * h - 1;
-        if (part > 0.2 && u != 0)
-            l->grad[i] -= 0.01 * beta * pow(fabs(u), beta - 1) * (u > 0 ? 2 : -2);
-        l->grad[i] *= slope;
-    }
 }
 
 /* --- the interface --------------------------------------------------------------- */
@@ -355,7 +272,7 @@ void qg_parameters_step(qg_parameters *p, size_t t, size_t steps)
         for (size_t i = 0; i < l->state.n; i++)
             l->grad[i] *= share;
         if (l->kind == ROUNDING)
-            penalize(l, (double)t / (double)steps);
+            qg_soft_rounding_gradient(&l->rounding, (double)t / (double)steps, l->grad);
         qg_optimizer_step(&l->state, l->grad, t, steps);
         for (size_t i = 0; i < l->state.n; i++)
             l->mean[i] += (l->state.p[i] - l->mean[i]) * part;

@@ -6,23 +6,12 @@
  *     STEP       ln(s / start)     s = start e^p, or start   dL/ds s
  *                                  2^ceil(p / ln 2)
  *     BORDER     B / unit          z = R(c - B / s), a code dL/dB unit
- *     ROUNDING   V                 w = s (floor + h(V))      dL/dw s h'(V) + penalty
+ *     ROUNDING   V                 soft_rounding.h
  *
  * Scales of weights that learn start where the squared error of the rounded weights is
  * least (weight_grid.h).  Scales that roundings refer to stay: a weight that they clip
- * has no rounding to learn.
- *
- * The logarithm keeps a scale positive, and makes a change relative.  Where a code is
- * limited by the range of the scheme, dL/dw of a rounding is 0.
- *
- * A rounding of AdaRound is a number V per weight; w0 is the weight, s its scale:
- *
- *     w = s (floor(w0 / s) + h(V))      h(V) = clip(1.2 / (1 + e^-V) - 0.1, 0, 1)
- *
- * V starts where h(V) is the fraction of w0 / s, so that w starts within 0.001 s of w0.
- * The penalty moves h to 0 or 1: 0.01 sum (1 - |2 h - 1|^beta) after a fifth of the
- * steps, beta from 20 to 2.  Example: w0 / s = 3.3 starts with h = 0.3 and ends as code
- * 3 or 4.
+ * has no rounding to learn.  The logarithm keeps a scale positive, and makes a change
+ * relative.
  *
  * Units    of weights, their step; of biases, a quarter of their root mean square; of
  *          a step size, its logarithm, within a factor of e^3; of a border
