@@ -224,11 +224,12 @@ static double margin(const qg_feed *feed, double doubt)
 static void warn_few(const qg_searching *s)
 {
     size_t n = s->split.judge->n;
-    if (s->kind == QG_BUDGET_NSR && n < FEW_JUDGES)
-        qg_warn(s->m->ctx,
-                "search: %zu %s: whether the budget holds on others is not known, "
-                "expected at least %d",
-                n, n == 1 ? "sample judges" : "samples judge", FEW_JUDGES);
+    const char *unknown = s->kind == QG_BUDGET_NSR
+                              ? "whether the budget holds on others"
+                              : "which policy is the best on others";
+    if (n < FEW_JUDGES)
+        qg_warn(s->m->ctx, "search: %zu %s: %s is not known, expected at least %d", n,
+                n == 1 ? "sample judges" : "samples judge", unknown, FEW_JUDGES);
 }
 
 static qg_status too_noisy(const qg_searching *s, const qg_tried *t)

@@ -272,6 +272,8 @@ def check_output_first(snapshot, folder):
     check("output first", time.monotonic() - start < 2)
     qg("search", snapshot, "-d", CALIB, "-n", 4, "--budget", "nsr=5%", "-o",
        folder / "few.yaml", warns="2 samples judge: whether the budget holds")
+    qg("search", snapshot, "-d", CALIB, "-n", 4, "--budget", "bits=6", "-o",
+       folder / "few.yaml", warns="2 samples judge: which policy is the best")
 
 
 def check_rules(folder):
