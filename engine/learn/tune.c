@@ -258,6 +258,23 @@ static qg_status tune_block(tuning *t, size_t k)
     return qg_node_memory(ctx, s, "learn", head_of(t, &t->block[k]));
 }
 
+/* "A, B, C and 5 more": the blocks that can learn. */
+static const char *names_of_blocks(const tuning *t)
+{
+    enum { SHOWN = 12 };
+    const char *text = "";
+    size_t n = 0;
+    for (size_t k = 0; k < t->n_block && text; k++) {
+        const qg_block *b = &t->block[k];
+        if (!b->stop && b->compute > 0 && n++ < SHOWN)
+            text = qg_arena_printf(t->arena, "%s%s%s", text, n > 1 ? ", " : "",
+                                   name_of(t, b));
+    }
+    if (text && n > SHOWN)
+        text = qg_arena_printf(t->arena, "%s and %zu more", text, n - SHOWN);
+    return text && n ? text : "no block";
+}
+
 /* Of a block that was named: why it does not learn. */
 static qg_status not_chosen(const tuning *t)
 {
@@ -265,11 +282,10 @@ static qg_status not_chosen(const tuning *t)
     for (size_t k = 0; k < t->n_block && !b; k++)
         b = strcmp(t->o->block, name_of(t, &t->block[k])) == 0 ? &t->block[k] : NULL;
     if (!b)
-        return qg_fail(
-            t->m->ctx, QG_ECONFIG,
-            "tune: block '%s': there is none, expected the name of the first "
-            "compute node of a block",
-            t->o->block);
+        return qg_fail(t->m->ctx, QG_ECONFIG,
+                       "tune: block '%s': there is none, expected the first compute "
+                       "node of a block: %s",
+                       t->o->block, names_of_blocks(t));
     if (b->stop)
         return qg_node_fail(t->m->ctx, QG_ECONFIG, "tune", b->stop,
                             "has no gradient, expected another block");

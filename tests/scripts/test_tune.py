@@ -137,7 +137,7 @@ def test_mistakes(root, four):
     qg("tune", four, "-d", CALIB, "--method", "magic", "-o", root / "m",
        fails="method 'magic': expected one of lsq, adaquant, adaround, brecq, bias")
     qg("tune", four, "-d", CALIB, "--block", "conv9", "-o", root / "m",
-       fails="block 'conv9': there is none, expected the name of the first compute node")
+       fails="block 'conv9': there is none, expected the first compute node of a block: conv0")
     for rate in ("0", "-1", "1e9", "1e300", "inf", "nan"):
         qg("tune", four, "-d", CALIB, "--lr", rate, "-o", root / "m", status=2,
            fails=f"--lr: '{rate}', expected a number above 0 and below 1e9")
@@ -445,7 +445,7 @@ def test_labels(root):
        fails="block 'conv0': it computes nothing that --loss compares, expected the block of an "
              "output")
     qg("tune", three, "-d", CALIB, "--loss", "kd", "--block", "nope", "-o", root / "m",
-       fails="block 'nope': there is none, expected the name of")
+       fails="block 'nope': there is none, expected the first compute")
     qg("tune", three, "-d", CALIB, "--loss", "magic", "-o", root / "m",
        fails="loss 'magic': expected one of blocks, mse, kd, labels")
     assert not (root / "m").exists()
