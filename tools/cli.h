@@ -273,4 +273,8 @@ const char *cli_snapshot_fault(const char *path);
 /* Whether both exist and are the same file or folder. */
 bool cli_same_place(const char *a, const char *b);
 
+/* Runs the verb, in the locale C: numbers have a decimal point wherever the host of
+ * bindings has a comma.  Refuses an --output that is a file which the verb reads. */
+int cli_run(const cli_call *c);
+
 #endif

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* O_TMPFILE */
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,49 @@ bool cli_same_place(const char *a, const char *b)
     struct stat one, other;
     return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
            one.st_ino == other.st_ino;
+}
+
+/* The file that --output would replace though the verb reads it; NULL: none.  Folders are
+ * replaced as a whole, and `stats merge` reads before it writes. */
+static const char *read_and_replaced(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    const char *const read[] = { a->data, a->holdout, a->labels, a->model };
+    struct stat out;
+    if (!a->output || stat(a->output, &out) != 0 || !S_ISREG(out.st_mode))
+        return NULL;
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        if (read[i] && cli_same_place(read[i], a->output))
+            return read[i];
+    const bool merges = a->file.n > 0 && strcmp(a->file.at[0], "merge") == 0;
+    for (size_t i = 0; !merges && i < a->file.n; i++)
+        if (cli_same_place(a->file.at[i], a->output))
+            return a->file.at[i];
+    return NULL;
+}
+
+static int run(const cli_call *c)
+{
+    const char *lost = read_and_replaced(c);
+    if (lost)
+        return cli_usage(c->verb,
+                         "--output '%s': it is the file '%s' that is read, "
+                         "expected another file",
+                         c->args->output, lost);
+    return c->verb->run ? c->verb->run(c)
+                        : cli_ask(c, c->args->file.at[0], c->verb->ask);
+}
+
+int cli_run(const cli_call *c)
+{
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!plain)
+        return cli_fail(c->verb, "out of memory");
+    const locale_t before = uselocale(plain);
+    const int status = run(c);
+    (void)uselocale(before);
+    freelocale(plain);
+    return status;
 }
 
 /* The length of a control character in UTF-8 at s: C0 except newline and tab, DEL, C1,

@@ -54,7 +54,7 @@ static int run(const cli_verb *verb, const cli_arguments *a)
     qg_status s = qg_open(&o, &c.ctx);
     if (s != QG_OK)
         return cli_fail(verb, qg_status_text(s));
-    int status = verb->run ? verb->run(&c) : cli_ask(&c, a->file.at[0], verb->ask);
+    int status = cli_run(&c);
     cli_bar_clear(&bar);
     qg_close(c.ctx);
     return status;

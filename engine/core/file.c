@@ -390,6 +390,9 @@ qg_status qg_writer_commit(qg_writer *w)
 qg_status qg_writer_check(qg_ctx *ctx, const char *path)
 {
     qg_writer w;
+    struct stat there;
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+        return qg_fail(ctx, QG_EIO, "write: %s: is a folder, expected a file", path);
     QG_TRY(qg_writer_open(ctx, path, &w));
     qg_writer_abandon(&w);
     return QG_OK;

@@ -440,7 +440,8 @@ static qg_status run(work *w)
         return QG_OK;
     QG_TRY(learn(w));
     QG_TRY(choose_result(w));
-    r->kept = qg_is_better(before, w->loss, w->n_judge);
+    r->kept = qg_is_better(before, w->loss, w->n_judge,
+                           is_of_classes(w) ? QG_ONE_IN_TWENTY : QG_ONE_IN_SIX);
     if (!r->kept)
         qg_tape_reset(w->tape);
     return QG_OK;

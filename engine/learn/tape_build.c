@@ -110,13 +110,26 @@ static bool is_read_outside(const builder *b, const qg_value *v)
     return v->is_output;
 }
 
+/* Whether results are known from v alone: the float network has them, too. */
+static bool is_folded(const builder *b, const qg_value *v)
+{
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        for (uint32_t k = 0; k < n->n_out; k++)
+            if (n->out[k] && n->out[k]->type.dtype == QG_F32 && b->known[n->out[k]->id])
+                return true;
+    }
+    return false;
+}
+
 /* A constant that another part reads stays: that part runs with it as it is. */
 static bool is_trained(const builder *b, const qg_node *n, uint32_t slot_)
 {
     const qg_value *v = n->in[slot_];
     const char role = qg_op_in_role(n->op, slot_);
     return v->constant && v->constant->dtype == QG_F32 &&
-           (role == 'w' || role == 'b' || role == 'g') && !is_read_outside(b, v);
+           (role == 'w' || role == 'b' || role == 'g') && !is_read_outside(b, v) &&
+           !is_folded(b, v);
 }
 
 static qg_status add_weight(builder *b, const qg_value *v, char role)

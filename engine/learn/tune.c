@@ -419,11 +419,12 @@ static qg_status judge_network(const tuning *t, double worst[2], bool *better)
             sum[1][i] += e.after[i];
         }
         n = e.n > n ? e.n : n;
-        worse = worse || (e.n && qg_is_better(e.after, e.before, e.n));
+        worse = worse || (e.n && qg_is_better(e.after, e.before, e.n, QG_ONE_IN_SIX));
         worst[0] = fmax(worst[0], mean_of(e.before, e.n));
         worst[1] = fmax(worst[1], mean_of(e.after, e.n));
     }
-    *better = n && !worse && qg_is_better(sum[0], sum[1], n);
+    *better = n && !worse && worst[1] <= worst[0] &&
+              qg_is_better(sum[0], sum[1], n, QG_ONE_IN_TWENTY);
     if (has_own_verdict(t))
         *better = n_kept(t) > 0;
     return QG_OK;

@@ -14,27 +14,41 @@ static double mean_of(const double *x, size_t n)
     return sum / (double)n;
 }
 
-/* What mean over standard error exceeds with the probability that a normal distribution
- * has above one standard deviation, 15.9 %: Student's t of n - 1 degrees of freedom. */
-static double bound_of(size_t n)
+/* What a chance allows.  t: by degrees of freedom, n - 1; beyond the table limit + slope
+ * / (n - 1), within 0.005. */
+typedef struct bound {
+    double t[7], limit, slope;
+    double one; /* of what it was: a single sample must be below */
+} bound;
+static const bound bounds[] = {
+    [QG_ONE_IN_SIX] = {{ 1.837, 1.321, 1.197, 1.142, 1.111, 1.091, 1.077 },
+                       1,     0.5,
+                       4. / 5},
+    [QG_ONE_IN_TWENTY] = { { 6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895 },
+                       1.645, 1.68,
+                       2. / 3},
+};
+
+static double times(const bound *b, size_t n)
 {
-    static const double t[] = { 1.837, 1.321, 1.197, 1.142, 1.111, 1.091, 1.077 };
-    enum { N = sizeof t / sizeof *t };
-    return n - 2 < N ? t[n - 2] : 1 + 0.5 / (double)(n - 1);
+    enum { N = sizeof b->t / sizeof *b->t };
+    return n - 2 < N ? b->t[n - 2] : b->limit + b->slope / (double)(n - 1);
 }
 
-bool qg_is_better(const double *before, const double *after, size_t n)
+bool qg_is_better(const double *before, const double *after, size_t n,
+                  enum qg_chance chance)
 {
-    const double old = mean_of(before, n), bound = old / 100;
+    const bound *b = &bounds[chance];
+    const double old = mean_of(before, n), least = old / 100;
     double sum = 0, squares = 0;
     if (!(mean_of(after, n) < old) || n < 2)
-        return n == 1 && after[0] < 0.8 * before[0];
+        return n == 1 && after[0] < b->one * before[0];
     for (size_t i = 0; i < n; i++) {
-        const double d = log((before[i] + bound) / (after[i] + bound));
+        const double d = log((before[i] + least) / (after[i] + least));
         sum += d;
         squares += d * d;
     }
     const double mean = sum / (double)n;
     const double variance = fmax(0, squares - sum * mean) / (double)(n - 1);
-    return mean > bound_of(n) * sqrt(variance / (double)n);
+    return mean > times(b, n) * sqrt(variance / (double)n);
 }

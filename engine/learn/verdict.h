@@ -2,25 +2,33 @@
  *
  *     d[i]    ln((before[i] + m) / (after[i] + m)), m a hundredth of mean(before)
  *     better  mean(after) < mean(before), and mean(d) exceeds its standard error,
- *             sd(d) / sqrt(n), times t(n): 1 for many samples, 1.84 for two, such that
- *             a change that means nothing exceeds it with a probability of 16 %
- *             (Student 1908)
+ *             sd(d) / sqrt(n), times t(n), such that a change that means nothing
+ *             exceeds it with a given probability (Student 1908)
+ *
+ *     probability  t of 2, 4, 8, 16 samples, many  used for
+ *     16 %         1.84, 1.20, 1.08, 1.03, 1       a block: others follow
+ *     5 %          6.31, 2.35, 1.89, 1.76, 1.64    the network, at last
  *
  * Logarithms, since losses of single samples differ by orders of magnitude; m bounds
  * what samples with next to no loss contribute.  A gain that so few samples could well
  * show by chance is none: where a network has next to nothing to gain, the start is
- * kept.  A single sample, which says nothing about chance, must gain a fifth.
+ * kept.  A single sample, which says nothing about chance, must gain a fifth, and a third.
  *
  * Example  8 samples lose 5 % on average, with a standard deviation of 20 %: the
- *          standard error is 7 %, times 1.08: not better */
+ *          standard error is 7 %, times 1.08: not better. With 15 % on average they
+ *          are better as losses of a block and as those of the network */
 #ifndef QG_ENGINE_LEARN_VERDICT_H
 #define QG_ENGINE_LEARN_VERDICT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+/* That a change which means nothing passes. */
+enum qg_chance { QG_ONE_IN_SIX, QG_ONE_IN_TWENTY };
+
 /* n losses of the same samples, before and after. */
-bool qg_is_better(const double *before, const double *after, size_t n);
+bool qg_is_better(const double *before, const double *after, size_t n,
+                  enum qg_chance chance);
 
 enum { QG_TUNE_LEAST = 4, QG_TUNE_ENOUGH = 16 /* fewer: a warning */ };
 

@@ -10,7 +10,7 @@ enum { N = 8 };
 static bool better(const double *after)
 {
     static const double before[N] = { 1, 2, 3, 4, 1, 2, 3, 4 };
-    return qg_is_better(before, after, N);
+    return qg_is_better(before, after, N, QG_ONE_IN_SIX);
 }
 
 static void clear_gains_count(void **state)
@@ -33,23 +33,23 @@ static void nan_is_never_better(void **state)
 {
     (void)state;
     assert_false(better((double[N]){ 0, 0, 0, 0, 0, 0, 0, NAN }));
-    assert_false(qg_is_better((double[1]){ NAN }, (double[1]){ 0 }, 1));
-    assert_false(qg_is_better((double[2]){ 0, 0 }, (double[2]){ 0, 0 }, 2));
+    assert_false(qg_is_better((double[1]){ NAN }, (double[1]){ 0 }, 1, QG_ONE_IN_SIX));
+    assert_false(qg_is_better((double[2]){ 0, 0 }, (double[2]){ 0, 0 }, 2, QG_ONE_IN_SIX));
 }
 
 static void one_sample_must_gain_a_fifth(void **state)
 {
     (void)state;
-    assert_true(qg_is_better((double[1]){ 1 }, (double[1]){ 0.79 }, 1));
-    assert_false(qg_is_better((double[1]){ 1 }, (double[1]){ 0.81 }, 1));
+    assert_true(qg_is_better((double[1]){ 1 }, (double[1]){ 0.79 }, 1, QG_ONE_IN_SIX));
+    assert_false(qg_is_better((double[1]){ 1 }, (double[1]){ 0.81 }, 1, QG_ONE_IN_SIX));
 }
 
 /* Logarithms of about 0.35 and 0.1: 1.8 standard errors. */
 static void two_samples_must_agree(void **state)
 {
     (void)state;
-    assert_false(qg_is_better((double[2]){ 1, 1 }, (double[2]){ .7, .92 }, 2));
-    assert_true(qg_is_better((double[2]){ 1, 1 }, (double[2]){ .7, .89 }, 2));
+    assert_false(qg_is_better((double[2]){ 1, 1 }, (double[2]){ .7, .92 }, 2, QG_ONE_IN_SIX));
+    assert_true(qg_is_better((double[2]){ 1, 1 }, (double[2]){ .7, .89 }, 2, QG_ONE_IN_SIX));
 }
 
 /* Changes that mean nothing: one standard error is exceeded by 16 % of them, and the
@@ -65,7 +65,7 @@ static void noise_is_seldom_a_gain(void **state)
             before[i] = (double)qg_rng_range(&r, 1, 2);
             after[i] = (double)qg_rng_range(&r, 1, 2);
         }
-        gains += qg_is_better(before, after, N);
+        gains += qg_is_better(before, after, N, QG_ONE_IN_SIX);
     }
     assert_cmp_int(gains, <, 220);
     assert_cmp_int(gains, >, 100);

@@ -87,7 +87,7 @@ static int run(qg_ctx *ctx, const cli_verb *verb, qg_verb_call *c, cli_host *hos
     int status =
         cli_parse(verb, (int)c->argc - 1, (char **)(uintptr_t)(c->argv + 1), &a);
     if (status == CLI_OK)
-        status = verb->run ? verb->run(&call) : cli_ask(&call, a.file.at[0], verb->ask);
+        status = cli_run(&call);
     cli_arguments_free(&a);
     return status;
 }
