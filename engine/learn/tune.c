@@ -626,7 +626,8 @@ static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
     warn_of_few(t, feed->n);
     if (t->o->labels)
         QG_TRY(
-            qg_labels_load(t->m->ctx, t->o->labels, t->arena, feed->n, &t->loss.label));
+            qg_labels_load(t->m->ctx, t->o->labels, t->arena, feed->n,
+                           t->o->work.samples > 0, &t->loss.label));
     t->wanted = qg_block_wanted(t->m->graph, t->arena);
     if (!t->wanted)
         return qg_nomem(t->m->ctx);
