@@ -21,6 +21,7 @@
 
 #include "engine/exec/drive.h"
 #include "engine/ir/edit.h"
+#include "engine/quant/journal.h"
 #include "passes/passes.h"
 #include "passes/util_blocks.h"
 #include "passes/util_largest.h"
@@ -333,7 +334,8 @@ static qg_status open_block(corrector *c, const qg_block *b)
 static qg_status keep_first(const corrector *c, const layer *l)
 {
     const qg_value *now = l->node->in[l->slot];
-    return qg_edit_keep_untuned(c->env->graph, now, l->old);
+    QG_TRY(qg_edit_keep_untuned(c->env->graph, now, l->old));
+    return qg_journal_learned(c->env->quant, now, "bias", l->old, now->constant);
 }
 
 /* Corrects the block, or leaves it unchanged with a near miss that states both
