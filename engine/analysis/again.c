@@ -27,10 +27,25 @@ static qg_status add_each(qg_again *g, qg_arena *a, const char *joined, bool is_
     return QG_OK;
 }
 
+/* Trials begin at the float network: what tune has learned has no part in them. */
+static void warn_tuned(const qg_again *g)
+{
+    const qg_quant *q = g->m->quant;
+    for (size_t i = 0; i < q->journal.n; i++)
+        if (strncmp(q->journal.at[i].by, "tune/", 5) == 0) {
+            qg_warn(g->m->ctx,
+                    "the snapshot is tuned, and trials begin with the network before "
+                    "tuning: errors are without what tune learned, expected a snapshot "
+                    "that is not tuned: search first, then tune");
+            return;
+        }
+}
+
 qg_status qg_again_read(qg_again *g, qg_arena *a, const char *backend)
 {
     const qg_manifest *f = &g->m->info.manifest;
     g->backend = backend ? backend : g->m->quant->backend->name;
+    warn_tuned(g);
     for (size_t i = 0; i < f->n_option; i++) {
         const char *name = f->option[2 * i], *value = f->option[2 * i + 1];
         if (strcmp(name, "policy") == 0)

@@ -145,6 +145,8 @@ def check_bias_correct(folder):
     qg("export", right, "--format", "onnx-qdq", "-o", out)
     check("bias-correct: exports have the corrected biases alone",
           b".untuned" not in out.read_bytes())
+    qg("quantize", DIGITS, "-b", "trt-int8", "-d", CALIB, "--set", "pass=gptq damp=0.1", "-o",
+       folder / "off", warns="gptq: damp is given, but the pass is off, expected 'run=yes'")
     alone, both = (quantize(DIGITS, CALIB, folder / "both", *FOUR, "--set",
                             "pass=gptq run=yes", *more) and noise(folder / "both", TEST)
                    for more in ((), words))
