@@ -10,7 +10,8 @@
  * float network has grown, the biases are restored and a near miss is recorded.
  *
  * Scales do not change, not even that of a bias derived from input and weight.
- * Afterwards the float network of the snapshot has the corrected biases.
+ * The biases of the float network stay beside the corrected ones (QG_UNTUNED in
+ * engine/ir/graph.h).
  * Cost     five runs of the network per block and sample.
  * Source   docs/evidence/ppq-behaviour.md#bias-correction, and #blocks there;
  *          Nagel et al., "Data-Free Quantization through Weight
@@ -20,6 +21,7 @@
 
 #include "engine/exec/drive.h"
 #include "engine/ir/edit.h"
+#include "engine/quant/journal.h"
 #include "passes/passes.h"
 #include "passes/util_blocks.h"
 #include "passes/util_largest.h"
@@ -32,7 +34,6 @@ typedef struct layer {
     float beta;              /* the operator adds beta * bias */
     qg_value *value;         /* the bias as it was ... */
     const qg_tensor *old;    /* ... and its numbers */
-    qg_tensor *first;        /* before all corrections; NULL: as old */
     double *exact, *rounded; /* [samples * channels] means of the output */
 } layer;
 
@@ -40,7 +41,8 @@ typedef struct corrector {
     qg_pass_env *env;
     qg_graph *original; /* the float network from before all corrections */
     const qg_plan *reference, *exact, *rounded; /* of the original and of the block */
-    const qg_node *end;                         /* of the current block */
+    const qg_block *block;                      /* the current one */
+    const qg_node *end;                         /* its last node */
     size_t samples;
     QG_VEC(layer) layer; /* of the current block */
     uint8_t *mute;       /* [TQCs] those of the block */
@@ -193,16 +195,35 @@ static qg_status measure(corrector *c, double *loss)
     return QG_OK;
 }
 
-/* The network as corrected so far; muted: with the block in float. */
+/* Marks the constants that the block reads; NULL: no memory. */
+static const uint8_t *constants_of_block(const corrector *c)
+{
+    const qg_graph *g = c->env->graph;
+    uint8_t *mark = QG_NEWN(g->arena, g->value.n, uint8_t);
+    for (size_t i = 0; mark && i < c->block->n; i++) {
+        const qg_node *n = c->block->node[i];
+        for (uint32_t k = 0; k < n->n_in; k++)
+            if (n->in[k] && n->in[k]->constant)
+                mark[n->in[k]->id] = 1;
+    }
+    return mark;
+}
+
+/* The network as corrected so far; muted: with the block in float, also where gptq or
+ * an earlier block has changed its constants. */
 static qg_status plan_block(const corrector *c, bool muted, const qg_plan **out)
 {
+    const uint8_t *untuned = muted ? constants_of_block(c) : NULL;
     qg_plan_options o = { .mode = QG_MODE_SIMULATE,
                           .quant = c->env->quant,
                           .input = c->env->feed->shape,
                           .mute = muted ? c->mute : NULL,
+                          .untuned = untuned,
                           .watch = c->watch,
                           .reference = c->env->options.reference };
     qg_plan *plan;
+    if (muted && !untuned)
+        return qg_nomem(c->env->ctx);
     QG_TRY(qg_plan_new(c->env->ctx, c->env->graph, &o, &plan));
     *out = plan;
     return QG_OK;
@@ -223,26 +244,9 @@ static qg_status put_back(const corrector *c, const layer *l)
     return qg_edit_set_input(g, l->node, l->slot, l->value);
 }
 
-/* The block's output in float, with the biases of the float network where an earlier
- * block has corrected them. */
-static qg_status plan_exact(corrector *c)
-{
-    qg_graph *g = c->env->graph;
-    for (size_t i = 0; i < c->layer.n; i++) {
-        layer *l = &c->layer.at[i];
-        if (l->first)
-            QG_TRY(qg_edit_give_constant(g, l->node, l->slot, l->node->name, l->first));
-    }
-    QG_TRY(plan_block(c, true, &c->exact));
-    for (size_t i = 0; i < c->layer.n; i++)
-        if (c->layer.at[i].first)
-            QG_TRY(put_back(c, &c->layer.at[i]));
-    return QG_OK;
-}
-
 static qg_status measure_before(corrector *c, double *loss)
 {
-    qg_status s = plan_exact(c);
+    qg_status s = plan_block(c, true, &c->exact);
     if (s == QG_OK)
         s = plan_block(c, false, &c->rounded);
     if (s == QG_OK)
@@ -293,10 +297,6 @@ static qg_status add_layer(corrector *c, qg_node *n)
                 .channels = (size_t)y->dim[1],
                 .value = v,
                 .old = v->constant };
-    const qg_tensor *first = c->original->node.at[n->id]->in[b]->constant;
-    assert(first && qg_tensor_count(first) == y->dim[1]);
-    if (memcmp(first->f32, l.old->f32, l.channels * sizeof(float)) != 0)
-        QG_TRY(qg_tensor_clone(c->env->ctx, a, first, &l.first));
     QG_TRY(qg_attr_float(c->env->ctx, n, "beta", 1, &l.beta));
     if (l.beta == 0)
         return QG_OK;
@@ -312,6 +312,7 @@ static qg_status add_layer(corrector *c, qg_node *n)
 static qg_status open_block(corrector *c, const qg_block *b)
 {
     c->layer.n = 0;
+    c->block = b;
     c->end = b->node[b->n - 1];
     memset(c->mute, 0, c->env->quant->tqc.n);
     memset(c->watch, 0, c->env->graph->node.n);
@@ -328,6 +329,15 @@ static qg_status open_block(corrector *c, const qg_block *b)
     return QG_OK;
 }
 
+/* A bias that an earlier block has corrected has that of the float network beside it
+ * already. */
+static qg_status keep_first(const corrector *c, const layer *l)
+{
+    const qg_value *now = l->node->in[l->slot];
+    QG_TRY(qg_edit_keep_untuned(c->env->graph, now, l->old));
+    return qg_journal_learned(c->env->quant, now, "bias", l->old, now->constant);
+}
+
 /* Corrects the block, or leaves it unchanged with a near miss that states both
  * errors. */
 static qg_status correct_block(corrector *c, const qg_block *b)
@@ -341,6 +351,8 @@ static qg_status correct_block(corrector *c, const qg_block *b)
         QG_TRY(correct(c, &c->layer.at[i]));
     QG_TRY(measure_after(c, &after));
     if (after <= before) {
+        for (size_t i = 0; i < c->layer.n; i++)
+            QG_TRY(keep_first(c, &c->layer.at[i]));
         c->env->changed += (uint32_t)c->layer.n;
         return qg_pass_matched(c->env, "block");
     }

@@ -22,6 +22,7 @@
 
 #include "engine/exec/drive.h"
 #include "engine/ir/edit.h"
+#include "engine/quant/journal.h"
 #include "passes/passes.h"
 #include "passes/util_largest.h"
 
@@ -484,7 +485,9 @@ static qg_status round_layer(rounder *r, const layer *l)
                                  after, before);
     env->changed++;
     QG_TRY(qg_pass_matched(env, "layer"));
-    return qg_edit_learn_constant(env->graph, l->node, l->slot, t);
+    const qg_tensor *old = l->node->in[l->slot]->constant;
+    QG_TRY(qg_edit_learn_constant(env->graph, l->node, l->slot, t));
+    return qg_journal_learned(env->quant, l->node->in[l->slot], "rounding", old, t);
 }
 
 /* --- all of them --- */

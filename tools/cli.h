@@ -32,7 +32,7 @@ enum {
     CLI_USAGE,
     CLI_FINDINGS,
     CLI_NOT_JUDGED,
-    CLI_INTERRUPTED = 130
+    CLI_SIGNAL = 128 /* plus the number of the signal: 130 Ctrl-C, 143 SIGTERM */
 };
 
 /* Values of a repeatable option, in order. */
@@ -256,11 +256,11 @@ int cli_usage(const cli_verb *verb, const char *fmt, ...) QG_PRINTF(2, 3);
 
 void cli_help(const cli_verb *verb); /* NULL: all verbs */
 
-/* Draws the bar when stderr is a terminal.  From then on the first Ctrl-C (SIGINT) ends
- * the work at its next step, and a second one ends the process; a process started with
- * SIGINT ignored continues to ignore it. */
+/* Draws the bar when stderr is a terminal.  From then on the first Ctrl-C (SIGINT) or
+ * SIGTERM ends the work at its next step, and a second one ends the process; a process
+ * started with the signal ignored continues to ignore it. */
 qg_progress cli_progress(cli_bar *bar);
-bool cli_interrupted(void);       /* a first Ctrl-C was received */
+int cli_interrupted(void);        /* the exit status of a first one; 0: none */
 void cli_bar_clear(cli_bar *bar); /* call before writing anything else */
 
 /* Checks that the folder exists and is writable, or can be created with its parents;
@@ -270,6 +270,9 @@ const char *cli_folder_fault(const char *path);
 /* Checks that a snapshot may be written there: a folder with a model.onnx that is not a
  * snapshot is not overwritten.  NULL, or the error. */
 const char *cli_snapshot_fault(const char *path);
+/* "OUT.part" beside the output, the checkpoints of tune; the caller frees it; NULL: no
+ * memory. */
+char *cli_checkpoint_of(const char *output);
 /* Whether both exist and are the same file or folder. */
 bool cli_same_place(const char *a, const char *b);
 

@@ -230,7 +230,7 @@ static void man(void)
     for (const cli_verb *v = cli_verbs; v->name; v++)
         man_verb(v);
     (void)fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 differences or "
-                "findings, 130 interrupted.\n"
+                "findings, 130 interrupted, 143 terminated.\n"
                 "Diverge and conformance: 1 differences or failed tests, 4 failed.\n",
                 stdout);
 }

@@ -170,8 +170,7 @@ int cli_report(const cli_call *c)
     return status;
 }
 
-/* "OUT.part" beside the output; the caller frees it; NULL: no memory. */
-static char *checkpoint_of(const char *output)
+char *cli_checkpoint_of(const char *output)
 {
     size_t n = strlen(output);
     while (n > 1 && output[n - 1] == '/')
@@ -182,7 +181,7 @@ static char *checkpoint_of(const char *output)
     return path;
 }
 
-/* The snapshot is written when it is better. */
+/* The snapshot is written in any case: where nothing helped it is the start. */
 static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
 {
     const cli_arguments *a = c->args;
@@ -199,14 +198,14 @@ static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
     o.steps = a->steps;
     o.seed = a->seed;
     if (a->rate)
-        (void)read_budget(a->rate, &o.rate);                  /* checked below */
-    char *part = a->output ? checkpoint_of(a->output) : NULL; /* Python needs no file */
+        (void)read_budget(a->rate, &o.rate); /* checked below */
+    char *part =
+        a->output ? cli_checkpoint_of(a->output) : NULL; /* Python needs no file */
     if (a->output && !part)
         return QG_ENOMEM;
     o.checkpoint = part;
     qg_status s = qg_model_tune(m, &o, r);
-    const qg_cell *changed = s == QG_OK ? qg_report_fact(*r, "changed") : NULL;
-    if (changed && changed->number != 0)
+    if (s == QG_OK)
         s = cli_save(c, m);
     if (s == QG_OK && part)
         qg_tune_forget(c->ctx, part);

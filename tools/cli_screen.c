@@ -22,8 +22,8 @@ static void print_all_verbs(void)
                 "  qg explain snapshot Conv_0.out0\n"
                 "\n`qg VERB --help` describes a verb and its options.\n"
                 "Exit status: 0 done, 1 failed, 2 wrong usage, 3 differences found,\n"
-                "130 interrupted; of diverge and conformance: 1 differences or failed\n"
-                "tests, 4 failed.\n",
+                "130 interrupted, 143 terminated; of diverge and conformance:\n"
+                "1 differences or failed tests, 4 failed.\n",
                 stdout);
 }
 
@@ -78,22 +78,24 @@ enum { BAR = 30 };
 /* A signal handler can reach nothing else. */
 static volatile sig_atomic_t interrupted;
 
+/* A second signal, also of the other kind, ends the process. */
 static void interrupt(int signal_number)
 {
-    (void)signal_number;
-    interrupted = 1;
+    if (interrupted)
+        _exit(CLI_SIGNAL + signal_number);
+    interrupted = signal_number;
 }
 
-bool cli_interrupted(void) { return interrupted != 0; }
+int cli_interrupted(void) { return interrupted ? CLI_SIGNAL + interrupted : 0; }
 
 /* Only the first signal is caught. */
-static void catch_interrupt(void)
+static void catch_signal(int number)
 {
     struct sigaction old,
         mine = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
     (void)sigemptyset(&mine.sa_mask);
-    if (!interrupted && sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-        (void)sigaction(SIGINT, &mine, NULL);
+    if (!interrupted && sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+        (void)sigaction(number, &mine, NULL);
 }
 
 static double seconds_now(void)
@@ -159,7 +161,8 @@ static int step(void *ud, const char *stage, size_t done, size_t total)
 
 qg_progress cli_progress(cli_bar *bar)
 {
-    catch_interrupt();
+    catch_signal(SIGINT);
+    catch_signal(SIGTERM);
     return (qg_progress){ step, bar };
 }
 

@@ -1,5 +1,7 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -13,6 +15,20 @@ static int give(cli_host *host, qg_status s, qg_report *r)
     if (s != QG_OK)
         qg_report_free(r);
     return s == QG_OK ? CLI_OK : CLI_FAILED;
+}
+
+/* tune leaves the blocks that it has done. */
+static void fail_interrupted(const cli_call *c)
+{
+    char text[1200] = "interrupted";
+    struct stat is;
+    char *part =
+        strcmp(c->verb->name, "tune") == 0 ? cli_checkpoint_of(c->args->output) : NULL;
+    if (part && stat(part, &is) == 0)
+        (void)snprintf(text, sizeof text,
+                       "interrupted: the same command goes on from '%.1000s'", part);
+    free(part);
+    (void)cli_fail(c->verb, text);
 }
 
 int cli_answer(const cli_call *c, qg_status s, qg_report *r)
@@ -31,8 +47,8 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
     if (*text && c->args->plot && !c->args->json)
         cli_plot(r);
     if (s == QG_ECANCELED && cli_interrupted()) {
-        (void)cli_fail(c->verb, "interrupted");
-        status = CLI_INTERRUPTED;
+        fail_interrupted(c);
+        status = cli_interrupted();
     } else if (s != QG_OK)
         status = cli_fail(c->verb, qg_ctx_message(c->ctx));
     else if (r && !*text)
@@ -513,7 +529,9 @@ const cli_verb cli_verbs[] = {
       .about = "Each block learns to give the outputs of the float network, from what\n"
                "the blocks before it give.  No labels are needed.  A quarter of the\n"
                "samples is held back to judge: a block that is not clearly better\n"
-               "there stays as it was; if the network is not, nothing is written.\n"
+               "there stays as it was; if the network is not, the start is written\n"
+               "unchanged, and `changed` of the report is no.  Interrupted, the same\n"
+               "command goes on behind the last block that was done, from OUT.part.\n"
                "--loss mse|kd|labels: the network learns as a whole from its outputs:\n"
                "like those of the float network, with the same softmax, or with the\n"
                "classes of --labels.\n"

@@ -27,23 +27,25 @@ static qg_status add_each(qg_again *g, qg_arena *a, const char *joined, bool is_
     return QG_OK;
 }
 
-/* The biases that the snapshot was made from are not in it. */
-static void warn_corrected(const qg_again *g)
+/* Trials begin at the float network: what tune has learned has no part in them. */
+static void warn_tuned(const qg_again *g)
 {
-    const qg_snapshot_info *f = &g->m->info;
-    for (size_t i = 0; i < f->n_coverage; i++)
-        if (strcmp(f->coverage[i].pass, "bias-correct") == 0 && f->coverage[i].matched)
+    const qg_quant *q = g->m->quant;
+    for (size_t i = 0; i < q->journal.n; i++)
+        if (strncmp(q->journal.at[i].by, "tune/", 5) == 0) {
             qg_warn(g->m->ctx,
-                    "bias-correct has changed biases of the snapshot, and trials "
-                    "correct them once more: errors are near those of the network that "
-                    "the policy makes, expected a snapshot without this pass");
+                    "the snapshot is tuned, and trials begin with the network before "
+                    "tuning: errors are without what tune learned, expected a snapshot "
+                    "that is not tuned: search first, then tune");
+            return;
+        }
 }
 
 qg_status qg_again_read(qg_again *g, qg_arena *a, const char *backend)
 {
     const qg_manifest *f = &g->m->info.manifest;
     g->backend = backend ? backend : g->m->quant->backend->name;
-    warn_corrected(g);
+    warn_tuned(g);
     for (size_t i = 0; i < f->n_option; i++) {
         const char *name = f->option[2 * i], *value = f->option[2 * i + 1];
         if (strcmp(name, "policy") == 0)
@@ -109,8 +111,8 @@ qg_status qg_again_report_set(const qg_again *g, qg_report *r)
                     : QG_OK;
 }
 
-/* A pass of the snapshot (gptq) or tune has learned weights: the trial begins at those
- * of the float network, as the network that is quantized in the end. */
+/* Passes of the snapshot (gptq, bias-correct) or tune have learned constants: the trial
+ * begins at those of the float network, as the network that is quantized in the end. */
 static qg_status unlearn(qg_graph *g)
 {
     const qg_tensor **known = QG_NEWN(g->arena, g->value.n, const qg_tensor *);
@@ -180,7 +182,6 @@ static qg_status ask(const qg_again *g, const qg_again_question *q, double *erro
                    .feed = q->feed,
                    .metric = q->metric,
                    .whole = true,
-                   .untuned = true,
                    .work = g->work,
                    .stage = "trial" };
     qg_what_if question = { 0 };

@@ -190,6 +190,7 @@ static qg_status replace(causes *c, unsigned off, qg_what_if *out)
     for (size_t i = 0; i < c->m->quant->tqc.n; i++)
         QG_TRY(change(c, copy[i], off));
     out->instead = (const qg_tqc *const *)copy;
+    out->untuned = (off & ROUNDING) != 0;
     return QG_OK;
 }
 
@@ -209,9 +210,10 @@ static qg_status ask(causes *c)
     if (!error)
         return qg_nomem(c->m->ctx);
     for (unsigned off = 0; off < SUBSETS; off++) {
+        if (!off)
+            continue;
         QG_TRY(mute_places(c, off, &c->question[off].mute));
-        if (off)
-            QG_TRY(replace(c, off, &c->question[SUBSETS + off]));
+        QG_TRY(replace(c, off, &c->question[SUBSETS + off]));
     }
     QG_TRY(qg_study_ask(&s, c->question, BUDGETS * SUBSETS, error));
     c->output = qg_study_worst(&s, error);

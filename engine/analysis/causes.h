@@ -18,7 +18,8 @@
  *           so that all rows sum to f(all) = E(none) - E(all).  E(all) is measured, and
  *           0 when the causes account for the whole error.
  * Output    the one with the largest error
- * Reference the float network with its learned constants, if it was tuned
+ * Learned constants (QG_UNTUNED in ir/graph.h) belong to the place that they are in,
+ *           and to rounding: without it they are those of the float network
  * Dynamic quantizers, and quantization functions of a host, have no fixed ends: they
  * count as rounding as a whole.  Floating-point grids without ends have 8 bits of
  * exponent, so that underflow counts as clipping.

@@ -347,7 +347,8 @@ static qg_status prepare(comparison *c)
     size_t n = c->measured_on->n;
     QG_TRY(qg_measured_find(c->m->graph, c->measured_on, "compare", c->arena, &c->at));
     if (c->o->labels)
-        QG_TRY(qg_labels_load(ctx, c->o->labels, c->arena, n, &c->label));
+        QG_TRY(qg_labels_load(ctx, c->o->labels, c->arena, n,
+                              !c->o->holdout && c->o->work.samples > 0, &c->label));
     c->value = QG_NEWN(c->arena, n * c->at.n, double);
     c->real_vote = QG_NEWN(c->arena, n, int32_t);
     c->vote = QG_NEWN(c->arena, n, int32_t);

@@ -131,14 +131,16 @@ static qg_status try_first(search *p, size_t k, double *error)
 static qg_status read_labels(const search *p, verdict *v)
 {
     const qg_sensitivity *s = p->s;
-    size_t n = qg_split_judge_index(&s->split, v->feed->n - 1) + 1;
+    const bool halves = s->split.half[0].whole;
+    const size_t n = halves ? s->split.feed.feed.n : v->feed->n;
     const int64_t *all;
     int64_t *label = QG_NEWN(s->arena, v->feed->n, int64_t);
     if (!s->o->labels)
         return QG_OK;
     if (!label)
         return qg_nomem(s->m->ctx);
-    QG_TRY(qg_labels_load(s->m->ctx, s->o->labels, s->arena, n, &all));
+    QG_TRY(qg_labels_load(s->m->ctx, s->o->labels, s->arena, n,
+                          halves && s->o->work.samples > 0, &all));
     for (size_t i = 0; i < v->feed->n; i++)
         label[i] = all[qg_split_judge_index(&s->split, i)];
     v->label = label;

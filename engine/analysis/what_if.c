@@ -189,16 +189,38 @@ static qg_status ask_round(asking *a, double *error, double *doubt)
 
 static qg_status plan_base(const qg_study *s, bool rounds, qg_plan **out)
 {
-    qg_plan_options o = {
-        .mode = rounds ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
-        .quant = s->quant,
-        .input = s->feed->shape,
-        .threads = qg_pool_share(s->work->jobs, s->feed->n),
-        .reference = s->work->reference_kernels,
-        .keep_all = rounds == s->rounding_base,
-        .learned = !s->untuned /* as the questions, which share its constants */
-    };
+    qg_plan_options o = { .mode = rounds ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
+                          .quant = s->quant,
+                          .input = s->feed->shape,
+                          .threads = qg_pool_share(s->work->jobs, s->feed->n),
+                          .reference = s->work->reference_kernels,
+                          .keep_all = rounds == s->rounding_base };
     return qg_plan_new(s->ctx, s->graph, &o, out);
+}
+
+/* Of a constant v: whether the question has that of the float network. */
+static bool is_untuned(const qg_study *s, const qg_what_if *q, const qg_value *v)
+{
+    bool any = false;
+    if (q->untuned || !q->mute)
+        return q->untuned;
+    for (uint32_t i = 0; i < v->use.n; i++) {
+        const qg_tqc *t =
+            qg_endpoint_tqc(qg_input_at(v->use.at[i].node, v->use.at[i].slot));
+        if (t && !q->mute[t->id])
+            return false;
+        any = any || t;
+    }
+    return any || !s->rounding_base;
+}
+
+static const uint8_t *untuned_of(const asking *a, const qg_what_if *q)
+{
+    const qg_graph *g = a->s->graph;
+    uint8_t *untuned = QG_NEWN(a->arena, g->value.n, uint8_t);
+    for (size_t i = 0; untuned && i < g->value.n; i++)
+        untuned[i] = g->value.at[i]->constant && is_untuned(a->s, q, g->value.at[i]);
+    return untuned;
 }
 
 /* Plans of as many questions as fit into one round; *asked is their number. */
@@ -218,9 +240,12 @@ static qg_status plan_round(asking *a, const qg_what_if *question, size_t n,
                               .threads = a->s->whole ? 1 : a->base->options.threads,
                               .reference = a->s->work->reference_kernels,
                               .mute = question[a->n].mute,
+                              .untuned = untuned_of(a, &question[a->n]),
                               .instead = question[a->n].instead,
                               .base = a->s->whole ? NULL : a->base };
         qg_plan **p = &a->plan[a->n];
+        if (!o.untuned)
+            return qg_nomem(a->s->ctx);
         QG_TRY(qg_plan_new(a->s->ctx, a->s->graph, &o, p));
         a->n++;
         tensors += (*p)->tensor.n;
@@ -253,7 +278,6 @@ static qg_status ask_rounds(asking *a, const qg_what_if *question, size_t n,
 qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n, double *error)
 {
     assert(s->feed && s->feed->n > 0 && s->metric && s->quant);
-    assert(!s->untuned || s->whole);
     qg_plan *base = NULL, *real = NULL;
     asking a = { .s = s, .arena = qg_arena_new(s->ctx->alloc) };
     qg_status st = a.arena ? plan_base(s, s->rounding_base, &base) : qg_nomem(s->ctx);

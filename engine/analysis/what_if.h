@@ -6,6 +6,10 @@
  * base's kernels and rounded constants.  The base runs once per sample and worker, then
  * every question.
  *
+ * Learned  constants (QG_UNTUNED in ir/graph.h) are part of what their quantizer does:
+ *          where all quantizers of a constant are disabled it is that of the float
+ *          network.  A learned constant without a quantizer follows the base where the
+ *          question disables others.
  * Error    metric of each float32 output of known shape against the float network, per
  *          sample, averaged over samples in order of index: the same for any number of
  *          workers, and the same bits as running the whole network once per question.
@@ -27,6 +31,7 @@ enum { QG_WHAT_IF_TENSORS = 100000, QG_WHAT_IF_ROUND = 512 };
 typedef struct qg_what_if {
     const uint8_t *mute;          /* [TQCs] 1: disabled; NULL: none */
     const qg_tqc *const *instead; /* [TQCs] substitutes (exec/plan.h); NULL: none */
+    bool untuned; /* with the constants of the float network, whatever is muted */
 } qg_what_if;
 
 /* All pointers are borrowed. */
@@ -39,8 +44,6 @@ typedef struct qg_study {
     bool rounding_base; /* all quantizers are enabled in the base: for questions that
                         * disable some */
     bool whole;         /* no partial plans: a whole run per question, for comparison */
-    bool untuned;       /* with `whole`: errors are against the float network without
-                         * learned weights */
     const qg_workload *work;       /* jobs, kernels and progress; its data is feed */
     const char *stage;             /* stage name passed to progress */
     double *doubt;                 /* out: [n * outputs] standard errors of the means;

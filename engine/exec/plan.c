@@ -609,8 +609,7 @@ static qg_status find_types(builder *b)
     if (base) {
         assert(base->graph == g && base->options.input == p->options.input);
         b->type = base->type;
-        b->known = base->known;
-        return QG_OK;
+        return qg_plan_choose_constants(b, base->known);
     }
     QG_TRY(qg_infer_values(p->ctx, g, p->options.input, p->arena, &type, &known));
     if (p->options.write)
@@ -628,10 +627,7 @@ static qg_status find_types(builder *b)
             b->guessed[i] = false;
     }
     b->type = type;
-    b->known = known;
-    return p->options.mode == QG_MODE_FLOAT && !p->options.learned
-               ? qg_graph_untuned(g, p->arena, known)
-               : QG_OK;
+    return qg_plan_choose_constants(b, known);
 }
 
 static qg_status begin(builder *b)

@@ -83,10 +83,11 @@ typedef struct qg_plan_options {
     /* Threads that compute one sample together; 0 or 1: one.  Results do not depend on
      * it. */
     unsigned threads;
-    bool split_small;       /* parts of steps that are too small for them, for tests */
-    bool reference;         /* op->run only: the same bytes on every machine */
-    bool learned;           /* FLOAT: with learned constants instead of those of the
-                       * float network (qg_graph_untuned) */
+    bool split_small; /* parts of steps that are too small for them, for tests */
+    bool reference;   /* op->run only: the same bytes on every machine */
+    /* [values] 1: a constant as the float network has it (qg_graph_untuned); NULL: none
+     * with SIMULATE.  FLOAT: all constants. */
+    const uint8_t *untuned;
     const qg_tensor *input; /* [graph inputs] shapes that replace the declared ones */
 
     /* Partial runs.  A plan made with keep_all gives every computed value its own

@@ -5,6 +5,41 @@
 
 enum { OWN_ARENA = 1 << 16 }; /* bytes from which on a rounded constant can be freed */
 
+static const qg_tensor **copy_of(qg_plan *p, const qg_tensor *const *known)
+{
+    const size_t n = p->graph->value.n;
+    const qg_tensor **copy = QG_NEWN(p->arena, n, const qg_tensor *);
+    if (copy)
+        memcpy(copy, known, n * sizeof *copy);
+    return copy;
+}
+
+qg_status qg_plan_choose_constants(qg_builder *b, const qg_tensor *const *known)
+{
+    qg_plan *p = b->p;
+    const qg_graph *g = p->graph;
+    const uint8_t *untuned = p->options.untuned;
+    const qg_tensor **real = QG_NEWN(b->scratch, g->value.n, const qg_tensor *);
+    const qg_tensor **own = NULL;
+    b->known = known;
+    if (!real)
+        return qg_nomem(p->ctx);
+    QG_TRY(qg_graph_untuned(g, b->scratch, real));
+    for (size_t i = 0; i < g->value.n; i++) {
+        const bool is_float =
+            p->options.mode == QG_MODE_FLOAT || (untuned && untuned[i]);
+        const qg_tensor *t = is_float ? real[i] : g->value.at[i]->constant;
+        if (!real[i] || t == known[i])
+            continue;
+        own = own ? own : copy_of(p, known);
+        if (!own)
+            return qg_nomem(p->ctx);
+        own[i] = t;
+        b->known = own;
+    }
+    return QG_OK;
+}
+
 /* *y gets memory, in an arena of its own where it is large. */
 static qg_status make_room(qg_plan *p, qg_tensor *y)
 {

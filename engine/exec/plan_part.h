@@ -94,7 +94,12 @@ typedef struct qg_partial_node {
 } qg_partial_node;
 qg_partial_node qg_partial_take(const qg_builder *b, const qg_node *n);
 
-/* plan_constants.c: the constant of an input slot, on its grid when its TQC is active.
+/* plan_constants.c: b->known becomes `known` (in the plan's arena or the base's), each
+ * learned constant as it is, or as the float network has it (options.untuned). */
+QG_NODISCARD qg_status qg_plan_choose_constants(qg_builder *b,
+                                                const qg_tensor *const *known);
+
+/* The constant of an input slot, on its grid when its TQC is active.
  * The result is shared with other slots only when it is not rounded. */
 QG_NODISCARD qg_status qg_plan_constant(qg_builder *b, const qg_node *n, uint32_t slot,
                                         const qg_tensor **out);

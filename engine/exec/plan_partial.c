@@ -47,6 +47,8 @@ static bool same_inputs(const qg_builder *b, const qg_node *n)
         const qg_tqc *t = qg_plan_tqc(mine, qg_input_at(n, i));
         const qg_tqc *u = qg_plan_tqc(theirs, qg_input_at(n, i));
         bool constant = n->in[i] && b->known[n->in[i]->id];
+        if (n->in[i] && b->known[n->in[i]->id] != mine->base->known[n->in[i]->id])
+            return false;
         bool now =
             constant ? qg_plan_rounds_constant(mine, t) : qg_plan_rounds(mine, t);
         bool then =

@@ -261,9 +261,9 @@ static inline bool qg_node_has(const qg_node *n, uint32_t traits)
  * more, or a bound is computed. */
 bool qg_node_clamps(const qg_node *n, float *low, float *high);
 
-/* A constant that was learned (engine/learn) has another one beside it that nothing
- * reads, "<name>.untuned": that of the float network.  known[value id] of each learned
- * constant becomes it; names are made in a. */
+/* A constant that was learned (engine/learn, gptq, bias-correct) has another one beside
+ * it that nothing reads, "<name>.untuned": that of the float network.  known[value id]
+ * of each learned constant becomes it; names are made in a. */
 #define QG_UNTUNED ".untuned"
 /* *learned: the constant whose float value u is; NULL: u is none. */
 QG_NODISCARD qg_status qg_graph_learned(const qg_graph *g, const qg_value *u,

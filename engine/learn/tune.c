@@ -14,9 +14,9 @@
 
 #include "engine/analysis/measure.h"
 #include "engine/exec/pool.h"
-#include "engine/ir/edit.h"
 #include "engine/learn/checkpoint.h"
 #include "engine/learn/error_row.h"
+#include "engine/learn/write.h"
 #include "engine/session/session.h"
 
 QG_OPTIONS_INIT(qg_tune_options)
@@ -432,77 +432,17 @@ static qg_status judge_network(const tuning *t, double worst[2], bool *better)
 
 /* --- writing what was learned ---------------------------------------------------- */
 
-static bool differs(const qg_tensor *a, const qg_tensor *b)
-{
-    return memcmp(a->data, b->data, (size_t)qg_tensor_count(a) * sizeof *a->f32) != 0;
-}
-
-static qg_status write_weight(tuning *t, const qg_tape_weight *w)
-{
-    qg_graph *g = t->m->graph;
-    qg_tensor *copy;
-    if (!differs(&w->now, &w->start))
-        return QG_OK;
-    QG_TRY(qg_edit_keep_untuned(g, w->value, w->value->constant));
-    QG_TRY(qg_tensor_clone(t->m->ctx, g->arena, &w->now, &copy));
-    return qg_edit_make_constant(g, g->value.at[w->value->id], copy);
-}
-
-/* Baked scales are thawed to be set. */
-static qg_status write_step(tuning *t, const qg_tape_step *s)
-{
-    qg_quant *q = t->m->quant;
-    qg_tqc *root = q->tqc.at[s->root->id];
-    const bool baked = root->state == QG_TQC_BAKED;
-    const bool same = memcmp(s->scale, s->start, s->n * sizeof *s->scale) == 0;
-    const bool moved =
-        s->shifts && memcmp(s->offset, s->offset_start, s->n * sizeof *s->offset) != 0;
-    if (!s->learned || (same && !moved))
-        return QG_OK;
-    if (baked)
-        QG_TRY(qg_tqc_set_state(q, root, QG_TQC_ACTIVATED));
-    QG_TRY(qg_tqc_set_param(q, root, s->n, s->scale,
-                            s->shifts ? s->offset : root->offset));
-    return baked ? qg_tqc_set_state(q, root, QG_TQC_BAKED) : QG_OK;
-}
-
-/* Derived scales follow. */
-static qg_status derive_again(tuning *t)
-{
-    qg_quant *q = t->m->quant;
-    for (size_t i = 0; i < q->tqc.n; i++) {
-        qg_tqc *d = q->tqc.at[i];
-        const bool baked = d->state == QG_TQC_PASSIVE_BAKED;
-        if (!d->derive || (!baked && d->state != QG_TQC_PASSIVE))
-            continue;
-        if (baked)
-            QG_TRY(qg_tqc_set_state(q, d, QG_TQC_PASSIVE));
-        QG_TRY(qg_tqc_derive(q, d, d->derive, d->lender[0], d->lender[1]));
-        if (baked)
-            QG_TRY(qg_tqc_set_state(q, d, QG_TQC_PASSIVE_BAKED));
-    }
-    return QG_OK;
-}
-
 static qg_status write_all(tuning *t)
 {
-    qg_quant *q = t->m->quant;
-    const char *author = q->author;
-    qg_status s = QG_OK;
-    q->author = qg_arena_printf(q->arena, "tune/%s", t->method->name);
-    if (!q->author)
-        s = qg_nomem(t->m->ctx);
-    for (size_t k = 0; s == QG_OK && k < t->n_block; k++) {
-        const qg_tape *tape = t->tapes[k].tape[0];
-        for (size_t i = 0; s == QG_OK && i < tape->n_weight; i++)
-            s = write_weight(t, &tape->weight[i]);
-        for (size_t i = 0; s == QG_OK && i < tape->n_step; i++)
-            s = write_step(t, &tape->step[i]);
-    }
-    if (s == QG_OK)
-        s = derive_again(t);
-    q->author = author;
-    return s;
+    qg_learned_block *block = QG_NEWN(t->arena, t->n_block, qg_learned_block);
+    if (!block)
+        return qg_nomem(t->m->ctx);
+    for (size_t k = 0; k < t->n_block; k++)
+        block[k] = (qg_learned_block){ .name = name_of(t, &t->block[k]),
+                                       .tape = t->tapes[k].tape[0],
+                                       .before = t->result[k].before,
+                                       .after = t->result[k].after };
+    return qg_learned_write(t->m, t->method, block, t->n_block);
 }
 
 /* --- report ---------------------------------------------------------------------- */
@@ -642,8 +582,8 @@ static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
     };
     warn_of_few(t, feed->n);
     if (t->o->labels)
-        QG_TRY(
-            qg_labels_load(t->m->ctx, t->o->labels, t->arena, feed->n, &t->loss.label));
+        QG_TRY(qg_labels_load(t->m->ctx, t->o->labels, t->arena, feed->n,
+                              t->o->work.samples > 0, &t->loss.label));
     t->wanted = qg_block_wanted(t->m->graph, t->arena);
     if (!t->wanted)
         return qg_nomem(t->m->ctx);

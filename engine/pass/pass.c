@@ -229,6 +229,28 @@ static qg_status run_one(qg_pass_env *env, const qg_pass *pass)
     return env->dump ? env->dump(env->ud, env, pass->name) : QG_OK;
 }
 
+/* A pass that is off was given an option by another file than the one that switches it
+ * off: whoever gave it expects that the pass runs. */
+static void warn_off(const qg_pass_env *env, const qg_pass *pass)
+{
+    const qg_pass_options *o = &env->options;
+    const qg_pass_setting *off = NULL, *option = NULL;
+    for (size_t i = 0; i < o->n_setting; i++) {
+        const qg_pass_setting *s = &o->setting[i];
+        if (strcmp(s->pass, pass->name) != 0)
+            continue;
+        if (strcmp(s->param, "run") == 0)
+            off = s;
+        else
+            option = s;
+    }
+    if (option && off && off->value == 0 && strcmp(option->file, off->file) != 0)
+        qg_warn(env->ctx,
+                "%s:%u: passes: %s: %s is given, but the pass is off, expected "
+                "'run=yes' beside it",
+                option->file, option->line, pass->name, option->param);
+}
+
 qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
                           const char *const *name, size_t n)
 {
@@ -239,10 +261,13 @@ qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
     QG_TRY(find_all(env, all, name, n, pass));
     for (size_t i = 0; i < env->options.n_setting; i++)
         QG_TRY(check_setting(env->ctx, &env->options.setting[i], pass, n));
-    for (size_t i = 0; i < n; i++)
-        if (value_of(env, pass[i], "run") != 0 &&
-            !(pass[i]->once && env->options.rewritten))
+    for (size_t i = 0; i < n; i++) {
+        const bool on = value_of(env, pass[i], "run") != 0;
+        if (!on)
+            warn_off(env, pass[i]);
+        if (on && !(pass[i]->once && env->options.rewritten))
             QG_TRY(run_one(env, pass[i]));
+    }
     return n > 0 && !verifies_each(env) ? verify(env) : QG_OK;
 }
 

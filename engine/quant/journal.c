@@ -73,6 +73,21 @@ qg_status qg_journal_scheme(qg_quant *q, const qg_tqc *t, const qg_scheme *after
     return add_int(q, t, "block", before->block, after->block);
 }
 
+qg_status qg_journal_learned(qg_quant *q, const qg_value *v, const char *field,
+                             const qg_tensor *before, const qg_tensor *after)
+{
+    const size_t n = (size_t)qg_tensor_count(after);
+    for (uint32_t i = 0; i < v->use.n; i++) {
+        const qg_tqc *t =
+            qg_endpoint_tqc(qg_input_at(v->use.at[i].node, v->use.at[i].slot));
+        if (t)
+            QG_TRY(qg_journal_add(q, t, field,
+                                  qg_journal_numbers(q, n, before->f32, NULL),
+                                  qg_journal_numbers(q, n, after->f32, NULL)));
+    }
+    return QG_OK;
+}
+
 const char *qg_journal_numbers(qg_quant *q, size_t n, const float *f, const int32_t *i)
 {
     char text[(SHOWN + 1) * QG_NUM_TEXT] = "none", one[QG_NUM_TEXT];

@@ -21,6 +21,12 @@
 QG_NODISCARD qg_status qg_journal_add(qg_quant *q, const qg_tqc *t, const char *field,
                                       const char *before, const char *after);
 
+/* For every endpoint that reads the constant v: its first numbers before and after it
+ * was learned, as `field` ("weight", "bias", "rounding"). */
+QG_NODISCARD qg_status qg_journal_learned(qg_quant *q, const qg_value *v,
+                                          const char *field, const qg_tensor *before,
+                                          const qg_tensor *after);
+
 /* "Conv_3.in1" in the arena; NULL when out of memory. */
 const char *qg_journal_endpoint(qg_quant *q, const qg_tqc *t);
 

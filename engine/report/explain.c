@@ -446,8 +446,9 @@ static void mark_leaders(const answer *a, uint8_t *told)
 static bool is_told(const uint8_t *told, const qg_journal_entry *e)
 {
     return told[e->tqc] == NAMED ||
-           (told[e->tqc] == LED && (is_field(e, "dominator") || is_field(e, "state") ||
-                                    is_field(e, "scale") || is_field(e, "offset")));
+           (told[e->tqc] == LED &&
+            (is_field(e, "dominator") || is_field(e, "state") || is_field(e, "scale") ||
+             is_field(e, "offset") || is_field(e, "loss")));
 }
 
 static qg_status put_change(answer *a, qg_table *t, const qg_journal_entry *e)

@@ -89,7 +89,6 @@ static qg_status ask_cells(mixer *x, const uint8_t *option, size_t first, size_t
                        .feed = x->feed,
                        .metric = s->metric,
                        .whole = true,
-                       .untuned = true,
                        .work = &s->o->work,
                        .stage = "search" };
     qg_arena_reset(x->round);

@@ -117,8 +117,12 @@ static qg_status describe(const qg_executable *e, const votes *v, const int64_t 
     return qg_report_end(fill_report(e, v, labels, n, r), r, out);
 }
 
-/* More labels than samples are fine: --samples may have cut them. */
-qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a, size_t n,
+bool qg_labels_fit(size_t given, size_t n, bool cut)
+{
+    return cut ? given >= n : given == n;
+}
+
+qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a, size_t n, bool cut,
                          const int64_t **out)
 {
     const qg_tensor *t;
@@ -126,7 +130,7 @@ qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a, size_t n,
     QG_TRY(qg_npy_load(ctx, a, path, &t));
     enum qg_dtype_kind kind = qg_dtype_kind_of(t->dtype);
     if ((kind != QG_KIND_INT && kind != QG_KIND_UINT) || t->rank != 1 ||
-        (size_t)t->dim[0] < n)
+        !qg_labels_fit((size_t)t->dim[0], n, cut))
         return qg_fail(
             ctx, QG_EDATA,
             "labels: %s: is %s, expected one integer for each of %zu samples", path,
@@ -154,8 +158,8 @@ static qg_status read_labels(qg_ctx *ctx, const qg_run_options *o, const char *p
         return qg_fail(ctx, QG_ECONFIG, "labels: %s, expected a file or an array",
                        path ? "both are given" : "none are given");
     if (path)
-        return qg_labels_load(ctx, path, a, n, out);
-    if (o->n_label < n)
+        return qg_labels_load(ctx, path, a, n, o->work.samples > 0, out);
+    if (!qg_labels_fit(o->n_label, n, o->work.samples > 0))
         return qg_fail(ctx, QG_EDATA,
                        "labels: the array: is int64[%zu], expected one integer for "
                        "each of %zu samples",

@@ -176,9 +176,12 @@ QG_NODISCARD qg_status qg_executable_vote(const qg_executable *e,
                                           const qg_workload *work, const qg_feed *feed,
                                           const int64_t *label, int32_t *out);
 
-/* (*out)[n] of an .npy of at least n integers; in a. */
+/* (*out)[n] of an .npy of n integers, in a; of at least n where options limit the
+ * samples (`cut`): the first n are theirs. */
 QG_NODISCARD qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a,
-                                      size_t n, const int64_t **out);
+                                      size_t n, bool cut, const int64_t **out);
+/* Whether `given` labels may be those of n samples. */
+bool qg_labels_fit(size_t given, size_t n, bool cut);
 
 /* The share of votes that are the label; both [n]. */
 double qg_top1(const int32_t *vote, const int64_t *label, size_t n);

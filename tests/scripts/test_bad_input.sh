@@ -129,6 +129,9 @@ zeros 240 | npy "$work/labels.npy" '<f4' 60
 expect 1 'labels: .*expected one integer' \
     "$qg" evaluate $model -d $data --labels "$work/labels.npy"
 zeros 80 | npy "$work/few.npy" '<i8' 10
+expect 1 'labels: .*is int64\[599\], expected one integer for each of 64 samples' \
+    "$qg" evaluate $model -d $data --labels configs/data/digits_labels.npy
+expect 0 "" "$qg" evaluate $model -d $data -n 20 --labels configs/data/digits_labels.npy
 expect 1 'labels: .*is int64\[10\], expected one integer for each of 64 samples' \
     "$qg" evaluate $model -d $data --labels "$work/few.npy"
 { zeros 504; printf '\012\0\0\0\0\0\0\0'; } | npy "$work/beyond.npy" '<i8' 64

@@ -126,10 +126,34 @@ def test_files(root):
     assert "tune/lsq" in by
 
 
+def test_origins(root):
+    """Every endpoint whose constant or step was learned has method, block and losses."""
+    for method, fields in (("lsq", {"weight", "bias", "scale"}), ("adaround", {"rounding"}),
+                           ("brecq", {"rounding", "bias", "scale"}), ("bias", {"bias"})):
+        report = answer("explain", root / method, "conv0")
+        mine = [c for c in report["changes"] if c["by"] == f"tune/{method}"]
+        assert fields <= {c["field"] for c in mine}, (method, mine)
+        losses = {c["endpoint"]: c for c in mine if c["field"] == "loss"}
+        assert losses.keys() == {c["endpoint"] for c in mine}, (method, mine)
+        for c in losses.values():
+            before, block = c["old"].split(" in block ")
+            assert block == "conv0" and float(c["new"]) < float(before), (method, c)
+        bias = answer("explain", root / method, "conv0_bias_0")["changes"]
+        assert any(c["field"] == "bias" for c in bias) == ("bias" in fields), (method, bias)
+
+
+def test_search_warns(root):
+    qg("search", root / "lsq", "-d", CALIB, "--budget", "bits=6", "-o", root / "policy.yaml",
+       warns="the snapshot is tuned, and trials begin with the network before tuning")
+
+
 def test_nothing_gained(root, four):
-    """Steps that are far too wide: the start is kept, and no snapshot is written."""
-    report = answer("tune", four, "-d", CALIB, "--lr", 1000, "--steps", 5, "-o", root / "worse")
-    assert report["changed"] is False and not (root / "worse").exists(), report
+    """Steps that are far too wide: the start is written, also where a snapshot was."""
+    out = root / "worse"
+    shutil.copytree(root / "lsq", out)
+    report = answer("tune", four, "-d", CALIB, "--lr", 1000, "--steps", 5, "-o", out)
+    assert report["changed"] is False and "stays as it was" in report["why"], report
+    assert hashes(out) == hashes(four), report
     assert all(b["verdict"] == "left as it was" for b in report["blocks"]), report
 
 
@@ -595,6 +619,8 @@ def main():
         test_repeated(root, four)
         test_bodies(root)
         test_files(root)
+        test_origins(root)
+        test_search_warns(root)
         test_nothing_gained(root, four)
         test_grids(root, four)
         test_judged(root)

@@ -82,17 +82,38 @@ def test_killed(root, want, seconds, name="k", more=()):
     print(f"{name}: {MOMENTS} times killed, all resumed with the same bytes")
 
 
-def stop_behind(root, out, blocks, command=None):
-    """A process that is killed once so many blocks are done."""
+def begin_behind(root, out, blocks, command=None, **more):
+    """A process that has done so many blocks, and their folder."""
     part = out.with_name(out.name + ".part")
     process = subprocess.Popen([QG, *map(str, command or words(root, out))],
-                               stdout=subprocess.DEVNULL)
+                               stdout=subprocess.DEVNULL, **more)
     while process.poll() is None and not (
             part.is_dir() and len(list(part.glob("[0-9a-f]*"))) >= blocks):
         time.sleep(0.005)
+    return process, part
+
+
+def stop_behind(*args):
+    """A process that is killed once so many blocks are done."""
+    process, part = begin_behind(*args)
     process.kill()
     process.wait()
     return part
+
+
+def test_interrupted(root, want):
+    """Ctrl-C and SIGTERM say how to go on."""
+    for number, status in (signal.SIGINT, 130), (signal.SIGTERM, 143):
+        out = root / f"interrupted{status}"
+        process, part = begin_behind(
+            root, out, 1, stderr=subprocess.PIPE, text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        process.send_signal(number)
+        error = process.communicate()[1]
+        assert process.returncode == status and error == (
+            f"qg: tune: interrupted: the same command goes on from '{part}'\n"), error
+        qg(*words(root, out))
+        assert content(out) == want and not part.exists()
 
 
 def test_damaged(root, want):
@@ -116,7 +137,8 @@ def test_others(root, want):
     assert [p.name for p in part.iterdir()] == ["notes.txt"]
     shutil.rmtree(part)
     qg("tune", root / "eight", "-d", CALIB, "--steps", 1, "--lr", 1000, "-o", root / "none")
-    assert not (root / "none").exists() and not (root / "none.part").exists()
+    assert content(root / "none") == content(root / "eight"), "the start is written"
+    assert not (root / "none.part").exists()
 
 
 def test_leftovers(root, want):
@@ -222,6 +244,7 @@ def main():
             assert other not in seen, name
             seen.append(other)
             test_killed(root, other, took, name, more)
+        test_interrupted(root, want)
         test_shown(root, want)
         test_other_end(root)
         test_damaged(root, want)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Passes that rewrite weights, on networks and samples that they were not tuned for:
 smooth-quant keeps the float outputs and lowers the noise where channels are outliers;
-gptq lowers the noise of 4-bit weights; weight-split and channel-split keep the float
-outputs."""
+gptq and bias-correct lower the noise of 4-bit weights; weight-split and channel-split
+keep the float outputs."""
 import json
 import pathlib
 import sys
@@ -23,6 +23,7 @@ from command import answer, qg
 
 DIGITS, CALIB, TEST = ("configs/models/digits.onnx", "configs/data/digits_calib.npy",
                        "configs/data/digits_test.npy")
+LABELS = "configs/data/digits_labels.npy"
 FOUR = "--set", "trait=compute slot=in1 constant=yes bits=4"
 failures = 0
 
@@ -128,6 +129,30 @@ def check_gptq(folder):
     check("gptq: same bytes for any number of threads", files[0] == files[1])
 
 
+def check_bias_correct(folder):
+    words = "--set", "pass=bias-correct run=yes"
+    plain = quantize(DIGITS, CALIB, folder / "plain", *FOUR)
+    right = quantize(DIGITS, CALIB, folder / "right", *FOUR, *words)
+    kept = {n for n in constants(right) if n.endswith(".untuned")}
+    same = difference(float_outputs(plain, TEST, folder), float_outputs(right, TEST, folder))
+    check("bias-correct: the float network stays", kept and same == 0, sorted(kept), same)
+    check("bias-correct: noise", noise(right, TEST) < noise(plain, TEST),
+          f"{noise(plain, TEST):.3g} -> {noise(right, TEST):.3g}")
+    top1 = [answer("evaluate", s, "-d", TEST, "--labels", LABELS)["float_top1"]
+            for s in (plain, right)]
+    check("bias-correct: evaluate compares with the same network", top1[0] == top1[1], top1)
+    out = folder / "out.onnx"
+    qg("export", right, "--format", "onnx-qdq", "-o", out)
+    check("bias-correct: exports have the corrected biases alone",
+          b".untuned" not in out.read_bytes())
+    qg("quantize", DIGITS, "-b", "trt-int8", "-d", CALIB, "--set", "pass=gptq damp=0.1", "-o",
+       folder / "off", warns="gptq: damp is given, but the pass is off, expected 'run=yes'")
+    alone, both = (quantize(DIGITS, CALIB, folder / "both", *FOUR, "--set",
+                            "pass=gptq run=yes", *more) and noise(folder / "both", TEST)
+                   for more in ((), words))
+    check("bias-correct: after gptq", both < 0.8 * alone, f"{alone:.3g} -> {both:.3g}")
+
+
 def product(folder, weight, gain=None):
     """y = (gain x) W, for numbers that are computed here as well."""
     make = onnx.helper.make_node
@@ -213,7 +238,8 @@ def check_split(folder):
 
 
 def main():
-    for test in (check_smooth, check_factors, check_gptq, check_definition, check_split):
+    for test in (check_smooth, check_factors, check_gptq, check_definition, check_bias_correct,
+                 check_split):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return failures > 0

@@ -1,6 +1,8 @@
 /* Blocks (docs/evidence/ppq-behaviour.md#blocks); what bias-correct gives by hand. */
 #include "tests/support/test.h"
 
+#include <math.h>
+
 #include "engine/exec/drive.h"
 #include "engine/config/backend_yaml.h"
 #include "engine/config/override.h"
@@ -171,6 +173,15 @@ static const qg_coverage *last_row(const fixture *f)
     return &f->env.coverage.at[f->env.coverage.n - 1];
 }
 
+/* The bias of the float network beside the one of the node; NAN: none. */
+static float bias_before(const fixture *f, const char *node)
+{
+    const qg_node *n = qg_graph_node(f->graph, node);
+    const char *name = qg_arena_printf(f->ctx->arena, "%s" QG_UNTUNED, n->in[2]->name);
+    const qg_value *v = qg_graph_value(f->graph, name);
+    return v ? v->constant->f32[0] : NAN;
+}
+
 static void close_fixture(fixture *f)
 {
     qg_graph_free(f->graph);
@@ -187,6 +198,7 @@ static void a_bias_takes_the_mean_error(void **state)
                  "y = Conv(x, w, b)\noutput y }",
                  NULL);
     expect_bias(&f, "y", 2.5f);
+    assert_float_equal(bias_before(&f, "y"), 2, 0);
     assert_int_equal(f.env.changed, 1);
     assert_int_equal(last_row(&f)->matched, 1);
     close_fixture(&f);
@@ -223,6 +235,7 @@ static void a_block_that_gets_worse_is_put_back(void **state)
     expect_bias(&f, "c1", 0);
     expect_bias(&f, "c2", 0);
     expect_bias(&f, "c3", 0);
+    assert_true(isnan(bias_before(&f, "c1")));
     assert_int_equal(f.env.changed, 0);
     assert_int_equal(last_row(&f)->near_miss.n, 1);
     assert_non_null(
@@ -245,6 +258,7 @@ static void overlapping_blocks_aim_at_the_float_network(void **state)
                  "last = Conv(x, w)\ny = Conv(last, w, b)\noutput y }",
                  NULL);
     expect_bias(&f, "y", 3.125f);
+    assert_float_equal(bias_before(&f, "y"), 2, 0);
     close_fixture(&f);
 }
 
@@ -260,6 +274,8 @@ static void shared_biases_part(void **state)
                  NULL);
     expect_bias(&f, "c1", 2.5f);
     expect_bias(&f, "c2", 1.5f);
+    assert_float_equal(bias_before(&f, "c1"), 2, 0);
+    assert_float_equal(bias_before(&f, "c2"), 2, 0);
     close_fixture(&f);
 }
 

@@ -301,6 +301,13 @@ static void labels_may_be_an_array(void **state)
     assert_true(qg_report_number(r, "simulated_top1", &array));
     assert_cmp_f64(array, ==, file);
     qg_report_free(r);
+    o.n_label = 21; /* the first of both */
+    assert_ok(f->ctx, qg_model_evaluate(m, &o, NULL, &r));
+    qg_report_free(r);
+    o.work.samples = 0;
+    o.n_label = (size_t)labels->dim[0];
+    assert_fails(f->ctx, qg_model_evaluate(m, &o, NULL, &r), QG_EDATA,
+                 "int64[599], expected one integer for each of");
     o.label = NULL;
     assert_fails(f->ctx, qg_model_evaluate(m, &o, NULL, &r), QG_ECONFIG,
                  "labels: none are given");
