@@ -103,12 +103,39 @@ static qg_status begin_float(tuning *t, qg_tape *tape)
     return QG_OK;
 }
 
+/* An output of the network that is not finite: neither the loss nor the verdict would
+ * say anything. */
+static qg_status check_output(const tuning *t, const qg_value *v)
+{
+    for (size_t i = 0; i < t->stream.n; i++) {
+        const qg_tensor *f = qg_stream_value(&t->stream, v, QG_LANE_FLOAT, i);
+        if (f && !isfinite(qg_power_row(f->f32, NULL, (size_t)qg_tensor_count(f))))
+            return qg_fail(t->m->ctx, QG_ENUMERIC,
+                           "tune: sample %zu: the float network gives NaN or infinity "
+                           "at its output '%s', expected finite numbers",
+                           i, v->name);
+    }
+    return QG_OK;
+}
+
+static qg_status check_outputs(const tuning *t, const qg_tape *tape)
+{
+    for (size_t k = 0; k < tape->n_out; k++) {
+        const qg_value *v = tape->out[k];
+        if (v->is_output && v->type.dtype == QG_F32 &&
+            qg_loss_compares(&t->loss, t->m->graph, v))
+            QG_TRY(check_output(t, v));
+    }
+    return QG_OK;
+}
+
 /* The tape is left as it was: weights at their start, rounding on. */
 static qg_status run_float(tuning *t, size_t k)
 {
     qg_tape *tape = t->tapes[k].tape[0];
     QG_TRY(begin_float(t, tape));
     QG_TRY(qg_stream_run(&t->stream, k, &t->tapes[k], QG_LANE_FLOAT));
+    QG_TRY(check_outputs(t, tape));
     tape->rounds = true;
     for (size_t i = 0; i < tape->n_weight; i++)
         qg_tensor_copy(&tape->weight[i].start, &tape->weight[i].now);
@@ -371,16 +398,9 @@ static qg_status errors_of_output(const tuning *t, const qg_value *v,
         return qg_nomem(t->m->ctx);
     for (size_t i = 0; v->type.dtype == QG_F32 && i < s->n; i++) {
         const qg_tensor *f = qg_stream_value(s, v, QG_LANE_FLOAT, i);
-        const double power =
-            f ? qg_power_row(f->f32, NULL, (size_t)qg_tensor_count(f)) : 0;
-        if (!isfinite(power) && !has_own_verdict(t))
-            return qg_fail(t->m->ctx, QG_ENUMERIC,
-                           "tune: sample %zu: the float network gives NaN or infinity "
-                           "at its output '%s', expected finite numbers",
-                           i, v->name);
         if (!f || !qg_is_held_back(i, s->n))
             continue;
-        signal += power;
+        signal += qg_power_row(f->f32, NULL, (size_t)qg_tensor_count(f));
         e->before[e->n] =
             qg_measure(metric, f->f32, qg_stream_value(s, v, QG_LANE_BEFORE, i));
         e->after[e->n++] =
@@ -398,8 +418,8 @@ static size_t n_kept(const tuning *t)
     return kept;
 }
 
-/* The worst output before and after; better: all of them together, and none of them
- * clearly worse. */
+/* Of the worst output before and after; better: all of them together, the worst of them
+ * is no worse than before, and no other is clearly worse. */
 static qg_status judge_network(const tuning *t, double worst[2], bool *better)
 {
     const qg_graph *g = t->m->graph;

@@ -252,6 +252,11 @@ def test_infinity(root, four):
     np.save(root / "nan.npy", data)
     qg("tune", four, "-d", root / "nan.npy", "--steps", 2, "-o", root / "m", fails="NaN")
     assert not (root / "m.part").exists(), "nothing was learned"
+    data[0] = np.inf
+    np.save(root / "infinity.npy", data)
+    for loss in ("kd", "mse"):
+        qg("tune", four, "-d", root / "infinity.npy", "--loss", loss, "-o", root / "m",
+           fails="gives NaN or infinity at its output")
 
 
 def error_of_weights(path, model, name):
@@ -579,6 +584,27 @@ def test_tied(root):
         assert ("w.untuned" in names) == learned, (method, names, report)
 
 
+def test_shown(root):
+    """A weight that an output shows through a node of constants stays."""
+    h = onnx.helper
+    rng = np.random.default_rng(1)
+    nodes = [h.make_node("Conv", ["x", "w"], ["y"], name="c"),
+             h.make_node("Identity", ["w"], ["z"], name="i")]
+    values = [h.make_tensor_value_info(n, onnx.TensorProto.FLOAT, d)
+              for n, d in (("x", [1, 4, 6, 6]), ("y", [1, 4, 4, 4]), ("z", [4, 4, 3, 3]))]
+    w = rng.normal(0, 0.5, (4, 4, 3, 3)).astype("f4")
+    graph = h.make_graph(nodes, "shown", values[:1], values[1:],
+                         [onnx.numpy_helper.from_array(w, "w")])
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8),
+              root / "shown.onnx")
+    np.save(root / "s.npy", rng.normal(0, 1, (64, 4, 6, 6)).astype("f4"))
+    qg("quantize", root / "shown.onnx", "-b", "trt-int8", "-d", root / "s.npy", *BITS[:2],
+       "-o", root / "shown")
+    qg("tune", root / "shown", "-d", root / "s.npy", "--steps", 200, "-o", root / "shown-2")
+    qg("run", root / "shown-2", "-d", root / "s.npy", "--mode", "float", "-o", root / "shown-3")
+    assert np.array_equal(np.load(root / "shown-3" / "z.npy")[0].reshape(w.shape), w)
+
+
 def test_sizes(root):
     """Samples of different sizes: each has gradients of its own size, on one thread and two."""
     h, rng = onnx.helper, np.random.default_rng(2)
@@ -634,6 +660,7 @@ def main():
         test_memory(root)
         test_limits(root, four)
         test_tied(root)
+        test_shown(root)
         test_sizes(root)
         test_mistakes(root, four)
         test_few(root, four)

@@ -34,7 +34,8 @@ static void nan_is_never_better(void **state)
     (void)state;
     assert_false(better((double[N]){ 0, 0, 0, 0, 0, 0, 0, NAN }));
     assert_false(qg_is_better((double[1]){ NAN }, (double[1]){ 0 }, 1, QG_ONE_IN_SIX));
-    assert_false(qg_is_better((double[2]){ 0, 0 }, (double[2]){ 0, 0 }, 2, QG_ONE_IN_SIX));
+    assert_false(
+        qg_is_better((double[2]){ 0, 0 }, (double[2]){ 0, 0 }, 2, QG_ONE_IN_SIX));
 }
 
 static void one_sample_must_gain_a_fifth(void **state)
@@ -48,8 +49,10 @@ static void one_sample_must_gain_a_fifth(void **state)
 static void two_samples_must_agree(void **state)
 {
     (void)state;
-    assert_false(qg_is_better((double[2]){ 1, 1 }, (double[2]){ .7, .92 }, 2, QG_ONE_IN_SIX));
-    assert_true(qg_is_better((double[2]){ 1, 1 }, (double[2]){ .7, .89 }, 2, QG_ONE_IN_SIX));
+    assert_false(
+        qg_is_better((double[2]){ 1, 1 }, (double[2]){ .7, .92 }, 2, QG_ONE_IN_SIX));
+    assert_true(
+        qg_is_better((double[2]){ 1, 1 }, (double[2]){ .7, .89 }, 2, QG_ONE_IN_SIX));
 }
 
 /* Changes that mean nothing: one standard error is exceeded by 16 % of them, and the
@@ -69,6 +72,29 @@ static void noise_is_seldom_a_gain(void **state)
     }
     assert_cmp_int(gains, <, 220);
     assert_cmp_int(gains, >, 100);
+}
+
+/* The network's chance: 5 %, which two samples seldom give. */
+static void a_network_needs_more(void **state)
+{
+    double before[N], after[N];
+    qg_rng r = { 6 };
+    int gains = 0;
+    (void)state;
+    for (int turn = 0; turn < 1000; turn++) {
+        for (int i = 0; i < N; i++) {
+            before[i] = (double)qg_rng_range(&r, 1, 2);
+            after[i] = (double)qg_rng_range(&r, 1, 2);
+        }
+        gains += qg_is_better(before, after, N, QG_ONE_IN_TWENTY);
+    }
+    assert_cmp_int(gains, <, 75);
+    assert_cmp_int(gains, >, 25);
+    assert_false(
+        qg_is_better((double[2]){ 1, 1 }, (double[2]){ .7, .89 }, 2, QG_ONE_IN_TWENTY));
+    assert_false(
+        qg_is_better((double[1]){ 1 }, (double[1]){ .7 }, 1, QG_ONE_IN_TWENTY));
+    assert_true(qg_is_better((double[1]){ 1 }, (double[1]){ .6 }, 1, QG_ONE_IN_TWENTY));
 }
 
 static void every_fourth_sample_judges(void **state)
@@ -92,4 +118,5 @@ QG_TEST_MAIN(cmocka_unit_test(clear_gains_count),
              cmocka_unit_test(one_sample_must_gain_a_fifth),
              cmocka_unit_test(two_samples_must_agree),
              cmocka_unit_test(noise_is_seldom_a_gain),
+             cmocka_unit_test(a_network_needs_more),
              cmocka_unit_test(every_fourth_sample_judges))
