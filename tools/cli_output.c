@@ -95,8 +95,8 @@ bool cli_same_place(const char *a, const char *b)
            one.st_ino == other.st_ino;
 }
 
-/* The file that --output would replace though the verb reads it; NULL: none.  Folders are
- * replaced as a whole, and `stats merge` reads before it writes. */
+/* The file that --output would replace though the verb reads it; NULL: none.  Folders
+ * are replaced as a whole, and `stats merge` reads before it writes. */
 static const char *read_and_replaced(const cli_call *c)
 {
     const cli_arguments *a = c->args;

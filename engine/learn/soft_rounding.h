@@ -6,8 +6,9 @@
  *
  * w0 is the weight, s its scale, z the zero point.  V starts where h(V) is the fraction
  * of w0 / s, so that w starts within 0.001 s of w0.  The penalty moves h to 0 or 1:
- * 0.01 sum (1 - |2 h - 1|^beta) after a fifth of the steps, beta from 20 to 2.  Example:
- * w0 / s = 3.3 starts with h = 0.3 and ends as code 3 or 4.
+ * 0.01 sum (1 - |2 h - 1|^beta) after a fifth of the steps, beta from 20 to 2.
+ *
+ * Example: w0 / s = 3.3 starts with h = 0.3 and ends as code 3 or 4.
  *
  *     dL/dV = (s dL/dw + d penalty/dh) h'(V)      dL/dw is 0 where the range clips
  *

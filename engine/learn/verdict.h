@@ -12,10 +12,11 @@
  * Logarithms, since losses of single samples differ by orders of magnitude; m bounds
  * what samples with next to no loss contribute.  A gain that so few samples could well
  * show by chance is none: where a network has next to nothing to gain, the start is
- * kept.  A single sample, which says nothing about chance, must gain a fifth, and a third.
+ * kept.  A single sample, which says nothing about chance, must gain a fifth, and that
+ * of a network a third.
  *
  * Example  8 samples lose 5 % on average, with a standard deviation of 20 %: the
- *          standard error is 7 %, times 1.08: not better. With 15 % on average they
+ *          standard error is 7 %, times 1.08: not better.  With 15 % on average they
  *          are better as losses of a block and as those of the network */
 #ifndef QG_ENGINE_LEARN_VERDICT_H
 #define QG_ENGINE_LEARN_VERDICT_H
