@@ -14,8 +14,8 @@ static double mean_of(const double *x, size_t n)
     return sum / (double)n;
 }
 
-/* What a chance allows.  t: by degrees of freedom, n - 1; beyond the table it is limit +
- * slope / (n - 1), within 0.005. */
+/* What a chance allows.  t: by degrees of freedom, n - 1; beyond the table
+ * it is limit + slope / (n - 1), within 0.005. */
 typedef struct bound {
     double t[7], limit, slope;
     double one; /* of what it was: a single sample must be below */
