@@ -58,7 +58,7 @@ class Verbs(unittest.TestCase):
               for by in ("graph", "layer", "cause")],
             *[["sensitivity", trt, "-d", CALIB, "-n8", "--by", by]
               for by in ("node", "endpoint", "group")],
-            ["search", trt, "-d", CALIB, "-n8", "--budget", "size=20kB",
+            ["search", trt, "-d", CALIB, "-n16", "--budget", "size=20kB",
              "-o", self.work / "policy.yaml"],
             ["explain", trt, "conv0"], ["dump", MODEL], ["dump", trt],
             ["diff", trt, self.ncnn], ["version"],
