@@ -209,9 +209,7 @@ static qg_status ask(causes *c)
                    .stage = "causes" };
     if (!error)
         return qg_nomem(c->m->ctx);
-    for (unsigned off = 0; off < SUBSETS; off++) {
-        if (!off)
-            continue;
+    for (unsigned off = 1; off < SUBSETS; off++) {
         QG_TRY(mute_places(c, off, &c->question[off].mute));
         QG_TRY(replace(c, off, &c->question[SUBSETS + off]));
     }

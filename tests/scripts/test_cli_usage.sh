@@ -27,15 +27,15 @@ expect 1 "'--json': no such topic" "$qg" list -- --json
 expect 2 "--by: 'endpoint', expected graph, layer or cause; try .qg sensitivity --by endpoint." \
     "$qg" analyse s -d x --by endpoint
 
-read_only=$(mktemp -d)
-cp configs/data/digits_calib.npy "$read_only/s.npy"
+folder=$(mktemp -d)
+cp configs/data/digits_calib.npy "$folder/s.npy"
 for verb in "search s --budget bits=6" "stats collect configs/models/digits.onnx" "report s" "sensitivity s --propose 1%"; do
     # shellcheck disable=SC2086
     expect 2 "is the file '.*' that is read, expected another file" \
-        "$qg" $verb -d "$read_only/s.npy" -o "$read_only/s.npy"
+        "$qg" $verb -d "$folder/s.npy" -o "$folder/s.npy"
 done
-cmp -s configs/data/digits_calib.npy "$read_only/s.npy" || complain "samples were replaced"
-rm -r "$read_only"
+cmp -s configs/data/digits_calib.npy "$folder/s.npy" || complain "samples were replaced"
+rm -r "$folder"
 
 verbs=$("$qg" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p')
 [ "$(wc -w <<<"$verbs")" -ge 10 ] || complain "help lists too few verbs: $verbs"
