@@ -209,6 +209,8 @@ const char *cli_save_fault(const cli_call *c);
 /* Opens the model, calls the question, prints the answer and closes the model.  Returns
  * the exit status. */
 int cli_ask(const cli_call *c, const char *path, cli_question *ask);
+/* Of the first file; after the answer the line "written: OUTPUT". */
+int cli_ask_and_name(const cli_call *c, cli_question *ask);
 /* Below the page of r: a table of errors, causes or bins as bars. */
 void cli_plot(const qg_report *r);
 /* Prints completion for a shell, or the manual page. */

@@ -194,6 +194,7 @@ static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
     o.optimizer = a->optimizer;
     o.loss = a->loss;
     o.labels = a->labels;
+    o.holdout = a->holdout;
     o.qdrop = a->qdrop;
     o.steps = a->steps;
     o.seed = a->seed;
@@ -225,7 +226,7 @@ int cli_tune(const cli_call *c)
         fault = "it is the snapshot that is tuned, expected another folder";
     if (fault)
         return cli_refuse_output(c, fault);
-    return cli_ask(c, a->file.at[0], ask_tune);
+    return cli_ask_and_name(c, ask_tune);
 }
 
 static qg_status ask_search(const cli_call *c, qg_model *m, qg_report **r)

@@ -113,6 +113,15 @@ int cli_ask(const cli_call *c, const char *path, cli_question *ask)
     return status;
 }
 
+int cli_ask_and_name(const cli_call *c, cli_question *ask)
+{
+    const cli_arguments *a = c->args;
+    const int status = cli_ask(c, a->file.at[0], ask);
+    if (status == CLI_OK && !a->json && !c->host)
+        (void)printf("\nwritten: %s\n", a->output);
+    return status;
+}
+
 qg_workload cli_workload(const cli_call *c)
 {
     const cli_arguments *a = c->args;
@@ -164,10 +173,7 @@ static int quantize(const cli_call *c)
     if (!a->data == !a->stats)
         return cli_usage(c->verb, a->data ? "expected -d DATA or --stats FILE, not both"
                                           : "expected -d DATA or --stats FILE");
-    int status = cli_ask(c, a->file.at[0], quantize_and_save);
-    if (status == CLI_OK && !a->json && !c->host)
-        (void)printf("\nwritten: %s\n", a->output);
-    return status;
+    return cli_ask_and_name(c, quantize_and_save);
 }
 
 /* --- run, evaluate, analyse --- */
@@ -525,16 +531,17 @@ const cli_verb cli_verbs[] = {
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(METHOD), TAKES(STEPS), TAKES(RATE),
                TAKES(GRADIENT), TAKES(OPTIMIZER), TAKES(LOSS), TAKES(LABELS),
-               TAKES(QDROP), TAKES(BLOCK_NAME), TAKES(SEED), NEEDS(SNAPSHOT) },
+               TAKES(JUDGES), TAKES(QDROP), TAKES(BLOCK_NAME), TAKES(SEED),
+               NEEDS(SNAPSHOT) },
       .about = "Each block learns to give the outputs of the float network, from what\n"
-               "the blocks before it give.  No labels are needed.  A quarter of the\n"
-               "samples is held back to judge: a block that is not clearly better\n"
-               "there stays as it was; if the network is not, the start is written\n"
-               "unchanged, and `changed` of the report is no.  Interrupted, the same\n"
-               "command goes on behind the last block that was done, from OUT.part.\n"
+               "the blocks before it give.  No labels are needed.  --holdout judges,\n"
+               "else a quarter of the samples: a block that is not clearly better there\n"
+               "stays as it was; if the network is not, the start is written unchanged,\n"
+               "and `changed` of the report is no.  Interrupted, the same command goes\n"
+               "on behind the last block that was done, from OUT.part.\n"
                "--loss mse|kd|labels: the network learns as a whole from its outputs:\n"
                "like those of the float network, with the same softmax, or with the\n"
-               "classes of --labels.\n"
+               "classes of --labels, of DATA and then of --holdout.\n"
                "\n" DATA_FORMS,
       .example = "qg tune snapshot -d calib.npy --method lsq -o tuned",
       .run = cli_tune },

@@ -6,7 +6,7 @@
 
 #include "engine/core/file.h"
 
-static const char magic[] = "qgtune 6\n";
+static const char magic[] = "qgtune 7\n";
 
 /* --- the name -------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ static void add_samples(qg_hash *h, const qg_reconstruction *r)
 {
     const qg_stream *s = r->stream;
     const qg_tape *t = r->tapes->tape[0];
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->sample.n; i++) {
         for (size_t k = 0; k < t->n_in; k++) {
             add_tensor(h, qg_stream_value(s, t->in[k], QG_LANE_NOW, i));
             if (r->drops)
@@ -65,8 +65,10 @@ static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
 {
     qg_hash h;
     const qg_tape *t = r->tapes->tape[0];
-    const uint64_t number[] = { r->steps,    r->rng.state, (uint64_t)t->gradient,
-                                t->n_weight, t->n_step,    r->drops };
+    const uint64_t number[] = {
+        r->steps,  r->rng.state, (uint64_t)t->gradient,    t->n_weight,
+        t->n_step, r->drops,     r->stream->sample.holdout
+    };
     qg_hash_begin(&h);
     qg_hash_add(&h, magic, sizeof magic);
     qg_hash_add(&h, r->method->name, strlen(r->method->name) + 1);
@@ -76,7 +78,7 @@ static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
     const char *loss = qg_loss_name(r->loss.kind);
     qg_hash_add(&h, loss, strlen(loss) + 1);
     if (r->loss.label)
-        qg_hash_add(&h, r->loss.label, r->stream->n * sizeof *r->loss.label);
+        qg_hash_add(&h, r->loss.label, r->stream->sample.n * sizeof *r->loss.label);
     for (size_t i = 0; i < t->n_weight; i++) {
         qg_hash_add(&h, &t->weight[i].role, 1);
         add_tensor(&h, &t->weight[i].start);

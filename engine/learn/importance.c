@@ -105,9 +105,9 @@ static qg_status add_all(work *w)
     w->watched = qg_importance_watched(w->s, w->arena);
     if (!w->size || !w->out->weight || !w->watched)
         return qg_nomem(w->s->ctx);
-    for (size_t i = 0; i < w->s->n; i++) {
+    for (size_t i = 0; i < w->s->sample.n; i++) {
         qg_arena_reset(w->sample);
-        if (qg_teaches(i, w->s->n))
+        if (qg_teaches(w->s->sample, i))
             QG_TRY(add_sample(w, i));
     }
     return QG_OK;

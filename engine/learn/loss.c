@@ -4,12 +4,19 @@
 #include <string.h>
 
 static const char *const names[QG_NLOSS] = {
-#define LOSS(id, name, summary) name,
+#define LOSS(id, name, metric, summary) name,
+#include "engine/learn/loss.def"
+#undef LOSS
+};
+
+static const char *const metrics[QG_NLOSS] = {
+#define LOSS(id, name, metric, summary) metric,
 #include "engine/learn/loss.def"
 #undef LOSS
 };
 
 const char *qg_loss_name(qg_loss_kind k) { return names[k]; }
+const char *qg_loss_metric(qg_loss_kind k) { return metrics[k]; }
 
 int qg_loss_named(const char *text)
 {

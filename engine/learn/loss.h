@@ -26,7 +26,7 @@
 #include "engine/ir/graph.h"
 
 typedef enum qg_loss_kind {
-#define LOSS(id, name, summary) QG_LOSS_##id,
+#define LOSS(id, name, metric, summary) QG_LOSS_##id,
 #include "engine/learn/loss.def"
 #undef LOSS
     QG_NLOSS
@@ -39,7 +39,8 @@ typedef struct qg_loss {
 } qg_loss;
 
 const char *qg_loss_name(qg_loss_kind k);
-int qg_loss_named(const char *text); /* -1 when unknown */
+const char *qg_loss_metric(qg_loss_kind k); /* of its values, on samples that judge */
+int qg_loss_named(const char *text);        /* -1 when unknown */
 
 /* Whether it compares this value of the graph, in float32. */
 bool qg_loss_compares(const qg_loss *l, const qg_graph *g, const qg_value *v);

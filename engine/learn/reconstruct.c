@@ -47,7 +47,7 @@ static bool is_float(const qg_tensor *y) { return y->dtype == QG_F32; }
 
 static double power_of(const work *w, size_t k, size_t sample)
 {
-    return w->power[k * w->r->stream->n + sample];
+    return w->power[k * w->r->stream->sample.n + sample];
 }
 
 /* Whether output k is part of the loss. */
@@ -256,7 +256,7 @@ static qg_status take_room(work *w, const qg_value *v, qg_tensor *out)
 {
     const qg_stream *s = w->r->stream;
     const qg_tensor *largest = NULL;
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->sample.n; i++) {
         const qg_tensor *t = qg_stream_value(s, v, QG_LANE_FLOAT, i);
         if (is_float(t) && (!largest || qg_tensor_count(t) > qg_tensor_count(largest)))
             largest = t;
@@ -300,7 +300,7 @@ static qg_status prepare_tapes(work *w)
 
 static qg_status prepare_samples(work *w)
 {
-    const size_t n = w->r->stream->n;
+    const size_t n = w->r->stream->sample.n;
     w->pupil = QG_NEWN(w->arena, n, size_t);
     w->judge = QG_NEWN(w->arena, n, size_t);
     w->noise = QG_NEWN(w->arena, w->tape->n_out * n, double);
@@ -309,9 +309,9 @@ static qg_status prepare_samples(work *w)
     if (!w->pupil || !w->judge || !w->noise || !w->signal || !w->power)
         return qg_nomem(w->r->ctx);
     for (size_t i = 0; i < n; i++) {
-        if (qg_teaches(i, n))
+        if (qg_teaches(w->r->stream->sample, i))
             w->pupil[w->n_pupil++] = i;
-        if (qg_is_held_back(i, n))
+        if (qg_judges(w->r->stream->sample, i))
             w->judge[w->n_judge++] = i;
     }
     for (size_t k = 0; k < w->tape->n_out; k++)

@@ -1,6 +1,6 @@
 /* reconstruct.h -- one block learns to give the outputs of the float network.
  *
- *     1  before = losses of the tape as it is, on the samples held back
+ *     1  before = losses of the tape as it is, on the samples that judge
  *     2  `steps` times: a sample forward with inputs of the lane NOW, the gradient of
  *        the loss at each output against the lane FLOAT, backward.  QG_TUNE_BATCH steps
  *        make an update: the optimizer goes along the mean of their gradients, and
@@ -9,7 +9,7 @@
  *        early when the loss has risen three times in a row and is a quarter above the
  *        least.  With few samples and many steps the loss of those that teach falls on
  *        while that of others rises.  Not for roundings, which are settled at the end
- *     3  after = losses on the samples held back, with the result (parameters.h), or
+ *     3  after = losses on the samples that judge, with the result (parameters.h), or
  *        with three, two or one quarter of the way to it, or with the best mean of 2,
  *        where that is less: what fits only the samples that teach is shortened
  *     4  unless that is clearly better (verdict.h), the tape is restored: a block never
@@ -20,12 +20,12 @@
  *           and the penalty of parameters.h
  *           With a loss of the network (loss.h) that of its outputs, others do not
  *           count
- * Samples   those that are not held back, in a random order, each as often as others
- * Verdict   the first loss on the samples held back, every fourth, for all methods:
+ * Samples   those that teach, in a random order, each as often as others
+ * Verdict   the first loss on the samples that judge (verdict.h), for all methods:
  *           the loss of a rounding contains a term that is no error of the network;
  *           |f|^2 is that of the same sample
  * Threads   the steps of an update work at the same time, with a tape each (tapes.h)
- * Cost      steps x (forward + backward) + 15 x forward per sample held back
+ * Cost      steps x (forward + backward) + 15 x forward per sample that judges
  * Source    docs/evidence/learned-grids.md; AdaRound: Nagel et al. 2020, BRECQ: Li et
  *           al. 2021, LSQ: Esser et al. 2020 */
 #ifndef QG_ENGINE_LEARN_RECONSTRUCT_H
@@ -58,7 +58,7 @@ typedef struct qg_reconstruction {
     const qg_progress *progress; /* of "tune", after each update; may cancel; or NULL */
     size_t done, total;          /* steps of all blocks, for progress */
     qg_rng rng;           /* own state per block: draws do not depend on other blocks */
-    double before, after; /* out: mean loss on the samples held back */
+    double before, after; /* out: mean loss on the samples that judge */
     bool kept;            /* out: false: not clearly better, the tape is as it was */
     double curve[QG_LOSS_CURVE]; /* out: mean loss of each tenth of the steps, as the
                                   * verdict is computed; NAN: no steps in it */

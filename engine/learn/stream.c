@@ -5,17 +5,23 @@
 
 #include <string.h>
 
-#include "engine/learn/verdict.h"
+static qg_status fetch(const qg_stream *s, const qg_feed *feed[2], size_t i,
+                       qg_arena *a, const qg_tensor **in)
+{
+    const size_t first = s->sample.n - s->sample.holdout;
+    const qg_feed *from = feed[i >= first];
+    return from->fetch(from->ud, s->ctx, a, i < first ? i : i - first, in);
+}
 
-static qg_status fetch_all(qg_stream *s, const qg_feed *feed)
+static qg_status fetch_all(qg_stream *s, const qg_feed *feed[2])
 {
     const qg_graph *g = s->graph;
     const qg_tensor **in = QG_NEWN(s->arena, g->input.n, const qg_tensor *);
     qg_arena *sample = qg_arena_new(s->ctx->alloc);
     qg_status status = in && sample ? QG_OK : qg_nomem(s->ctx);
-    for (size_t i = 0; status == QG_OK && i < s->n; i++) {
+    for (size_t i = 0; status == QG_OK && i < s->sample.n; i++) {
         qg_arena_reset(sample);
-        status = feed->fetch(feed->ud, s->ctx, sample, i, in);
+        status = fetch(s, feed, i, sample, in);
         for (size_t k = 0; status == QG_OK && k < g->input.n; k++) {
             const qg_value *v = g->input.at[k];
             qg_tensor *copy;
@@ -23,7 +29,7 @@ static qg_status fetch_all(qg_stream *s, const qg_feed *feed)
             if (v->use.n)
                 status = qg_node_memory(s->ctx, status, "learn", v->use.at[0].node);
             for (int lane = 0; status == QG_OK && lane < QG_NLANE; lane++)
-                s->at[lane][g->input.at[k]->id * s->n + i] = copy;
+                s->at[lane][g->input.at[k]->id * s->sample.n + i] = copy;
         }
     }
     qg_arena_free(sample);
@@ -44,9 +50,17 @@ static void find_readers(qg_stream *s)
         s->last[s->graph->output.at[k]->id] = s->n_block + 1;
 }
 
-qg_status qg_stream_open(qg_stream *s, const qg_feed *feed)
+qg_tune_samples qg_stream_samples(const qg_feed *feed, const qg_feed *holdout)
 {
+    const size_t apart = holdout ? holdout->n : 0;
+    return (qg_tune_samples){ feed->n + apart, apart };
+}
+
+qg_status qg_stream_open(qg_stream *s, const qg_feed *feed, const qg_feed *holdout)
+{
+    const qg_feed *both[] = { feed, holdout };
     const size_t values = s->graph->value.n;
+    s->sample = qg_stream_samples(feed, holdout);
     s->arena = qg_arena_new(s->ctx->alloc);
     if (!s->arena)
         return qg_nomem(s->ctx);
@@ -57,7 +71,7 @@ qg_status qg_stream_open(qg_stream *s, const qg_feed *feed)
     for (size_t k = 0; there && k < s->n_in; k++)
         there = (s->in[k] = QG_NEWN(s->arena, values, const qg_tensor *)) != NULL;
     for (int lane = 0; lane < QG_NLANE; lane++) {
-        s->at[lane] = QG_NEWN(s->arena, values * s->n, const qg_tensor *);
+        s->at[lane] = QG_NEWN(s->arena, values * s->sample.n, const qg_tensor *);
         there = there && s->at[lane];
     }
     for (size_t b = 0; there && b <= s->n_block; b++)
@@ -65,7 +79,7 @@ qg_status qg_stream_open(qg_stream *s, const qg_feed *feed)
     if (!there)
         return qg_nomem(s->ctx);
     find_readers(s);
-    return fetch_all(s, feed);
+    return fetch_all(s, both);
 }
 
 void qg_stream_close(qg_stream *s)
@@ -79,7 +93,7 @@ void qg_stream_close(qg_stream *s)
 const qg_tensor *qg_stream_value(const qg_stream *s, const qg_value *v,
                                  enum qg_lane lane, size_t sample)
 {
-    return s->at[lane][v->id * s->n + sample];
+    return s->at[lane][v->id * s->sample.n + sample];
 }
 
 void qg_stream_inputs(const qg_stream *s, const qg_tape *t, enum qg_lane lane,
@@ -98,7 +112,7 @@ typedef struct lane_run {
 
 static bool is_of_lane(const lane_run *r, size_t sample)
 {
-    return r->lane != QG_LANE_BEFORE || qg_is_held_back(sample, r->s->n);
+    return r->lane != QG_LANE_BEFORE || qg_judges(r->s->sample, sample);
 }
 
 static qg_status run_sample(void *ud, qg_tape *t, size_t i)
@@ -119,7 +133,7 @@ static qg_status keep_outputs(void *ud, qg_tape *t, size_t i)
         const qg_status s = qg_tensor_clone(r->s->ctx, r->s->held[r->block + 1],
                                             qg_tape_output(t, o), &copy);
         QG_TRY(qg_node_memory(r->s->ctx, s, "learn", t->out[o]->def));
-        r->s->at[r->lane][t->out[o]->id * r->s->n + i] = copy;
+        r->s->at[r->lane][t->out[o]->id * r->s->sample.n + i] = copy;
     }
     return QG_OK;
 }
@@ -127,7 +141,7 @@ static qg_status keep_outputs(void *ud, qg_tape *t, size_t i)
 qg_status qg_stream_run(qg_stream *s, size_t k, const qg_tapes *t, enum qg_lane lane)
 {
     lane_run r = { s, k, lane };
-    const qg_tapes_work all = { s->n, run_sample, keep_outputs, &r };
+    const qg_tapes_work all = { s->sample.n, run_sample, keep_outputs, &r };
     return qg_tapes_run(t, &all);
 }
 
@@ -146,7 +160,7 @@ static void forget(qg_stream *s, size_t b)
     for (size_t i = 0; i < s->graph->value.n; i++)
         for (int lane = 0; is_of(s, s->graph->value.at[i], b) && lane < QG_NLANE;
              lane++)
-            memset(&s->at[lane][i * s->n], 0, s->n * sizeof *s->at[lane]);
+            memset(&s->at[lane][i * s->sample.n], 0, s->sample.n * sizeof *s->at[lane]);
 }
 
 /* The last reader of any value in held[b]. */

@@ -23,29 +23,35 @@
 #include "engine/exec/ahead.h"
 #include "engine/learn/block.h"
 #include "engine/learn/tapes.h"
+#include "engine/learn/verdict.h"
 
 /* FLOAT: without rounding, as it was; BEFORE: quantized, as it was; NOW: quantized, as
  * learned so far. */
 enum qg_lane { QG_LANE_FLOAT, QG_LANE_BEFORE, QG_LANE_NOW, QG_NLANE };
 
-/* The caller sets ctx, graph, block, n_block, n and n_in before qg_stream_open. */
+/* The caller sets ctx, graph, block, n_block and n_in before qg_stream_open. */
 typedef struct qg_stream {
     qg_ctx *ctx;
     const qg_graph *graph;
     const qg_block *block;
-    size_t n_block, n; /* n: samples */
+    size_t n_block;
+    qg_tune_samples sample;
     qg_arena *arena;
     qg_arena **held; /* [blocks + 1] results of a block; 0: graph inputs */
     size_t *last;    /* [values] the last block that reads it, from 1; n_block + 1: an
                       * output of the graph */
-    const qg_tensor **at[QG_NLANE]; /* [values * n] NULL: not computed, or freed */
-    const qg_tensor ***in;          /* [tapes][values] of one forward */
-    size_t n_in;                    /* tapes that `in` has room for */
+    const qg_tensor *
+        *at[QG_NLANE];     /* [values * samples] NULL: not computed, or freed */
+    const qg_tensor ***in; /* [tapes][values] of one forward */
+    size_t n_in;           /* tapes that `in` has room for */
 } qg_stream;
 
-/* Fetches samples 0 .. n-1 of the feed.  After a failure qg_stream_close frees what
- * there is. */
-QG_NODISCARD qg_status qg_stream_open(qg_stream *s, const qg_feed *feed);
+qg_tune_samples qg_stream_samples(const qg_feed *feed, const qg_feed *holdout);
+
+/* Fetches all samples of the feed, then those of the holdout, NULL: none.  After a
+ * failure qg_stream_close frees what there is. */
+QG_NODISCARD qg_status qg_stream_open(qg_stream *s, const qg_feed *feed,
+                                      const qg_feed *holdout);
 void qg_stream_close(qg_stream *s); /* also of a zeroed one */
 
 /* The inputs of the tape for one sample; in[t->n_in]. */

@@ -13,8 +13,10 @@
 #include <string.h>
 
 #include "engine/analysis/measure.h"
+#include "engine/analysis/split.h"
 #include "engine/exec/pool.h"
 #include "engine/learn/checkpoint.h"
+#include "engine/learn/choice.h"
 #include "engine/learn/error_row.h"
 #include "engine/learn/write.h"
 #include "engine/session/session.h"
@@ -24,10 +26,7 @@ QG_OPTIONS_INIT(qg_tune_options)
 typedef struct tuning {
     qg_model *m;
     const qg_tune_options *o;
-    const qg_tune_method *method;
-    qg_step_gradient gradient;
-    const qg_optimizer *optimizer;
-    qg_loss loss;
+    qg_tune_choice choice;
     qg_arena *arena;
     const uint8_t *wanted; /* [nodes] an output depends on it */
     qg_block *block;
@@ -74,7 +73,7 @@ static bool is_compared(const tuning *t, const qg_block *b)
     for (size_t i = b->first; i < b->end; i++)
         for (uint32_t k = 0; k < g->node.at[i]->n_out; k++)
             if (g->node.at[i]->out[k] &&
-                qg_loss_compares(&t->loss, g, g->node.at[i]->out[k]))
+                qg_loss_compares(&t->choice.loss, g, g->node.at[i]->out[k]))
                 return true;
     return false;
 }
@@ -107,7 +106,7 @@ static qg_status begin_float(tuning *t, qg_tape *tape)
  * say anything. */
 static qg_status check_output(const tuning *t, const qg_value *v)
 {
-    for (size_t i = 0; i < t->stream.n; i++) {
+    for (size_t i = 0; i < t->stream.sample.n; i++) {
         const qg_tensor *f = qg_stream_value(&t->stream, v, QG_LANE_FLOAT, i);
         if (f && !isfinite(qg_power_row(f->f32, NULL, (size_t)qg_tensor_count(f))))
             return qg_fail(t->m->ctx, QG_ENUMERIC,
@@ -123,7 +122,7 @@ static qg_status check_outputs(const tuning *t, const qg_tape *tape)
     for (size_t k = 0; k < tape->n_out; k++) {
         const qg_value *v = tape->out[k];
         if (v->is_output && v->type.dtype == QG_F32 &&
-            qg_loss_compares(&t->loss, t->m->graph, v))
+            qg_loss_compares(&t->choice.loss, t->m->graph, v))
             QG_TRY(check_output(t, v));
     }
     return QG_OK;
@@ -169,26 +168,27 @@ static qg_status weigh(tuning *t)
 
 static bool weighs(const tuning *t)
 {
-    return t->method->weighs && t->loss.kind == QG_LOSS_BLOCKS;
+    return t->choice.method->weighs && t->choice.loss.kind == QG_LOSS_BLOCKS;
 }
 
 static double rate_of(const tuning *t)
 {
-    return t->o->rate > 0 ? t->o->rate : t->method->rate * t->optimizer->rate_factor;
+    return t->o->rate > 0 ? t->o->rate
+                          : t->choice.method->rate * t->choice.optimizer->rate_factor;
 }
 
 static qg_status learn_block(tuning *t, size_t k)
 {
-    const size_t steps = t->o->steps ? t->o->steps : t->method->iterations;
+    const size_t steps = t->o->steps ? t->o->steps : t->choice.method->iterations;
     t->result[k] = (qg_reconstruction){ .ctx = t->m->ctx,
-                                        .method = t->method,
+                                        .method = t->choice.method,
                                         .stream = &t->stream,
                                         .tapes = &t->tapes[k],
-                                        .loss = t->loss,
+                                        .loss = t->choice.loss,
                                         .drops = t->o->qdrop,
                                         .importance = weighs(t) ? &t->importance : NULL,
                                         .steps = steps,
-                                        .optimizer = t->optimizer,
+                                        .optimizer = t->choice.optimizer,
                                         .rate = rate_of(t),
                                         .progress = &t->o->work.progress,
                                         .done = steps * t->done,
@@ -242,7 +242,7 @@ static qg_status run_block(tuning *t, size_t k, thrift how)
         return qg_nomem(ctx);
     const qg_tape_options o = { .part = part,
                                 .learns = chosen,
-                                .gradient = t->gradient,
+                                .gradient = t->choice.gradient,
                                 .recomputes = how.recomputes };
     QG_TRY(qg_tapes_new(ctx, t->m->graph, t->m->quant, &o, how.alone ? 1 : t->n_tape,
                         tapes));
@@ -332,19 +332,19 @@ static qg_status nothing_learns(const tuning *t)
     if (stop)
         return qg_node_fail(t->m->ctx, QG_EUNSUPPORTED, "tune", stop,
                             "has no gradient, expected one for --loss %s",
-                            qg_loss_name(t->loss.kind));
+                            qg_loss_name(t->choice.loss.kind));
     return qg_fail(t->m->ctx, QG_EUNSUPPORTED,
                    "tune: loss %s: no output is computed by a node with weights, "
                    "expected one",
-                   qg_loss_name(t->loss.kind));
+                   qg_loss_name(t->choice.loss.kind));
 }
 
 static qg_status tune_all(tuning *t)
 {
     qg_ctx *ctx = t->m->ctx;
-    const bool whole = t->loss.kind != QG_LOSS_BLOCKS && !t->o->block;
-    QG_TRY(qg_blocks_of(ctx, t->m->graph, whole ? SIZE_MAX : t->method->depth, t->arena,
-                        &t->block, &t->n_block));
+    const bool whole = t->choice.loss.kind != QG_LOSS_BLOCKS && !t->o->block;
+    QG_TRY(qg_blocks_of(ctx, t->m->graph, whole ? SIZE_MAX : t->choice.method->depth,
+                        t->arena, &t->block, &t->n_block));
     t->tapes = QG_NEWN(t->arena, t->n_block, qg_tapes);
     t->result = QG_NEWN(t->arena, t->n_block, qg_reconstruction);
     t->learned = QG_NEWN(t->arena, t->m->quant->tqc.n, const qg_tape_step *);
@@ -366,7 +366,7 @@ static qg_status tune_all(tuning *t)
 
 /* --- the network ----------------------------------------------------------------- */
 
-/* Of one output, the metric of each sample held back.  n 0: the output is no float32,
+/* Of one output, the metric of each sample that judges.  n 0: the output is no float32,
  * or 0 everywhere. */
 typedef struct output_errors {
     double *before, *after;
@@ -384,7 +384,7 @@ static double mean_of(const double *x, size_t n)
 /* A loss that is no noise of outputs has judged them, on the same samples. */
 static bool has_own_verdict(const tuning *t)
 {
-    return t->loss.kind == QG_LOSS_KD || t->loss.kind == QG_LOSS_LABELS;
+    return t->choice.loss.kind == QG_LOSS_KD || t->choice.loss.kind == QG_LOSS_LABELS;
 }
 
 static qg_status errors_of_output(const tuning *t, const qg_value *v,
@@ -392,13 +392,13 @@ static qg_status errors_of_output(const tuning *t, const qg_value *v,
 {
     const qg_stream *s = &t->stream;
     double signal = 0;
-    *e = (output_errors){ QG_NEWN(t->arena, s->n, double),
-                          QG_NEWN(t->arena, s->n, double), 0 };
+    *e = (output_errors){ QG_NEWN(t->arena, s->sample.n, double),
+                          QG_NEWN(t->arena, s->sample.n, double), 0 };
     if (!e->before || !e->after)
         return qg_nomem(t->m->ctx);
-    for (size_t i = 0; v->type.dtype == QG_F32 && i < s->n; i++) {
+    for (size_t i = 0; v->type.dtype == QG_F32 && i < s->sample.n; i++) {
         const qg_tensor *f = qg_stream_value(s, v, QG_LANE_FLOAT, i);
-        if (!f || !qg_is_held_back(i, s->n))
+        if (!f || !qg_judges(s->sample, i))
             continue;
         signal += qg_power_row(f->f32, NULL, (size_t)qg_tensor_count(f));
         e->before[e->n] =
@@ -410,22 +410,23 @@ static qg_status errors_of_output(const tuning *t, const qg_value *v,
     return QG_OK;
 }
 
-static size_t n_kept(const tuning *t)
-{
-    size_t kept = 0;
-    for (size_t k = 0; k < t->n_block; k++)
-        kept += t->result[k].kept;
-    return kept;
-}
+/* On the samples that judge, before and after. */
+typedef struct judgement {
+    double loss[2];  /* what judges: of labels and kd, else the noise */
+    double noise[2]; /* of the worst output */
+    double top1[2];  /* labels only */
+    bool better;
+} judgement;
 
-/* Of the worst output before and after; better: all of them together, the worst of them
- * is no worse than before, and no other is clearly worse. */
-static qg_status judge_network(const tuning *t, double worst[2], bool *better)
+/* Better: all outputs together, the worst of them is no worse than before, and no other
+ * is clearly worse. */
+static qg_status judge_outputs(const tuning *t, judgement *j)
 {
     const qg_graph *g = t->m->graph;
+    const size_t most = t->stream.sample.n;
     const qg_metric *metric;
-    double *sum[2] = { QG_NEWN(t->arena, t->stream.n, double),
-                       QG_NEWN(t->arena, t->stream.n, double) };
+    double *sum[2] = { QG_NEWN(t->arena, most, double),
+                       QG_NEWN(t->arena, most, double) };
     bool worse = false;
     size_t n = 0;
     QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
@@ -440,14 +441,56 @@ static qg_status judge_network(const tuning *t, double worst[2], bool *better)
         }
         n = e.n > n ? e.n : n;
         worse = worse || (e.n && qg_is_better(e.after, e.before, e.n, QG_ONE_IN_SIX));
-        worst[0] = fmax(worst[0], mean_of(e.before, e.n));
-        worst[1] = fmax(worst[1], mean_of(e.after, e.n));
+        j->noise[0] = fmax(j->noise[0], mean_of(e.before, e.n));
+        j->noise[1] = fmax(j->noise[1], mean_of(e.after, e.n));
     }
-    *better = n && !worse && worst[1] <= worst[0] &&
-              qg_is_better(sum[0], sum[1], n, QG_ONE_IN_TWENTY);
-    if (has_own_verdict(t))
-        *better = n_kept(t) > 0;
+    j->better = n && !worse && j->noise[1] <= j->noise[0] &&
+                qg_is_better(sum[0], sum[1], n, QG_ONE_IN_TWENTY);
     return QG_OK;
+}
+
+static qg_status top1_of(const tuning *t, enum qg_lane lane, double *top1)
+{
+    const qg_stream *s = &t->stream;
+    const qg_value *y = t->m->graph->output.at[0];
+    const int64_t *label = t->choice.loss.label;
+    size_t right = 0;
+    for (size_t i = 0; i < s->sample.n; i++) {
+        int32_t vote;
+        if (!qg_judges(s->sample, i))
+            continue;
+        QG_TRY(qg_class_of(t->m->ctx, "tune", qg_stream_value(s, y, lane, i), label[i],
+                           &vote));
+        right += vote == label[i];
+    }
+    *top1 = (double)right / (double)qg_n_judges(s->sample);
+    return QG_OK;
+}
+
+/* With a loss of classes the one block that learns has been judged by it
+ * (reconstruct.h); labels also want as many right as before. */
+static qg_status judge_classes(const tuning *t, judgement *j)
+{
+    const bool labels = t->choice.loss.kind == QG_LOSS_LABELS;
+    for (size_t k = 0; k < t->n_block; k++)
+        if (is_chosen(t, &t->block[k])) {
+            j->loss[0] = t->result[k].before;
+            j->loss[1] = t->result[k].after;
+            j->better = t->result[k].kept;
+        }
+    if (labels)
+        QG_TRY(top1_of(t, QG_LANE_BEFORE, &j->top1[0]));
+    if (labels)
+        QG_TRY(top1_of(t, QG_LANE_NOW, &j->top1[1]));
+    j->better = j->better && j->top1[1] >= j->top1[0];
+    return QG_OK;
+}
+
+static qg_status judge_network(const tuning *t, judgement *j)
+{
+    QG_TRY(judge_outputs(t, j));
+    memcpy(j->loss, j->noise, sizeof j->loss);
+    return has_own_verdict(t) ? judge_classes(t, j) : QG_OK;
 }
 
 /* --- writing what was learned ---------------------------------------------------- */
@@ -462,7 +505,7 @@ static qg_status write_all(tuning *t)
                                        .tape = t->tapes[k].tape[0],
                                        .before = t->result[k].before,
                                        .after = t->result[k].after };
-    return qg_learned_write(t->m, t->method, block, t->n_block);
+    return qg_learned_write(t->m, t->choice.method, block, t->n_block);
 }
 
 /* --- report ---------------------------------------------------------------------- */
@@ -493,7 +536,7 @@ static qg_status report_blocks(const tuning *t, qg_report *r)
         }
         QG_TRY(qg_table_cells(r, table, loss_cell(t, metric, a->before),
                               loss_cell(t, metric, a->after),
-                              qg_cell_text(a->kept ? "kept" : "left as it was")));
+                              qg_cell_text(a->kept ? "better" : "left as it was")));
     }
     return QG_OK;
 }
@@ -520,38 +563,73 @@ static qg_status report_curves(const tuning *t, qg_report *r)
     return QG_OK;
 }
 
-static qg_status report(const tuning *t, const double worst[2], bool better,
-                        qg_report *r)
+static size_t n_better(const tuning *t)
+{
+    size_t better = 0;
+    for (size_t k = 0; k < t->n_block; k++)
+        better += t->result[k].kept;
+    return better;
+}
+
+static qg_status report_judges(const tuning *t, qg_report *r)
+{
+    const qg_tune_samples s = t->stream.sample;
+    const size_t n = qg_n_judges(s);
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(s.n - s.holdout)));
+    if (s.holdout)
+        return qg_report_addf(r, "judged_on", "%zu samples of the holdout", n);
+    if (s.n < QG_TUNE_LEAST)
+        return qg_report_addf(r, "judged_on",
+                              "the samples that taught: %zu, too few to hold any back",
+                              n);
+    return qg_report_addf(r, "judged_on",
+                          n == 1 ? "%zu sample held back: the fourth"
+                                 : "%zu samples held back: every fourth",
+                          n);
+}
+
+static qg_status report_verdict(const tuning *t, const judgement *j, qg_report *r)
 {
     const qg_metric *metric;
     QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
-    QG_TRY(qg_report_add(r, "method", qg_cell_text(t->method->name)));
     QG_TRY(
-        qg_report_add(r, "gradient", qg_cell_text(qg_step_gradient_name(t->gradient))));
-    QG_TRY(qg_report_add(r, "optimizer", qg_cell_text(t->optimizer->name)));
-    QG_TRY(qg_report_add(r, "loss", qg_cell_text(qg_loss_name(t->loss.kind))));
+        qg_report_add(r, "metric", qg_cell_text(qg_loss_metric(t->choice.loss.kind))));
+    QG_TRY(qg_report_add(r, "before", loss_cell(t, metric, j->loss[0])));
+    QG_TRY(qg_report_add(r, "after", loss_cell(t, metric, j->loss[1])));
+    if (has_own_verdict(t)) {
+        QG_TRY(qg_report_add(r, "nsr_before", qg_measure_cell(metric, j->noise[0])));
+        QG_TRY(qg_report_add(r, "nsr_after", qg_measure_cell(metric, j->noise[1])));
+    }
+    if (t->choice.loss.kind == QG_LOSS_LABELS) {
+        QG_TRY(qg_report_add(r, "top1_before", qg_cell_percent(j->top1[0])));
+        QG_TRY(qg_report_add(r, "top1_after", qg_cell_percent(j->top1[1])));
+    }
+    QG_TRY(qg_report_add(r, "changed", qg_cell_bool(j->better)));
+    if (j->better)
+        return QG_OK;
+    return qg_report_add(
+        r, "why",
+        qg_cell_text(j->top1[1] < j->top1[0]
+                         ? "fewer labels are right: the model stays as it was"
+                         : "not clearly better on the samples that judge: "
+                           "the model stays as it was"));
+}
+
+static qg_status report(const tuning *t, const judgement *j, qg_report *r)
+{
+    QG_TRY(qg_report_add(r, "method", qg_cell_text(t->choice.method->name)));
+    QG_TRY(qg_report_add(r, "gradient",
+                         qg_cell_text(qg_step_gradient_name(t->choice.gradient))));
+    QG_TRY(qg_report_add(r, "optimizer", qg_cell_text(t->choice.optimizer->name)));
+    QG_TRY(qg_report_add(r, "loss", qg_cell_text(qg_loss_name(t->choice.loss.kind))));
     QG_TRY(qg_report_add(r, "qdrop", qg_cell_bool(t->o->qdrop)));
-    QG_TRY(qg_report_add(r, "samples", qg_cell_count(t->stream.n)));
-    QG_TRY(qg_report_addf(r, "judged_on",
-                          t->stream.n < QG_TUNE_LEAST
-                              ? "the samples that taught: %zu, too few to hold any back"
-                          : qg_n_held_back(t->stream.n) == 1 ? "%zu sample held back"
-                                                             : "%zu samples held back",
-                          qg_n_held_back(t->stream.n)));
-    QG_TRY(qg_report_add(r, "metric", qg_cell_text(metric->name)));
-    QG_TRY(qg_report_add(r, "before", qg_measure_cell(metric, worst[0])));
-    QG_TRY(qg_report_add(r, "after", qg_measure_cell(metric, worst[1])));
+    QG_TRY(report_judges(t, r));
     if (t->resumed)
         QG_TRY(qg_report_addf(r, "resumed",
                               "%zu of %zu blocks, learned by an earlier run",
                               t->resumed, t->chosen));
-    QG_TRY(qg_report_addf(r, "kept", "%zu of %zu blocks", n_kept(t), t->chosen));
-    QG_TRY(qg_report_add(r, "changed", qg_cell_bool(better)));
-    if (!better)
-        QG_TRY(
-            qg_report_add(r, "why",
-                          qg_cell_text("not clearly better on the samples held back: "
-                                       "the model stays as it was")));
+    QG_TRY(qg_report_addf(r, "better_blocks", "%zu of %zu", n_better(t), t->chosen));
+    QG_TRY(report_verdict(t, j, r));
     QG_TRY(report_blocks(t, r));
     return report_curves(t, r);
 }
@@ -561,183 +639,105 @@ static qg_status report(const tuning *t, const double worst[2], bool better,
 /* A gradient that was asked for and that no step of the network can have. */
 static void warn_of_no_step(const tuning *t)
 {
-    const bool none =
-        t->gradient == QG_STEP_GRADIENT_USUAL || t->gradient == QG_STEP_GRADIENT_STE;
+    const bool none = t->choice.gradient == QG_STEP_GRADIENT_USUAL ||
+                      t->choice.gradient == QG_STEP_GRADIENT_STE;
     for (size_t i = 0; i < t->m->quant->tqc.n; i++)
         if (t->learned[i])
             return;
-    if (t->method->steps && !none)
+    if (t->choice.method->steps && !none)
         qg_warn(t->m->ctx,
                 "tune: gradient %s: fits no step size here, none was learned, expected "
                 "one for %s",
-                qg_step_gradient_name(t->gradient),
-                t->gradient == QG_STEP_GRADIENT_TQT ? "linear steps: lsq"
-                                                    : "powers of two: tqt");
+                qg_step_gradient_name(t->choice.gradient),
+                t->choice.gradient == QG_STEP_GRADIENT_TQT ? "linear steps: lsq"
+                                                           : "powers of two: tqt");
 }
 
-static void warn_of_few(const tuning *t, size_t n)
+static void warn_of_few(const tuning *t, qg_tune_samples s)
 {
-    if (n < QG_TUNE_LEAST)
+    const size_t n = qg_n_judges(s), enough = QG_TUNE_ENOUGH / 4;
+    if (s.holdout && n < enough)
+        qg_warn(t->m->ctx,
+                "tune: holdout: %zu samples: the result may not hold on others, "
+                "expected at least %zu",
+                n, enough);
+    else if (!s.holdout && s.n < QG_TUNE_LEAST)
         qg_warn(
             t->m->ctx,
             "tune: samples: %zu, which teach and judge: whether the result holds on "
             "others is not known, expected at least %d",
-            n, QG_TUNE_ENOUGH);
-    else if (n < QG_TUNE_ENOUGH)
+            s.n, QG_TUNE_ENOUGH);
+    else if (!s.holdout && n < enough)
         qg_warn(t->m->ctx,
                 "tune: samples: %zu, of which %zu judge%s: the result may not hold on "
                 "others, expected at least %d",
-                n, qg_n_held_back(n), qg_n_held_back(n) == 1 ? "s" : "",
-                QG_TUNE_ENOUGH);
+                s.n, n, n == 1 ? "s" : "", QG_TUNE_ENOUGH);
 }
 
-static qg_status run(tuning *t, const qg_feed *feed, qg_report **out)
+static qg_status load_labels(tuning *t)
+{
+    const qg_tune_samples s = t->stream.sample;
+    if (!t->o->labels)
+        return QG_OK;
+    return qg_labels_load(t->m->ctx, t->o->labels, t->arena, s.n,
+                          t->o->work.samples > 0 && !s.holdout, &t->choice.loss.label);
+}
+
+static qg_status run(tuning *t, const qg_split *split, qg_report **out)
 {
     qg_report *r;
-    double worst[2] = { 0, 0 };
-    bool better;
-    t->n_tape = qg_pool_workers(t->o->work.jobs, feed->n);
-    t->stream = (qg_stream){
-        .ctx = t->m->ctx, .graph = t->m->graph, .n = feed->n, .n_in = t->n_tape
-    };
-    warn_of_few(t, feed->n);
-    if (t->o->labels)
-        QG_TRY(qg_labels_load(t->m->ctx, t->o->labels, t->arena, feed->n,
-                              t->o->work.samples > 0, &t->loss.label));
+    judgement j = { 0 };
+    t->n_tape = qg_pool_workers(t->o->work.jobs, split->choose->n);
+    t->stream = (qg_stream){ .ctx = t->m->ctx,
+                             .graph = t->m->graph,
+                             .sample = qg_stream_samples(split->choose, split->judge),
+                             .n_in = t->n_tape };
+    warn_of_few(t, t->stream.sample);
+    QG_TRY(load_labels(t));
     t->wanted = qg_block_wanted(t->m->graph, t->arena);
     if (!t->wanted)
         return qg_nomem(t->m->ctx);
     QG_TRY(tune_all(t));
-    QG_TRY(qg_stream_open(&t->stream, feed));
+    QG_TRY(qg_stream_open(&t->stream, split->choose, split->judge));
     if (weighs(t))
         QG_TRY(weigh(t));
     for (size_t k = 0; k < t->n_block; k++)
         QG_TRY(tune_block(t, k));
     warn_of_no_step(t);
-    QG_TRY(judge_network(t, worst, &better));
-    if (better)
+    QG_TRY(judge_network(t, &j));
+    if (j.better)
         QG_TRY(write_all(t));
     QG_TRY(qg_report_new(t->m->ctx, "tune", &r));
-    return qg_report_end(report(t, worst, better, r), r, out);
-}
-
-enum { NAMES = 128 };
-
-/* Appends to the names so far. */
-static void list(char names[NAMES], const char *name)
-{
-    (void)strncat(names, *names ? ", " : "", NAMES - strlen(names) - 1);
-    (void)strncat(names, name, NAMES - strlen(names) - 1);
-}
-
-/* The message lists the names that exist. */
-static qg_status unknown(const tuning *t, const char *what, const char *name,
-                         const char *(*nth)(size_t i))
-{
-    char all[NAMES] = "";
-    for (size_t i = 0; nth(i); i++)
-        list(all, nth(i));
-    return qg_fail(t->m->ctx, QG_ECONFIG, "tune: %s '%s': expected one of %s", what,
-                   name, all);
-}
-
-static const char *method_name(size_t i) { return qg_tune_methods[i].name; }
-
-static const char *gradient_name(size_t i)
-{
-    return i < QG_NSTEP_GRADIENT ? qg_step_gradient_name((qg_step_gradient)i) : NULL;
-}
-
-static qg_status choose_method(tuning *t)
-{
-    const char *name = t->o->method ? t->o->method : qg_tune_methods[0].name;
-    t->method = qg_tune_method_named(name);
-    return t->method ? QG_OK : unknown(t, "method", name, method_name);
-}
-
-static qg_status choose_gradient(tuning *t)
-{
-    char all[NAMES] = "";
-    const char *name = t->o->gradient ? t->o->gradient : gradient_name(0);
-    const int g = qg_step_gradient_named(name);
-    if (g < 0)
-        return unknown(t, "gradient", name, gradient_name);
-    t->gradient = (qg_step_gradient)g;
-    if (t->method->steps || g == QG_STEP_GRADIENT_USUAL)
-        return QG_OK;
-    for (const qg_tune_method *m = qg_tune_methods; m->name; m++)
-        if (m->steps)
-            list(all, m->name);
-    return qg_fail(t->m->ctx, QG_ECONFIG,
-                   "tune: gradient %s: method %s learns no step sizes, expected no "
-                   "gradient, or a method that does: %s",
-                   name, t->method->name, all);
-}
-
-static const char *loss_name(size_t i)
-{
-    return i < QG_NLOSS ? qg_loss_name((qg_loss_kind)i) : NULL;
-}
-
-static qg_status choose_loss(tuning *t)
-{
-    const char *name = t->o->loss ? t->o->loss : loss_name(0);
-    const int k = qg_loss_named(name);
-    if (k < 0)
-        return unknown(t, "loss", name, loss_name);
-    t->loss.kind = (qg_loss_kind)k;
-    if (k == QG_LOSS_LABELS && !t->o->labels)
-        return qg_fail(t->m->ctx, QG_ECONFIG,
-                       "tune: loss labels: there are none, expected --labels FILE with "
-                       "the class of each sample");
-    if (k != QG_LOSS_LABELS && t->o->labels)
-        return qg_fail(t->m->ctx, QG_ECONFIG,
-                       "tune: labels '%s': loss %s does not read them, expected "
-                       "--loss labels",
-                       t->o->labels, name);
-    return QG_OK;
-}
-
-static const char *optimizer_name(size_t i) { return qg_optimizers[i].name; }
-
-static qg_status choose_optimizer(tuning *t)
-{
-    const char *name = t->o->optimizer ? t->o->optimizer : qg_optimizers[0].name;
-    for (const qg_optimizer *o = qg_optimizers; o->name; o++)
-        if (strcmp(o->name, name) == 0) {
-            t->optimizer = o;
-            return QG_OK;
-        }
-    return unknown(t, "optimizer", name, optimizer_name);
+    return qg_report_end(report(t, &j, r), r, out);
 }
 
 qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **out)
 {
     qg_tune_options o;
-    qg_api_feed feed = { 0 };
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_tune_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_quantized(m, "tune"));
     tuning t = { .m = m, .o = &o };
-    QG_TRY(choose_method(&t));
-    QG_TRY(choose_gradient(&t));
-    QG_TRY(choose_optimizer(&t));
-    QG_TRY(choose_loss(&t));
-    t.arena = qg_arena_new(m->ctx->alloc);
-    qg_status s = t.arena ? qg_feed_open(m, &o.work, &feed) : qg_nomem(m->ctx);
+    QG_TRY(qg_tune_choose(m->ctx, &o, &t.choice));
+    const qg_split_request want = {
+        .doing = "tune", .work = &o.work, .holdout = o.holdout, .judges = o.holdout
+    };
+    qg_split split = { 0 };
     qg_measured at = { 0 };
+    t.arena = qg_arena_new(m->ctx->alloc);
+    qg_status s = t.arena ? qg_split_open(m, &want, &split) : qg_nomem(m->ctx);
     if (s == QG_OK)
-        s = qg_measured_find(m->graph, &feed.feed, "tune", t.arena, &at);
+        s = qg_measured_find(m->graph, split.choose, "tune", t.arena, &at);
     qg_measured_begin(&at);
     if (s == QG_OK)
-        s = run(&t, &feed.feed, out);
+        s = run(&t, &split, out);
     if (s != QG_OK && t.has_folder)
         qg_checkpoint_tidy(o.checkpoint);
     qg_measured_end(&at);
     for (size_t k = 0; t.tapes && k < t.n_block; k++)
         qg_tapes_free(&t.tapes[k]);
     qg_stream_close(&t.stream);
-    qg_feed_close(&feed);
+    qg_split_close(&split);
     qg_arena_free(t.arena);
     return s;
 }

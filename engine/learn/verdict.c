@@ -2,9 +2,22 @@
 
 #include <math.h>
 
-bool qg_is_held_back(size_t i, size_t n) { return n < QG_TUNE_LEAST || i % 4 == 3; }
-bool qg_teaches(size_t i, size_t n) { return n < QG_TUNE_LEAST || i % 4 != 3; }
-size_t qg_n_held_back(size_t n) { return n < QG_TUNE_LEAST ? n : n / 4; }
+static bool all_do_both(qg_tune_samples s) { return !s.holdout && s.n < QG_TUNE_LEAST; }
+
+bool qg_judges(qg_tune_samples s, size_t i)
+{
+    return s.holdout ? i >= s.n - s.holdout : all_do_both(s) || i % 4 == 3;
+}
+
+bool qg_teaches(qg_tune_samples s, size_t i)
+{
+    return all_do_both(s) || !qg_judges(s, i);
+}
+
+size_t qg_n_judges(qg_tune_samples s)
+{
+    return s.holdout ? s.holdout : all_do_both(s) ? s.n : s.n / 4;
+}
 
 static double mean_of(const double *x, size_t n)
 {

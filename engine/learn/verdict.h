@@ -33,10 +33,16 @@ bool qg_is_better(const double *before, const double *after, size_t n,
 
 enum { QG_TUNE_LEAST = 4, QG_TUNE_ENOUGH = 16 /* fewer: a warning */ };
 
-/* Whether sample i of n judges and does not teach: every fourth; with fewer than
- * QG_TUNE_LEAST samples all do both. */
-bool qg_is_held_back(size_t i, size_t n);
-bool qg_teaches(size_t i, size_t n);
-size_t qg_n_held_back(size_t n); /* number of samples that judge */
+/* The samples of a tune.  With a holdout the last ones judge and the others teach;
+ * without, every fourth judges and does not teach, and with fewer than QG_TUNE_LEAST all
+ * do both. */
+typedef struct qg_tune_samples {
+    size_t n;       /* all */
+    size_t holdout; /* of them, from the holdout */
+} qg_tune_samples;
+
+bool qg_judges(qg_tune_samples s, size_t i);
+bool qg_teaches(qg_tune_samples s, size_t i);
+size_t qg_n_judges(qg_tune_samples s);
 
 #endif

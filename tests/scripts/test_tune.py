@@ -48,7 +48,7 @@ def test_methods(root, four):
         out = root / method
         report = answer("tune", four, "-d", CALIB, "--method", method, "-o", out)
         share = noise(out) / before
-        print(f"{method}: {share:.2f} of the noise, {report['kept']}")
+        print(f"{method}: {share:.2f} of the noise, {report['better_blocks']}")
         assert share <= most, (method, share)
         assert report["after"] < report["before"]
         got = answer("evaluate", out, "-d", TEST, "--labels", LABELS)
@@ -237,6 +237,32 @@ def test_judged(root):
                 assert abs(report[when] / own - 1) < 1e-5, (backend, method, when, report, own)
 
 
+def test_holdout(root, four):
+    """Samples that neither calibrated nor taught judge: before and after are what `qg analyse`
+    shows on them, all of DATA teaches, and the bytes do not depend on threads."""
+    words = ["tune", four, "-d", CALIB, "--holdout", TEST, "--steps", 100]
+    one, two = (answer(*words, f"-j{j}", "-o", root / f"holdout{j}") for j in (1, 2))
+    assert one == two and hashes(root / "holdout1") == hashes(root / "holdout2")
+    assert one["samples"] == 64 and one["judged_on"] == "599 samples of the holdout", one
+    for when, folder in (("before", four), ("after", root / "holdout1")):
+        shown = answer("analyse", folder, "-d", TEST, "--kernels", "reference")
+        assert abs(one[when] / shown["errors"][0]["error"] - 1) < 1e-5, (when, one, shown)
+    np.save(root / "pupils.npy", np.load(CALIB)[:3])
+    run = subprocess.run([QG, "tune", four, "-d", root / "pupils.npy", "--holdout", CALIB,
+                          "--steps", "20", "-o", root / "m"], check=True, capture_output=True,
+                         text=True)
+    assert "warning" not in run.stderr, "64 judge"
+    run = subprocess.run([QG, "tune", four, "-d", CALIB, "--holdout", root / "pupils.npy",
+                          "--steps", "20", "-o", root / "m"], check=True, capture_output=True,
+                         text=True)
+    assert "tune: holdout: 3 samples: the result may not hold on others" in run.stderr, run
+    shutil.rmtree(root / "m")
+    np.save(root / "wide.npy", np.zeros((4, 1, 9, 9), "f4"))
+    qg(*words[:4], "--holdout", root / "wide.npy", "-o", root / "m", fails="wide.npy")
+    qg(*words[:4], "--holdout", root / "none.npy", "-o", root / "m", fails="none.npy")
+    assert not (root / "m").exists() and not (root / "m.part").exists()
+
+
 def test_infinity(root, four):
     """An infinity that reaches an output is named, whether its sample teaches or judges."""
     for sample in (3, 4):
@@ -356,7 +382,7 @@ def test_optimizers(root, four):
     """Both help with their own default rates; the result is another one."""
     for name in ("adam", "sgd"):
         report = answer("tune", four, "-d", CALIB, "--optimizer", name, "-o", root / name)
-        print(name, report["before"], report["after"], report["kept"])
+        print(name, report["before"], report["after"], report["better_blocks"])
         assert report["optimizer"] == name and report["after"] < 0.5 * report["before"]
     assert hashes(root / "adam") == hashes(root / "lsq") != hashes(root / "sgd")
     qg("tune", four, "-d", CALIB, "--optimizer", "magic", "-o", root / "m",
@@ -431,7 +457,7 @@ def test_losses(root, four):
         print(f"loss {name} {more}: {block['before']:.3g} to {block['after']:.3g}, "
               f"top1 {got['simulated_top1']:.4f}")
         assert report["loss"] == name and block["after"] < block["before"], report
-        assert report["kept"] == "1 of 1 blocks" and report["changed"] is True, report
+        assert report["better_blocks"] == "1 of 1" and report["changed"] is True, report
         assert got["simulated_top1"] >= start["simulated_top1"] - 0.002, (name, more, got)
         assert got["float_top1"] == start["float_top1"]
     assert noise(root / "loss-mse") < 0.4 * noise(four)
@@ -458,6 +484,18 @@ def test_labels(root):
                      for s in (three, root / "labelled"))
     print(f"labels, 3 bits: top1 {before:.4f} to {after:.4f}")
     assert after > before
+    np.save(root / "all-labels.npy", classes)
+    report = answer(*words, "--holdout", root / "judge.npy", "--labels", root / "all-labels.npy",
+                    "--steps", 200, "-o", root / "labelled")
+    after = answer("evaluate", root / "labelled", "-d", root / "judge.npy", "--labels",
+                   root / "judge-labels.npy")["simulated_top1"]
+    assert (report["top1_before"], report["top1_after"]) == (before, after), (report, after)
+    assert report["metric"] == "cross-entropy" and report["changed"], report
+    assert report["blocks"][0]["after"] == report["after"] < report["before"], report
+    shown = answer("analyse", root / "labelled", "-d", root / "judge.npy")["errors"][0]["error"]
+    assert abs(report["nsr_after"] / shown - 1) < 1e-3, (report, shown)
+    qg(*words, "--holdout", root / "judge.npy", "--labels", root / "learn-labels.npy", "-o",
+       root / "m", fails=f"for each of {len(images)} samples")
     qg(*words, "-o", root / "m", fails="loss labels: there are none, expected --labels")
     qg("tune", three, "-d", CALIB, "--labels", LABELS, "-o", root / "m",
        fails="loss blocks does not read them, expected --loss labels")
@@ -650,6 +688,7 @@ def main():
         test_nothing_gained(root, four)
         test_grids(root, four)
         test_judged(root)
+        test_holdout(root, four)
         test_eight_bits(root)
         test_gradients(root, four)
         test_optimizers(root, four)

@@ -103,16 +103,31 @@ static void every_fourth_sample_judges(void **state)
     for (size_t n = 1; n < 40; n++) {
         size_t judges = 0, both = 0;
         for (size_t i = 0; i < n; i++) {
-            judges += qg_is_held_back(i, n);
-            both += qg_is_held_back(i, n) && qg_teaches(i, n);
+            judges += qg_judges((qg_tune_samples){ n, 0 }, i);
+            both += qg_judges((qg_tune_samples){ n, 0 }, i) &&
+                    qg_teaches((qg_tune_samples){ n, 0 }, i);
         }
         assert_cmp_int(judges, ==, n < 4 ? n : n / 4);
-        assert_cmp_int(qg_n_held_back(n), ==, judges);
+        assert_cmp_int(qg_n_judges((qg_tune_samples){ n, 0 }), ==, judges);
         assert_cmp_int(both, ==, n < 4 ? n : 0);
     }
 }
 
+static void a_holdout_judges_alone(void **state)
+{
+    (void)state;
+    for (size_t n = 2; n < 12; n++) {
+        const qg_tune_samples s = { n, n / 2 };
+        for (size_t i = 0; i < n; i++) {
+            assert_true(qg_judges(s, i) == (i >= n - n / 2));
+            assert_true(qg_teaches(s, i) == !qg_judges(s, i));
+        }
+        assert_cmp_int(qg_n_judges(s), ==, n / 2);
+    }
+}
+
 QG_TEST_MAIN(cmocka_unit_test(clear_gains_count),
+             cmocka_unit_test(a_holdout_judges_alone),
              cmocka_unit_test(gains_by_chance_do_not_count),
              cmocka_unit_test(nan_is_never_better),
              cmocka_unit_test(one_sample_must_gain_a_fifth),
