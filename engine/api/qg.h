@@ -408,15 +408,16 @@ QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
 
 /* Blocks of the network learn to give the outputs of the float network, on unlabelled
  * samples: weights, biases, step sizes, or how weights are rounded.  What may not
- * change does not: groups keep one scale, powers of two stay.  The holdout judges, or
- * a quarter of the samples; a block that is not clearly better there stays as it was, and
- * the model as a whole, too.
+ * change does not: groups keep one scale, powers of two stay.  The holdout judges,
+ * or a quarter of the samples; a block that is not clearly better there stays as it
+ * was, and the model as a whole, too.
  * With another loss than blocks the network learns as a whole; kd and labels judge,
- * too, and labels only with as many right as before.  Facts: method, gradient, optimizer,
- * loss, qdrop, samples, judged_on, better_blocks, metric (nsr, divergence,
- * cross-entropy), before, after, changed, why; kd and labels also nsr_before, nsr_after;
- * labels also top1_before, top1_after; tables blocks: block, nodes, before, after,
- * verdict; curves: the mean loss in each tenth of the steps.  A function of model,
+ * too, and labels only with as many right as before.
+ * Facts: method, gradient, optimizer, loss, qdrop, samples, judged_on, better_blocks,
+ * metric (nsr, divergence, cross-entropy), before, after, changed, why; kd and labels
+ * also nsr_before, nsr_after; labels also top1_before, top1_after.  Tables blocks:
+ * block, nodes, before, after, verdict; curves: the mean loss in each tenth of the
+ * steps.  A function of model,
  * samples, options alone. */
 QG_NODISCARD QG_API qg_status qg_model_tune(qg_model *m, const qg_tune_options *o,
                                             qg_report **report);

@@ -16,8 +16,8 @@ typedef struct qg_tune_choice {
     qg_loss loss;
 } qg_tune_choice;
 
-/* QG_ECONFIG for a name that is unknown, with those that exist, and for options of which
- * one excludes the other. */
+/* QG_ECONFIG for a name that is unknown, with those that exist, and for options of
+ * which one excludes the other. */
 QG_NODISCARD qg_status qg_tune_choose(qg_ctx *ctx, const qg_tune_options *o,
                                       qg_tune_choice *out);
 

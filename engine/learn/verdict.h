@@ -34,8 +34,8 @@ bool qg_is_better(const double *before, const double *after, size_t n,
 enum { QG_TUNE_LEAST = 4, QG_TUNE_ENOUGH = 16 /* fewer: a warning */ };
 
 /* The samples of a tune.  With a holdout the last ones judge and the others teach;
- * without, every fourth judges and does not teach, and with fewer than QG_TUNE_LEAST all
- * do both. */
+ * without, every fourth judges and does not teach, and with fewer than QG_TUNE_LEAST
+ * all do both. */
 typedef struct qg_tune_samples {
     size_t n;       /* all */
     size_t holdout; /* of them, from the holdout */

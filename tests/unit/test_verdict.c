@@ -119,8 +119,8 @@ static void a_holdout_judges_alone(void **state)
     for (size_t n = 2; n < 12; n++) {
         const qg_tune_samples s = { n, n / 2 };
         for (size_t i = 0; i < n; i++) {
-            assert_true(qg_judges(s, i) == (i >= n - n / 2));
-            assert_true(qg_teaches(s, i) == !qg_judges(s, i));
+            assert_cmp_int(qg_judges(s, i), ==, i >= n - n / 2);
+            assert_cmp_int(qg_teaches(s, i), ==, i < n - n / 2);
         }
         assert_cmp_int(qg_n_judges(s), ==, n / 2);
     }
