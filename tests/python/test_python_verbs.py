@@ -131,6 +131,8 @@ class Verbs(unittest.TestCase):
             self.assertIn("changed", t.report)
             self.assertEqual(t.report["changed"] == 0, bool(t.diff(s)["identical"]), method)
         self.assertEqual(s.to_bytes(), before)
+        t = s.tune(data=self.x, holdout=self.x[:5], steps=2)
+        self.assertEqual(t.report["judged_on"], "5 samples of the holdout")
 
     def test_tuned_model(self):
         """The snapshot has the float weights beside the learned ones, its ONNX file has not."""
