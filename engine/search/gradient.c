@@ -7,7 +7,9 @@
  *
  *     E |J d|^2 / |o|^2  =  E sum_j g_j^2 d_j^2
  *
- * which is averaged over samples, with one vector of signs for each.
+ * which is averaged over samples, with one vector of signs for each.  Where the readers
+ * of a value round it, each on its own grid, g_j d_j is the sum over them, each with the
+ * gradient that it gives; a reader that does not round has no part.
  *
  * Backward goes node by node: the tape (engine/learn/tape.h) of a part gives the
  * gradients of its inputs and weights, so that a part is one node here.  A node whose
@@ -29,6 +31,9 @@ typedef struct flow {
     qg_arena *sample;      /* of one sample */
     const qg_tensor **now; /* [values] of the sample; NULL: unknown */
     qg_tensor **grad;      /* [values] NULL: none arrived */
+    qg_tensor ***gives;    /* [nodes][inputs] the part of the gradient of an input that
+                            * comes from this node, at the first slot that reads it; NULL:
+                            * all of it, or none */
     uint8_t *part;         /* [nodes] the node at work */
     uint8_t *blind;        /* [values] gradients do not reach it */
     uint8_t *live;         /* [values] an output depends on it */
@@ -128,10 +133,33 @@ static qg_status give(flow *f, const qg_value *v, const qg_tensor *g)
     return QG_OK;
 }
 
-static qg_status take_gradients(flow *f, const qg_tape *t)
+static uint32_t first_slot(const qg_node *n, const qg_value *v)
 {
-    for (size_t k = 0; k < t->n_in; k++)
-        QG_TRY(give(f, t->in[k], qg_tape_input_grad(t, k)));
+    uint32_t slot = 0;
+    while (n->in[slot] != v)
+        slot++;
+    return slot;
+}
+
+/* Of a value that other nodes read, too, or that is an output. */
+static qg_status keep_part(flow *f, const qg_node *n, const qg_value *v,
+                           const qg_tensor *g)
+{
+    qg_tensor ***at = &f->gives[n->id];
+    if (!g || v->use.n + v->is_output < 2)
+        return QG_OK;
+    if (!*at && !(*at = QG_NEWN(f->sample, n->n_in, qg_tensor *)))
+        return qg_nomem(f->s->m->ctx);
+    return qg_tensor_clone(f->s->m->ctx, f->sample, g, &(*at)[first_slot(n, v)]);
+}
+
+static qg_status take_gradients(flow *f, const qg_node *n, const qg_tape *t)
+{
+    for (size_t k = 0; k < t->n_in; k++) {
+        const qg_tensor *g = qg_tape_input_grad(t, k);
+        QG_TRY(give(f, t->in[k], g));
+        QG_TRY(keep_part(f, n, t->in[k], g));
+    }
     for (size_t k = 0; k < t->n_weight; k++)
         QG_TRY(give(f, t->weight[k].value, &t->weight[k].grad));
     return QG_OK;
@@ -161,7 +189,7 @@ static qg_status backward(flow *f, const qg_node *n)
     if (st == QG_OK)
         st = qg_tape_backward(t, out);
     if (st == QG_OK)
-        st = take_gradients(f, t);
+        st = take_gradients(f, n, t);
     qg_tape_free(t);
     return st;
 }
@@ -198,6 +226,7 @@ static qg_status run_sample(flow *f, size_t sample)
     qg_arena_reset(f->sample);
     memset(f->now, 0, g->value.n * sizeof *f->now);
     memset(f->grad, 0, g->value.n * sizeof *f->grad);
+    memset(f->gives, 0, g->node.n * sizeof *f->gives);
     const qg_tensor **in = QG_NEWN(f->sample, g->input.n, const qg_tensor *);
     if (!in)
         return qg_nomem(ctx);
@@ -214,38 +243,69 @@ static qg_status run_sample(flow *f, size_t sample)
 
 /* --- harm --- */
 
-/* The endpoint that rounds the value in a trial; NULL: none. */
-static const qg_tqc *rounding_of(const qg_model *trial, const qg_value *v)
+/* shift += gradient x what t moves. */
+static qg_status add_shift(flow *f, const qg_tqc *t, const qg_tensor *x,
+                           const qg_tensor *g, double *shift)
 {
-    const qg_value *there = qg_graph_value(trial->graph, v->name);
-    const qg_tqc *t = there ? qg_producer_tqc(there) : NULL;
-    if (qg_tqc_is_on_grid(t))
-        return t;
-    for (size_t i = 0; there && i < there->use.n; i++) {
-        t = qg_input_tqc(there->use.at[i].node, there->use.at[i].slot);
-        if (qg_tqc_is_on_grid(t))
-            return t;
+    qg_tensor *y;
+    QG_TRY(qg_tensor_clone(f->s->m->ctx, f->sample, x, &y));
+    QG_TRY(qg_tqc_round(f->s->m->ctx, t, x, y));
+    for (int64_t i = 0; i < qg_tensor_count(x); i++)
+        shift[i] += ((double)y->f32[i] - (double)x->f32[i]) * (double)g->f32[i];
+    return QG_OK;
+}
+
+/* The gradient that a reader of the trial gives to v; NULL: none.  *lost: the network
+ * has no such node. */
+static const qg_tensor *part_of(const flow *f, const qg_value *v, const char *reader,
+                                bool *lost)
+{
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        if (strcmp(n->name, reader) != 0)
+            continue;
+        if (v->use.n + v->is_output < 2)
+            return f->grad[v->id];
+        return f->gives[n->id] ? f->gives[n->id][first_slot(n, v)] : NULL;
     }
+    *lost = true;
     return NULL;
 }
 
-static qg_status add_value(flow *f, const qg_value *v, size_t o, double *sum)
+/* Of a value whose readers round it: each of them once. */
+static qg_status add_readers(flow *f, const qg_value *v, const qg_value *there,
+                             const qg_tensor *x, double *shift, bool *lost)
 {
-    qg_ctx *ctx = f->s->m->ctx;
-    const qg_tensor *x = v->constant ? v->constant : f->now[v->id];
-    const qg_tensor *g = f->grad[v->id];
-    const qg_tqc *t = rounding_of(&f->s->uniform[o], v);
-    qg_tensor *y;
-    if (!x || !g || !t || x->dtype != QG_F32)
-        return QG_OK;
-    QG_TRY(qg_tensor_clone(ctx, f->sample, x, &y));
-    QG_TRY(qg_tqc_round(ctx, t, x, y));
-    double harm = 0;
-    for (int64_t i = 0; i < qg_tensor_count(x); i++) {
-        double d = ((double)y->f32[i] - (double)x->f32[i]) * (double)g->f32[i];
-        harm += d * d;
+    for (size_t i = 0; i < there->use.n; i++) {
+        const qg_use *use = &there->use.at[i];
+        const qg_tqc *t = qg_input_tqc(use->node, use->slot);
+        if (!qg_tqc_is_on_grid(t) || first_slot(use->node, there) != use->slot)
+            continue;
+        const qg_tensor *g = part_of(f, v, use->node->name, lost);
+        if (g)
+            QG_TRY(add_shift(f, t, x, g, shift));
     }
-    *sum += harm;
+    return QG_OK;
+}
+
+static qg_status add_value(flow *f, const qg_value *v, size_t o, double *sum,
+                           bool *lost)
+{
+    const qg_tensor *x = v->constant ? v->constant : f->now[v->id];
+    const qg_value *there = qg_graph_value(f->s->uniform[o].graph, v->name);
+    if (!x || !there || !f->grad[v->id] || x->dtype != QG_F32)
+        return QG_OK;
+    const int64_t n = qg_tensor_count(x);
+    const qg_tqc *producer = qg_producer_tqc(there);
+    double *shift = QG_NEWN(f->sample, (size_t)n, double);
+    if (!shift)
+        return qg_nomem(f->s->m->ctx);
+    if (qg_tqc_is_on_grid(producer))
+        QG_TRY(add_shift(f, producer, x, f->grad[v->id], shift));
+    else
+        QG_TRY(add_readers(f, v, there, x, shift, lost));
+    for (int64_t i = 0; i < n; i++)
+        *sum += shift[i] * shift[i];
     return QG_OK;
 }
 
@@ -263,7 +323,8 @@ static qg_status add_sample(flow *f)
             s->item.at[item].blind = true;
         for (size_t o = 0; o < s->options && !s->item.at[item].blind; o++)
             if (s->bits[o])
-                QG_TRY(add_value(f, value, o, &s->gradient[item * s->options + o]));
+                QG_TRY(add_value(f, value, o, &s->gradient[item * s->options + o],
+                                 &s->item.at[item].blind));
     }
     return QG_OK;
 }
@@ -294,11 +355,13 @@ qg_status qg_search_gradients(qg_searching *s)
     if (a) {
         f.now = QG_NEWN(a, g->value.n, const qg_tensor *);
         f.grad = QG_NEWN(a, g->value.n, qg_tensor *);
+        f.gives = QG_NEWN(a, g->node.n, qg_tensor **);
         f.part = QG_NEWN(a, g->node.n, uint8_t);
         f.blind = QG_NEWN(a, g->value.n, uint8_t);
         f.live = QG_NEWN(a, g->value.n, uint8_t);
         f.sample = qg_arena_new(s->m->ctx->alloc);
-        if (!f.now || !f.grad || !f.part || !f.blind || !f.live || !f.sample)
+        if (!f.now || !f.grad || !f.gives || !f.part || !f.blind || !f.live ||
+            !f.sample)
             st = qg_nomem(s->m->ctx);
     }
     if (st == QG_OK)

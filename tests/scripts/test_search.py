@@ -165,6 +165,32 @@ def check_gradients(snapshot, patch):
           all(r["estimate"] == "gradient" for r in guessed if r["choice"] != "float"))
 
 
+def check_readers(folder):
+    """A value that each of its readers rounds on a grid of its own: a coarse one where it has
+    next to no influence, a fine one where it has much.  An output that a reader quantizes."""
+    rng = np.random.default_rng(0)
+    constants = [numpy_helper.from_array((by * rng.normal(size=(8, 8))).astype("f4"), name)
+                 for name, by in (("w", 1), ("large", 100))]
+    x, z, s, y = (helper.make_tensor_value_info(n, 1, [1, 8]) for n in "xzsy")
+    node = helper.make_node
+    path, data = folder / "readers.onnx", folder / "readers.npz"
+    graph = helper.make_graph(
+        [node("MatMul", ["z", "large"], ["b"], name="mb"), node("Add", ["x", "b"], ["s"], name="s"),
+         node("MatMul", ["x", "w"], ["y"], name="my")], "g", [x, z], [s, y], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8),
+              path)
+    np.savez(data, **{n: rng.uniform(-1, 1, (32, 8)).astype("f4") for n in "xz"})
+    for backend in ("int8-base", "ort-int8"):
+        qg("quantize", path, "-b", backend, "-d", data, "-o", folder / "readers")
+        found = [{(r["group"], r["choice"]): r["nsr_alone"] for r in answer(
+            "search", folder / "readers", "-d", data, "--budget", "bits=8.5", "--choices",
+            "6,8,12", "--estimate", how, "-o", folder / "p.yaml")["sensitivities"]
+            if r["group"] == "x"} for how in ("measured", "gradient")]
+        for key, measured in found[0].items():
+            check(f"{backend}: gradients of {key}", 0.4 < found[1][key] / measured < 2.5,
+                  measured, found[1][key])
+
+
 def check_size(folder):
     """Bytes of the weights as chosen; activations keep their bits; --holdout judges."""
     snapshot, patch = folder / "digits", folder / "size.yaml"
@@ -335,6 +361,7 @@ def main(networks=20, seed=0):
         snapshot, patch = folder / "digits", folder / "policy.yaml"
         qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", snapshot)
         check_gradients(snapshot, patch)
+        check_readers(folder)
         check_size(folder)
         check_set_options(folder)
         check_again(folder)
