@@ -9,17 +9,33 @@
  * Source   PPQ 0.6.6 quantization/optim/refine.py HorizontalLayerSplitPass, method
  *          balance */
 #include <math.h>
+#include <string.h>
 
 #include "engine/ir/edit.h"
 #include "passes/passes.h"
+
+static bool is_float_constant(const qg_value *v)
+{
+    return v && v->constant && v->constant->dtype == QG_F32;
+}
+
+/* Inputs that the operator requires behind the weight are constants, for which the new
+ * layer has zeros. */
+static bool has_required(const qg_node *n, int weight)
+{
+    for (uint32_t k = (uint32_t)weight + 1; k < n->op->min_in; k++)
+        if (!is_float_constant(n->in[k]))
+            return false;
+    return true;
+}
 
 static bool is_layer(const qg_node *n, uint32_t *slot)
 {
     int w = qg_op_slot_of(n->op, 'w');
     const qg_value *v = w >= 0 && (uint32_t)w < n->n_in ? n->in[w] : NULL;
     *slot = (uint32_t)w;
-    return qg_node_has(n, QG_OP_COMPUTE) && n->platform == QG_PLATFORM_QUANTIZED && v &&
-           v->constant && v->constant->dtype == QG_F32 && n->n_out == 1 && n->out[0];
+    return qg_node_has(n, QG_OP_COMPUTE) && n->platform == QG_PLATFORM_QUANTIZED &&
+           is_float_constant(v) && n->n_out == 1 && n->out[0] && has_required(n, w);
 }
 
 /* Halves of the large weights go to `large`; how many there are. */
@@ -33,6 +49,21 @@ static int64_t split(qg_tensor *rest, qg_tensor *large, float threshold)
         rest->f32[i] -= large->f32[i];
     }
     return n;
+}
+
+/* Inputs behind the weight that the operator requires (the sum of Gemm before opset 11)
+ * are zeros of the same shape. */
+static qg_status fill_required(qg_pass_env *env, const qg_node *n, uint32_t slot,
+                               qg_value **in)
+{
+    for (uint32_t k = slot + 1; k < n->op->min_in; k++) {
+        qg_tensor *zeros;
+        const qg_tensor *like = n->in[k]->constant;
+        QG_TRY(qg_tensor_clone(env->ctx, env->graph->arena, like, &zeros));
+        memset(zeros->data, 0, (size_t)qg_tensor_count(zeros) * sizeof *zeros->f32);
+        QG_TRY(qg_edit_add_constant(env->graph, n->in[k]->name, zeros, &in[k]));
+    }
+    return QG_OK;
 }
 
 /* The sum takes the place of the layer's output, name included. */
@@ -52,11 +83,12 @@ static qg_status add_branch(qg_pass_env *env, qg_node *n, uint32_t slot,
     QG_TRY(qg_edit_replace_value(g, y, sum));
     in[0] = n->in[0];
     in[slot] = weight;
+    QG_TRY(fill_required(env, n, slot, in));
     qg_node_spec layer = { .op = n->op,
                            .opset = n->opset,
                            .in = in,
                            .out = &branch,
-                           .n_in = slot + 1,
+                           .n_in = n->op->min_in > slot + 1 ? n->op->min_in : slot + 1,
                            .n_out = 1,
                            .attr = n->attr,
                            .n_attr = n->n_attr };

@@ -183,7 +183,8 @@ static qg_status report_lots(const pricing *p, qg_report *r)
 
 static qg_status report(pricing *p, qg_report *r)
 {
-    qsort(p->lot.at, p->lot.n, sizeof *p->lot.at, by_gain);
+    if (p->lot.n)
+        qsort(p->lot.at, p->lot.n, sizeof *p->lot.at, by_gain);
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(p->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(p->metric->meaning)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(p->feed.feed.n)));

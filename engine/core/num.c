@@ -102,6 +102,25 @@ void qg_num_f64(char text[QG_NUM_TEXT], double x)
     decimal_print(&d, text);
 }
 
+static bool is_ascii_word(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+void qg_num_set_point(char *text)
+{
+    char *at = text + (*text == '-');
+    while (is_ascii_word(*at))
+        at++;
+    char *end = at;
+    while (*end && *end != ' ' && !is_ascii_word(*end))
+        end++;
+    if (end == at || at[-1] == 'e') /* an integer, or the sign of its exponent */
+        return;
+    *at = '.';
+    memmove(at + 1, end, strlen(end) + 1);
+}
+
 /* Splits [-+]digits[.digits][e[-+]digits] into integer text without a point. */
 static bool split(const char *s, size_t n, char digits[136], long *exponent)
 {

@@ -21,6 +21,10 @@ enum { QG_NUM_TEXT = 40 }; /* room for any number below, with its zero */
 void qg_num_f32(char text[QG_NUM_TEXT], float x);
 void qg_num_f64(char text[QG_NUM_TEXT], double x);
 
+/* In a text of printf with one number, its sign first: a point in place of the decimal
+ * separator of the locale. */
+void qg_num_set_point(char *text);
+
 /* Parses all of [s, s + n): a JSON-like decimal number.  False when anything is left
  * over, when the value overflows, or for "nan" and "inf".  n < 128.
  * A sign, digits with at most one point, an exponent; no blanks, no hex.  An integer

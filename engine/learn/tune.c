@@ -326,6 +326,13 @@ static qg_status not_chosen(const tuning *t)
 /* A loss of the network, whose outputs no block computes that learns. */
 static qg_status nothing_learns(const tuning *t)
 {
+    const qg_value *first = t->m->graph->output.n ? t->m->graph->output.at[0] : NULL;
+    if (t->choice.loss.kind == QG_LOSS_LABELS && first &&
+        !qg_loss_compares(&t->choice.loss, t->m->graph, first))
+        return qg_fail(t->m->ctx, QG_EUNSUPPORTED,
+                       "tune: loss labels: the first output '%s' is %s, expected the "
+                       "scores of classes in float32",
+                       first->name, qg_dtype_name(first->type.dtype));
     const qg_node *stop = NULL;
     for (size_t k = 0; k < t->n_block; k++)
         stop = t->block[k].stop ? t->block[k].stop : stop;
@@ -410,6 +417,9 @@ static qg_status errors_of_output(const tuning *t, const qg_value *v,
     return QG_OK;
 }
 
+/* NaN is worse than any number. */
+static double worse_of(double a, double b) { return isnan(a) || b <= a ? a : b; }
+
 /* On the samples that judge, before and after. */
 typedef struct judgement {
     double loss[2];  /* what judges: of labels and kd, else the noise */
@@ -441,10 +451,10 @@ static qg_status judge_outputs(const tuning *t, judgement *j)
         }
         n = e.n > n ? e.n : n;
         worse = worse || (e.n && qg_is_better(e.after, e.before, e.n, QG_ONE_IN_SIX));
-        j->noise[0] = fmax(j->noise[0], mean_of(e.before, e.n));
-        j->noise[1] = fmax(j->noise[1], mean_of(e.after, e.n));
+        j->noise[0] = worse_of(j->noise[0], mean_of(e.before, e.n));
+        j->noise[1] = worse_of(j->noise[1], mean_of(e.after, e.n));
     }
-    j->better = n && !worse && j->noise[1] <= j->noise[0] &&
+    j->better = n && !worse && (isnan(j->noise[0]) || j->noise[1] <= j->noise[0]) &&
                 qg_is_better(sum[0], sum[1], n, QG_ONE_IN_TWENTY);
     return QG_OK;
 }
@@ -588,31 +598,34 @@ static qg_status report_judges(const tuning *t, qg_report *r)
                           n);
 }
 
+/* What the output shows: of a start that stays, the errors that it had. */
 static qg_status report_verdict(const tuning *t, const judgement *j, qg_report *r)
 {
+    const int end = j->better;
     const qg_metric *metric;
     QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
     QG_TRY(
         qg_report_add(r, "metric", qg_cell_text(qg_loss_metric(t->choice.loss.kind))));
     QG_TRY(qg_report_add(r, "before", loss_cell(t, metric, j->loss[0])));
-    QG_TRY(qg_report_add(r, "after", loss_cell(t, metric, j->loss[1])));
+    QG_TRY(qg_report_add(r, "after", loss_cell(t, metric, j->loss[end])));
     if (has_own_verdict(t)) {
         QG_TRY(qg_report_add(r, "nsr_before", qg_measure_cell(metric, j->noise[0])));
-        QG_TRY(qg_report_add(r, "nsr_after", qg_measure_cell(metric, j->noise[1])));
+        QG_TRY(qg_report_add(r, "nsr_after", qg_measure_cell(metric, j->noise[end])));
     }
     if (t->choice.loss.kind == QG_LOSS_LABELS) {
         QG_TRY(qg_report_add(r, "top1_before", qg_cell_percent(j->top1[0])));
-        QG_TRY(qg_report_add(r, "top1_after", qg_cell_percent(j->top1[1])));
+        QG_TRY(qg_report_add(r, "top1_after", qg_cell_percent(j->top1[end])));
     }
     QG_TRY(qg_report_add(r, "changed", qg_cell_bool(j->better)));
     if (j->better)
         return QG_OK;
-    return qg_report_add(
-        r, "why",
-        qg_cell_text(j->top1[1] < j->top1[0]
-                         ? "fewer labels are right: the model stays as it was"
-                         : "not clearly better on the samples that judge: "
-                           "the model stays as it was"));
+    QG_TRY(qg_report_add(r, "learned", loss_cell(t, metric, j->loss[1])));
+    return qg_report_add(r, "why",
+                         qg_cell_text(j->top1[1] < j->top1[0]
+                                          ? "fewer labels are right: the model stays "
+                                            "as it was"
+                                          : "not clearly better on the samples that "
+                                            "judge: the model stays as it was"));
 }
 
 static qg_status report(const tuning *t, const judgement *j, qg_report *r)

@@ -48,12 +48,22 @@ static double times(const bound *b, size_t n)
     return n - 2 < N ? b->t[n - 2] : b->limit + b->slope / (double)(n - 1);
 }
 
+static bool are_finite(const double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return false;
+    return true;
+}
+
 bool qg_is_better(const double *before, const double *after, size_t n,
                   enum qg_chance chance)
 {
     const bound *b = &bounds[chance];
     const double old = mean_of(before, n), least = old / 100;
     double sum = 0, squares = 0;
+    if (!are_finite(before, n) || !are_finite(after, n))
+        return are_finite(after, n);
     if (!(mean_of(after, n) < old) || n < 2)
         return n == 1 && after[0] < b->one * before[0];
     for (size_t i = 0; i < n; i++) {

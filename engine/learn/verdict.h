@@ -27,7 +27,8 @@
 /* That a change which means nothing passes. */
 enum qg_chance { QG_ONE_IN_SIX, QG_ONE_IN_TWENTY };
 
-/* n losses of the same samples, before and after. */
+/* n losses of the same samples, before and after.  A loss that is not finite is worse
+ * than any other. */
 bool qg_is_better(const double *before, const double *after, size_t n,
                   enum qg_chance chance);
 

@@ -71,6 +71,7 @@ static const char *names_text(const qg_cell *c, char text[CELL_TEXT])
 /* The text of a cell on the page; `text` is a buffer for formatted text. */
 static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
 {
+    const double number = isnan(c->number) ? (double)NAN : c->number; /* no sign */
     switch (c->kind) {
     case QG_CELL_NONE:
         return "-";
@@ -79,15 +80,16 @@ static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
     case QG_CELL_PAGE:
         return c->text;
     case QG_CELL_NUMBER:
-        (void)snprintf(text, CELL_TEXT, "%.4g", c->number);
+        (void)snprintf(text, CELL_TEXT, "%.4g", number);
+        qg_num_set_point(text);
         return text;
     case QG_CELL_COUNT:
         (void)snprintf(text, CELL_TEXT, "%.0f", c->number);
         return text;
     case QG_CELL_PERCENT:
         (void)snprintf(text, CELL_TEXT, "%.*f %%",
-                       c->number != 0 && fabs(c->number) < 0.001 ? 5 : 2,
-                       100 * c->number);
+                       number != 0 && fabs(number) < 0.001 ? 5 : 2, 100 * number);
+        qg_num_set_point(text);
         return text;
     case QG_CELL_BOOL:
         return c->number != 0 ? "yes" : "no";

@@ -13,7 +13,9 @@ static const char *choice_text(const qg_searching *s, size_t o)
 
 static qg_cell nsr_cell(const qg_searching *s, double nsr)
 {
-    return nsr < 0 ? (qg_cell){ 0 } : qg_measure_cell(s->metric, nsr);
+    return nsr < 0 ? (qg_cell){ 0 }
+                   : qg_measure_cell(s->metric,
+                                     nsr < QG_SEARCH_NO_NUMBER ? nsr : (double)NAN);
 }
 
 static qg_status add_policy(const qg_searching *s, qg_report *r, qg_table *t,

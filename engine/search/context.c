@@ -104,7 +104,8 @@ static qg_status ask_cells(mixer *x, const uint8_t *option, size_t first, size_t
     }
     QG_TRY(qg_study_ask(&study, question, n, error));
     for (size_t k = 0; k < n; k++)
-        out[k] = error[k * n_out + qg_study_worst(&study, error + k * n_out)];
+        out[k] = qg_search_number(
+            error[k * n_out + qg_study_worst(&study, error + k * n_out)]);
     return QG_OK;
 }
 

@@ -7,9 +7,9 @@
  *
  *     E |J d|^2 / |o|^2  =  E sum_j g_j^2 d_j^2
  *
- * which is averaged over samples, with one vector of signs for each.  Where the readers
- * of a value round it, each on its own grid, g_j d_j is the sum over them, each with the
- * gradient that it gives; a reader that does not round has no part.
+ * which is averaged over samples, with one vector of signs for each.  Where the
+ * readers of a value round it, each on its own grid, g_j d_j is the sum over them, each
+ * with the gradient that it gives; a reader that does not round has no part.
  *
  * Backward goes node by node: the tape (engine/learn/tape.h) of a part gives the
  * gradients of its inputs and weights, so that a part is one node here.  A node whose
@@ -31,9 +31,9 @@ typedef struct flow {
     qg_arena *sample;      /* of one sample */
     const qg_tensor **now; /* [values] of the sample; NULL: unknown */
     qg_tensor **grad;      /* [values] NULL: none arrived */
-    qg_tensor ***gives;    /* [nodes][inputs] the part of the gradient of an input that
-                            * comes from this node, at the first slot that reads it; NULL:
-                            * all of it, or none */
+    qg_tensor ***gives;    /* [nodes][inputs] the part of the gradient of an input
+                            * that comes from this node, at the first slot that reads
+                            * it; NULL: all of it, or none */
     uint8_t *part;         /* [nodes] the node at work */
     uint8_t *blind;        /* [values] gradients do not reach it */
     uint8_t *live;         /* [values] an output depends on it */

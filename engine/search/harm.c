@@ -41,7 +41,8 @@ static qg_status ask(qg_searching *s, const qg_model *trial, size_t o)
     QG_TRY(qg_study_ask(&study, question, n, error));
     for (size_t i = 0; i < n; i++) {
         const double *row = error + i * n_out;
-        s->harm[i * s->options + o] = row[qg_study_worst(&study, row)];
+        s->harm[i * s->options + o] =
+            qg_search_number(row[qg_study_worst(&study, row)]);
     }
     return QG_OK;
 }

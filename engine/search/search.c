@@ -243,6 +243,16 @@ static qg_status too_noisy(const qg_searching *s, const qg_tried *t)
                    margin(&s->split.feed.feed, t->doubt[1]));
 }
 
+static qg_status no_number(const qg_searching *s)
+{
+    return qg_fail(
+        s->m->ctx, QG_ENUMERIC,
+        "search: budget %s: the outputs of every policy that keeps it are NaN "
+        "or infinite on some sample, expected another budget or other choices; "
+        "`qg analyse` names where they begin",
+        s->o->budget);
+}
+
 /* The cheapest policy of a method that meets the budget as measured: the predicted
  * limit is halved and doubled in ratio, from the budget on. */
 static qg_status tighten(qg_searching *s, enum qg_method how)
@@ -375,6 +385,25 @@ static qg_status tighten_again(qg_searching *s, enum qg_method how)
     return QG_OK;
 }
 
+/* As much predicted noise as greedy's policy has costs exact at most as much. */
+static qg_status try_beside_greedy(qg_searching *s)
+{
+    const qg_tried *greedy = s->found[QG_GREEDY].policy, *t;
+    qg_finding *exact = &s->found[QG_EXACT];
+    qg_selection x;
+    bool found;
+    if (!greedy || (exact->policy && exact->policy->cost <= greedy->cost))
+        return QG_OK;
+    QG_TRY(qg_search_select(s, QG_EXACT, greedy->predicted, &x, &found));
+    if (!found)
+        return QG_OK;
+    QG_TRY(qg_search_try(s, x.option, false, &t));
+    QG_TRY(qg_search_judge(s, &t));
+    if (meets(s, t) && is_judged_good(s, t))
+        *exact = (qg_finding){ .policy = t, .bound = x.bound, .value = x.loss };
+    return QG_OK;
+}
+
 /* With a growing reserve, until the exact policy is judged good. */
 static qg_status find_for_noise(qg_searching *s)
 {
@@ -383,6 +412,7 @@ static qg_status find_for_noise(qg_searching *s)
         s->reserve = reserve[k];
         for (int how = 0; how < QG_REFINED; how++)
             QG_TRY(tighten_again(s, (enum qg_method)how));
+        QG_TRY(try_beside_greedy(s));
         if (is_judged_good(s, s->found[QG_EXACT].policy))
             break;
     }
@@ -400,7 +430,7 @@ static double noise_of(const qg_searching *s, const qg_tried *t)
 
 /* For noise, the fewest bits among those that meet the budget as judged; else the least
  * noise; the exact policy on ties. */
-static void choose_winner(qg_searching *s)
+static qg_status choose_winner(qg_searching *s)
 {
     bool any = false;
     for (int how = 0; how < QG_NMETHOD; how++) {
@@ -416,6 +446,8 @@ static void choose_winner(qg_searching *s)
         any = true;
     }
     assert(any); /* else the budget cannot be met, which is an error */
+    const qg_tried *best = s->found[s->winner].policy;
+    return fmax(best->nsr, best->judged) < QG_SEARCH_NO_NUMBER ? QG_OK : no_number(s);
 }
 
 /* --- the front --- */
@@ -503,7 +535,7 @@ static qg_status run(qg_searching *s, qg_report **out)
     QG_TRY(measure_before(s));
     QG_TRY(qg_search_harm(s));
     QG_TRY(s->kind == QG_BUDGET_NSR ? find_for_noise(s) : find_for_bits(s));
-    choose_winner(s);
+    QG_TRY(choose_winner(s));
     QG_TRY(judge_method(s, s->winner));
     QG_TRY(find_front(s));
     QG_TRY(write_patch(s));

@@ -35,6 +35,11 @@ typedef struct qg_item {
     bool blind;      /* gradients do not reach all of its values */
 } qg_item;
 
+/* An error that is NaN or infinite counts as this one, larger than any other; sums of
+ * it are finite. */
+#define QG_SEARCH_NO_NUMBER 1e30
+double qg_search_number(double error);
+
 /* A policy: an option for every item. */
 typedef struct qg_tried {
     uint8_t *option;  /* [items] */

@@ -1,7 +1,14 @@
 /* trial.c -- policies are measured, not only predicted: written as a patch, quantized,
  * run.  Each policy once. */
+#include <math.h>
+
 #include "engine/config/yaml.h"
 #include "engine/search/search.h"
+
+double qg_search_number(double error)
+{
+    return isfinite(error) ? error : QG_SEARCH_NO_NUMBER;
+}
 
 double qg_search_mean_bits(const qg_searching *s, double cost)
 {
@@ -128,9 +135,11 @@ static qg_status measure(qg_searching *s, qg_tried *t, bool judge)
     qg_status st = qg_search_quantize(s, t->option, &trial);
     if (st == QG_OK && t->nsr < 0)
         st = qg_again_error(&s->again, &q, &t->nsr, NULL);
+    t->nsr = qg_search_number(t->nsr);
     q.feed = s->split.judge;
     if (st == QG_OK && judge)
         st = qg_again_error(&s->again, &q, &t->judged, &t->doubt[0]);
+    t->judged = qg_search_number(t->judged);
     qg_again_drop(&trial);
     return st;
 }
@@ -158,6 +167,7 @@ qg_status qg_search_judge(qg_searching *s, const qg_tried **t)
     s->again.from_all = false;
     if (st == QG_OK)
         st = qg_again_error(&s->again, &q, &at->deployed, &at->doubt[1]);
+    at->deployed = qg_search_number(at->deployed);
     qg_again_drop(&trial);
     return st;
 }

@@ -133,6 +133,9 @@ class Verbs(unittest.TestCase):
         self.assertEqual(s.to_bytes(), before)
         t = s.tune(data=self.x, holdout=self.x[:5], steps=2)
         self.assertEqual(t.report["judged_on"], "5 samples of the holdout")
+        name = self.m.inputs[0].name
+        t = s.tune(data=self.x, holdout={name: self.x[:6]}, steps=2)
+        self.assertEqual(t.report["judged_on"], "6 samples of the holdout")
 
     def test_tuned_model(self):
         """The snapshot has the float weights beside the learned ones, its ONNX file has not."""

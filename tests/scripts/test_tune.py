@@ -263,6 +263,34 @@ def test_holdout(root, four):
     assert not (root / "m").exists() and not (root / "m.part").exists()
 
 
+def test_not_finite(root):
+    """A probability that is rounded to 0 gives 0 log 0 = NaN: that is no noise of 0."""
+    node, rng = onnx.helper.make_node, np.random.default_rng(0)
+    info = [onnx.helper.make_tensor_value_info(n, 1, [1, 6, 8]) for n in ("x", "y")]
+    weight = onnx.numpy_helper.from_array((3 * rng.normal(size=(8, 8))).astype("f4"), "w")
+    graph = onnx.helper.make_graph(
+        [node("MatMul", ["x", "w"], ["a"], name="a"), node("Softmax", ["a"], ["p"], name="p"),
+         node("Log", ["p"], ["log"], name="log"), node("Mul", ["p", "log"], ["e"], name="e"),
+         node("MatMul", ["e", "w"], ["y"], name="y")], "g", info[:1], info[1:], [weight])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)],
+                                     ir_version=8), root / "zero.onnx")
+    np.save(root / "zero.npy", rng.normal(size=(16, 1, 6, 8)).astype("f4"))
+    qg("quantize", root / "zero.onnx", "-b", "int8-base", "-d", root / "zero.npy", "--set",
+       "node=e platform=fp32", "-o", root / "zero")
+    shown = answer("analyse", root / "zero", "-d", root / "zero.npy")["errors"][0]["error"]
+    assert shown is None, "the network of this test has NaN"
+    report = answer("tune", root / "zero", "-d", root / "zero.npy", "--steps", 20, "-o",
+                    root / "zero-tuned")
+    assert report["before"] is None, report
+    text = subprocess.run([QG, "tune", root / "zero", "-d", root / "zero.npy", "--steps", "20",
+                           "-o", root / "zero-tuned"], check=True, capture_output=True,
+                          text=True).stdout
+    assert "before         nan %" in text, text
+    qg("search", root / "zero", "-d", root / "zero.npy", "--budget", "bits=5", "--choices", "4,8",
+       "-o", root / "zero.yaml", fails="are NaN or infinite on some sample, expected another budget")
+    assert not (root / "zero.yaml").exists()
+
+
 def test_infinity(root, four):
     """An infinity that reaches an output is named, whether its sample teaches or judges."""
     for sample in (3, 4):
@@ -705,6 +733,7 @@ def main():
         test_few(root, four)
         test_stops_early(root, four)
         test_infinity(root, four)
+        test_not_finite(root)
 
 
 main()

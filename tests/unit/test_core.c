@@ -141,7 +141,31 @@ static void contents_are_bounded_by_the_file(void **state)
     qg_ctx_free(ctx);
 }
 
+static void the_point_is_set(void **state)
+{
+    (void)state;
+    const char *const row[][2] = {
+        {"1,5 %",        "1.5 %"      },
+        { "-0,000123 %", "-0.000123 %"},
+        { "1,25e-07",    "1.25e-07"   },
+        { "1\xd9\xab"
+          "5",  "1.5"        }, /* U+066B */
+        { "1e+05",       "1e+05"      },
+        { "12.5",        "12.5"       },
+        { "-inf",        "-inf"       },
+        { "nan %",       "nan %"      },
+        { "7",           "7"          },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        char text[32];
+        (void)snprintf(text, sizeof text, "%s", row[i][0]);
+        qg_num_set_point(text);
+        assert_string_equal(text, row[i][1]);
+    }
+}
+
 QG_TEST_MAIN(cmocka_unit_test(float_text_reads_back),
+             cmocka_unit_test(the_point_is_set),
              cmocka_unit_test(names_are_dense_and_found),
              cmocka_unit_test(vectors_grow),
              cmocka_unit_test(reset_arena_allocates_nothing),

@@ -33,7 +33,6 @@ static void nan_is_never_better(void **state)
 {
     (void)state;
     assert_false(better((double[N]){ 0, 0, 0, 0, 0, 0, 0, NAN }));
-    assert_false(qg_is_better((double[1]){ NAN }, (double[1]){ 0 }, 1, QG_ONE_IN_SIX));
     assert_false(
         qg_is_better((double[2]){ 0, 0 }, (double[2]){ 0, 0 }, 2, QG_ONE_IN_SIX));
 }
@@ -126,7 +125,19 @@ static void a_holdout_judges_alone(void **state)
     }
 }
 
-QG_TEST_MAIN(cmocka_unit_test(clear_gains_count),
+static void what_is_not_finite_is_worse(void **state)
+{
+    (void)state;
+    const double fine[] = { 1, 2, 3, 4 }, wrong[] = { 1, 2, 3, NAN };
+    const double beyond[] = { INFINITY, 2, 3, 4 };
+    assert_true(qg_is_better(wrong, fine, 4, QG_ONE_IN_TWENTY));
+    assert_true(qg_is_better(beyond, fine, 4, QG_ONE_IN_TWENTY));
+    assert_false(qg_is_better(fine, wrong, 4, QG_ONE_IN_SIX));
+    assert_false(qg_is_better(wrong, wrong, 4, QG_ONE_IN_SIX));
+}
+
+QG_TEST_MAIN(cmocka_unit_test(what_is_not_finite_is_worse),
+             cmocka_unit_test(clear_gains_count),
              cmocka_unit_test(a_holdout_judges_alone),
              cmocka_unit_test(gains_by_chance_do_not_count),
              cmocka_unit_test(nan_is_never_better),

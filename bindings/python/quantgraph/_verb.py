@@ -29,6 +29,8 @@ Extensions = Iterable[Extension]
 FOLDERS = {"backend": "backends", "policy": "policies", "profile": "profiles"}
 #: options that name a file of numbers: a list stands for one
 ARRAYS = ("labels",)
+#: options that name samples: a dict has an array for each input
+SAMPLES = ("holdout",)
 SUBVERBS = {"stats"}  # their first word is not a file
 #: options of verbs that read the file of a model themselves
 READ_AS_FILES = {("import", "model")}
@@ -120,6 +122,11 @@ class _Call:
             value = written[0]
         if name in ARRAYS and isinstance(value, (list, tuple)):
             value = np.asarray(value)
+        if name in SAMPLES and isinstance(value, Mapping):
+            folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+            path = os.path.join(folder, f"{name}.npz")
+            np.savez(path, **{k: np.asarray(v) for k, v in value.items()})
+            value = path
         if isinstance(value, np.ndarray) or hasattr(value, "detach"):
             folder = self.stack.enter_context(tempfile.TemporaryDirectory())
             path = os.path.join(folder, f"{name or 'array'}.npy")
