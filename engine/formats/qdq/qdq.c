@@ -205,22 +205,6 @@ static qg_status add_neutral(builder *b, const char *op, const char *stem, qg_va
     return qg_onnx_hide(b->g, op, b->opset, out, x);
 }
 
-/* What keeps the optimizer from computing another result; NULL: nothing is needed.
- * Abs of a Softmax keeps QLinearSoftmax away, Max of one operand the one pair that it
- * makes of two (DoubleQDQPairsRemover). */
-static const char *neutral_for(const builder *b, const qg_tqc *t, const qg_value *x)
-{
-    const qg_node *n = x->def;
-    if (b->place != QG_PLACE_ORT)
-        return NULL;
-    if (qg_onnx_softmax_differs(b->ctx, b->quant, t, x))
-        return "Abs";
-    return n && n->op ==
-                       qg_op_find(b->ctx->registry, NULL, "DequantizeLinear", n->opset)
-               ? "Max"
-               : NULL;
-}
-
 static qg_status add_quantize(builder *b, const qg_tqc *t, const grid_values *grid,
                               const char *stem, qg_value **x)
 {
@@ -246,7 +230,7 @@ static qg_status add_dequantize(builder *b, const qg_tqc *t, const grid_values *
     return add_node(b, "DequantizeLinear", &spec);
 }
 
-/* x -> [Clip, Abs or Max] -> Q -> DQ -> out; stem begins the names of values
+/* x -> [Clip] -> [Abs or Max] -> Q -> DQ -> out; stem begins the names of values
  * between. */
 static qg_status add_chain(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
                            const char *stem, qg_value *x, qg_value *out)
@@ -254,11 +238,12 @@ static qg_status add_chain(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
     grid_values grid;
     if (b->form == QUANTS)
         return qg_qonnx_add_quant(b->g, t, x, out);
-    const char *neutral = x->constant ? NULL : neutral_for(b, t, x);
+    const char *neutral =
+        b->place == QG_PLACE_ORT ? qg_onnx_neutral(b->ctx, b->quant, t, how, x) : NULL;
     QG_TRY(grid_of(b, t, how->code, &x->type, &grid));
     if (how->clip && !x->constant)
         QG_TRY(add_clip(b, t, stem, &x));
-    else if (neutral)
+    if (neutral)
         QG_TRY(add_neutral(b, neutral, stem, &x));
     QG_TRY(add_quantize(b, t, &grid, stem, &x));
     return add_dequantize(b, t, &grid, x, out);

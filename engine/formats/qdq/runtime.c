@@ -173,6 +173,29 @@ static qg_status keep_weights(qg_graph *g, int64_t opset)
     return QG_OK;
 }
 
+/* Types of codes that no kernel takes as data. */
+static bool is_narrow(qg_dtype code) { return qg_dtype_bits(code) < 8; }
+
+/* A maximum of what DequantizeLinear makes of such codes, as it is or moved. */
+static bool is_narrow_maximum(const qg_node *n)
+{
+    static const char *const name = "MaxPool";
+    if (n->op->domain || !qg_op_is_named(n->op, &name, 1))
+        return false;
+    const qg_node *from = n->in[0]->def;
+    while (from && qg_node_has(from, QG_OP_PASSIVE) && from->n_in && from->in[0])
+        from = from->in[0]->def;
+    return from && qg_is_dequantize_linear(from) && is_narrow(from->in[0]->type.dtype);
+}
+
+static qg_status keep_maxima(qg_graph *g, int64_t opset)
+{
+    for (size_t i = 0, old = g->node.n; i < old; i++)
+        if (is_narrow_maximum(g->node.at[i]))
+            QG_TRY(hide_activation(g, g->node.at[i], opset));
+    return QG_OK;
+}
+
 static bool has_floating(const qg_quant *q)
 {
     for (size_t i = 0; i < q->tqc.n; i++)
@@ -186,6 +209,7 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
     size_t biases;
     QG_TRY(keep_biases(g, opset, &biases));
     QG_TRY(keep_weights(g, opset));
+    QG_TRY(keep_maxima(g, opset));
     if (biases)
         qg_log_to(
             g->ctx, QG_LOG_INFO,
@@ -262,8 +286,10 @@ static const qg_node *behind_clamps(const qg_value *x)
     return x ? x->def : NULL;
 }
 
-bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
-                             const qg_value *x)
+/* Whether x is a Softmax, quantized according to t, for which QLinearSoftmax would give
+ * codes other than t's. */
+static bool softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
+                            const qg_value *x)
 {
     const uint16_t other = QG_PER_CHANNEL | QG_BLOCK | QG_FLOATING;
     const qg_node *n = behind_clamps(x);
@@ -277,4 +303,21 @@ bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc 
     bool differs = !qg_int_softmax_table_is_exact(p.scale[0], LEAST_SCALE, length(n));
     const qg_tqc *in = qg_input_tqc(n, 0); /* float inside of a fusion? */
     return differs && t->scheme.bits <= 8 && !(in && qg_tqc_root(in) == qg_tqc_root(t));
+}
+
+/* --- in front of QuantizeLinear --- */
+
+const char *qg_onnx_neutral(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
+                            const qg_onnx_grid *how, const qg_value *x)
+{
+    if (x->constant)
+        return NULL;
+    if (is_narrow(how->code))
+        return "Max";
+    if (how->clip)
+        return NULL;
+    if (softmax_differs(ctx, q, t, x))
+        return "Abs";
+    return x->def && qg_is_dequantize_linear(x->def) && !x->def->op->domain ? "Max"
+                                                                            : NULL;
 }

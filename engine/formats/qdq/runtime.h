@@ -18,11 +18,20 @@
  *          which the kernel gives 0 instead of 1, an Abs before Q, which changes
  *          nothing, leaves Softmax in float (placement ort).
  *          Measured with onnxruntime 1.31: every QLinearConv of Ultraface gives the
- *          rounded exact result, and the outputs agree once bias and Softmax do. */
+ *          rounded exact result, and the outputs agree once bias and Softmax do.
+ * Pairs    in a row, on two grids, become one pair there (DoubleQDQPairsRemover): a Max
+ *          of one operand lies between them (placement ort).
+ * 4 bits   of activations make files there that it refuses: operators between
+ *          DequantizeLinear and QuantizeLinear, and MaxPool beside one of them, become
+ *          operators on codes without a look at the type, a Clip before QuantizeLinear
+ *          is an error (ClipQuantFusion), and a Relu there is dropped whatever the zero
+ *          point is (ReluQuantFusion).  A Max of one operand lies before each such
+ *          QuantizeLinear, and before MaxPool (placement ort).  16 bits are computed
+ *          right. */
 #ifndef QG_ENGINE_FORMATS_QDQ_RUNTIME_H
 #define QG_ENGINE_FORMATS_QDQ_RUNTIME_H
 
-#include "engine/quant/tqc.h"
+#include "engine/formats/quantize_linear.h"
 
 /* Placement ort: the constants that g adds to products of weights in codes are written
  * so that ONNX Runtime still adds them in float; values stay.  New nodes are of that
@@ -37,11 +46,11 @@ QG_NODISCARD qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q,
 QG_NODISCARD qg_status qg_onnx_hide(qg_graph *g, const char *op, int64_t opset,
                                     qg_value *out, qg_value **x);
 
-/* Whether x, in the exported copy of q's graph, is a Softmax, quantized according to t,
- * for which ONNX Runtime's QLinearSoftmax would give codes other than t's:
- * qg_int_softmax_table_is_exact. */
-bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
-                             const qg_value *x);
+/* The operator of one operand that keeps the optimizer from computing another result
+ * where x, in the exported copy of q's graph, is quantized according to t in codes of
+ * `how`, behind a Clip if it has one: Max or Abs; NULL: nothing is needed. */
+const char *qg_onnx_neutral(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
+                            const qg_onnx_grid *how, const qg_value *x);
 
 /* Domains without nodes, in bodies too, are removed; some runtimes refuse domains they
  * do not have. */
