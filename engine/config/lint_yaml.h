@@ -132,7 +132,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "of 8 bits, where on a grid")                                                    \
     X(SCALED_BIAS, "scaled-bias", NONE, "it has a bias, and alpha or beta is not 1")   \
     X(ODD_LEVELS, "odd-levels", NONE, "the endpoint, or a data input that is no "      \
-      "constant, has a number of codes other than 15, 16, 255 and 256")               \
+      "constant, has other codes than 16, 256, or 255 around 0")                      \
     X(EXACT_SOFTMAX, "exact-softmax", NUMBER, "output 0 is on a grid of a scale 1/n, " \
       "n whole, that is this one or larger, and rows have several elements")           \
     X(ROW_OF_ONE, "row-of-one", NONE, "the axis of a softmax has one element")         \

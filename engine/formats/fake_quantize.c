@@ -221,3 +221,33 @@ qg_status qg_grid_of_fake(qg_graph *g, const qg_node *n, qg_grid_record *out,
         *out = r;
     return s;
 }
+
+/* --- low precision transformations --- */
+
+/* 254 steps of int8 are no multiple of 14, nor the 255 of uint8 one of 254. */
+static bool is_rounded_twice(int64_t levels, bool centered)
+{
+    return levels == 15 || (levels == 255 && !centered);
+}
+
+bool qg_fake_quantize_rounds_twice(const qg_tqc *t)
+{
+    qg_qparam p = qg_tqc_param(t);
+    bool centered = true;
+    for (size_t c = 0; c < p.n; c++) {
+        int64_t zero = p.offset ? p.offset[c] : 0;
+        centered &= t->scheme.qmin - zero == zero - t->scheme.qmax;
+    }
+    return !(t->scheme.policy & QG_FLOATING) &&
+           is_rounded_twice(t->scheme.qmax - t->scheme.qmin + 1, centered);
+}
+
+bool qg_fake_quantize_node_rounds_twice(const qg_node *n)
+{
+    const qg_attr *levels = qg_attr_find(n, "levels");
+    const qg_tensor *low = n->in[1]->constant, *high = n->in[2]->constant;
+    bool centered = true;
+    for (int64_t c = 0; c < qg_tensor_count(low); c++)
+        centered &= low->f32[c] == -high->f32[c];
+    return is_rounded_twice(levels->ints[0], centered);
+}

@@ -58,4 +58,9 @@ bool qg_is_fake_quantize(const qg_op *op);
 QG_NODISCARD qg_status qg_grid_of_fake(qg_graph *g, const qg_node *n,
                                        qg_grid_record *out, const char **why);
 
+/* Whether low precision transformations round what a FakeQuantize with the levels of t,
+ * or n, gives once more, to other values: 15 levels, or 255 whose middle is not 0. */
+bool qg_fake_quantize_rounds_twice(const qg_tqc *t);
+bool qg_fake_quantize_node_rounds_twice(const qg_node *n);
+
 #endif

@@ -429,12 +429,13 @@ static qg_status add_node(qg_graph *g, const qg_node *n, const char *op,
     qg_value *out;
     qg_node *made;
     qg_node_spec spec = *like;
+    int64_t opset = n->op->domain ? qg_graph_opset(g, "") : n->opset;
     const char *name = qg_arena_printf(g->arena, "%s_limited", n->out[0]->name);
     if (!name)
         return qg_nomem(g->ctx);
     QG_TRY(qg_graph_add_prefixed(g, name, &out));
     out->type = (*x)->type;
-    spec.opset = n->opset < broadcasts ? broadcasts : n->opset;
+    spec.opset = opset < broadcasts ? broadcasts : opset;
     spec.op = qg_op_find(g->ctx->registry, NULL, op, spec.opset);
     spec.out = &out;
     spec.n_out = 1;
@@ -643,6 +644,8 @@ static qg_status round_down(qg_graph *g, const qg_node *n, qg_node *copy)
 
 /* --- clips --- */
 
+static const char *const clip_name = "Clip";
+
 /* The limit in that slot, as the simulation has it; infinite: none. */
 static qg_status limit_of(qg_export *e, const qg_node *n, uint32_t slot, float *limit)
 {
@@ -726,16 +729,42 @@ bool qg_plugin_joins_constant(const qg_node *n)
     return false;
 }
 
+/* --- levels --- */
+
+/* Whether x is what a FakeQuantize gives, perhaps moved. */
+static bool is_quantized(const qg_value *x)
+{
+    while (x->def && moves(x->def, 0) && x->def->in[0])
+        x = x->def->in[0];
+    return x->def && qg_is_fake_quantize(x->def->op);
+}
+
+/* Of what an export has added to g, which had `old` nodes. */
+static qg_status keep_quantizers(qg_export *e, qg_graph *g, size_t old)
+{
+    for (size_t i = old, all = g->node.n; i < all; i++) {
+        qg_node *n = g->node.at[i];
+        if (is_one_of(n, &clip_name, 1))
+            QG_TRY(split_clip(e, g, n, n));
+        if (!qg_is_fake_quantize(n->op) || !qg_fake_quantize_node_rounds_twice(n))
+            continue;
+        QG_TRY(keep_behind(g, n, n));
+        if (is_quantized(n->in[0]))
+            QG_TRY(keep_in_front(g, n, n, 0));
+    }
+    return QG_OK;
+}
+
 /* --- an export --- */
 
 qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
 {
-    static const char *const name = "Clip";
     const qg_graph *from = e->quant->graph;
+    QG_TRY(keep_quantizers(e, g, from->node.n));
     for (size_t i = 0; i < from->node.n; i++) {
         const qg_node *n = from->node.at[i];
         qg_node *copy = g->node.at[i];
-        if (is_one_of(n, &name, 1) && reads_codes(n, false))
+        if (is_one_of(n, &clip_name, 1) && reads_codes(n, false))
             QG_TRY(split_clip(e, g, n, copy));
         int scaled = scaled_product(n);
         if (qg_plugin_pads_wrong(n) || qg_plugin_sums_wrong(n))

@@ -72,14 +72,17 @@ static qg_onnx_grid floating(const qg_scheme *s)
     return fault("ONNX quantizes to no floating-point type of this width");
 }
 
-static qg_onnx_grid integer(const qg_scheme *s, bool constant)
+static qg_onnx_grid integer(const qg_scheme *s, bool constant, enum qg_placement place)
 {
+    /* OpenVINO 2026.4.1 ends the process on a product of a Flatten of such codes. */
+    bool bytes = place == QG_PLACE_OPENVINO && !constant;
     bool is_signed = s->qmin < 0;
     assert(s->qmin < s->qmax && s->bits <= 32);
     for (size_t i = 0; i < sizeof int_type / sizeof *int_type; i++) {
         const struct int_type *k = &int_type[i];
         int64_t codes = INT64_C(1) << k->bits, low = is_signed ? -codes / 2 : 0;
-        if (k->bits < s->bits || s->qmin < low || s->qmax > low + codes - 1)
+        if ((bytes && k->bits < 8) || k->bits < s->bits || s->qmin < low ||
+            s->qmax > low + codes - 1)
             continue;
         return (qg_onnx_grid){ .code = k->code[is_signed],
                                .opset = k->opset,
@@ -158,7 +161,8 @@ qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement p
     const qg_scheme *s = &t->scheme;
     if (s->policy & QG_DYNAMIC)
         return fault("QuantizeLinear has no scale computed at run time");
-    qg_onnx_grid g = s->policy & QG_FLOATING ? floating(s) : integer(s, constant);
+    qg_onnx_grid g =
+        s->policy & QG_FLOATING ? floating(s) : integer(s, constant, place);
     if (g.fault)
         return g;
     if (g.code == QG_I32 && has_offset(t))

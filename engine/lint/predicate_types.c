@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/formats/fake_quantize.h"
 #include "engine/ir/edit.h"
 
 /* --- signed and unsigned --- */
@@ -232,7 +233,9 @@ bool qg_test_narrow(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
  * FakeQuantize, source in configs/lint/openvino.yaml. */
 static bool is_odd(const qg_tqc *t)
 {
-    static const double known[] = { 15, 16, 255, 256 };
+    static const double known[] = { 16, 255, 256 };
+    if (qg_fake_quantize_rounds_twice(t))
+        return true;
     double levels = (double)t->scheme.qmax - (double)t->scheme.qmin + 1;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (levels == known[i])

@@ -439,6 +439,32 @@ def maxima(table, folder):
                 OpenVino(file, x.shape[1:]), s), *outputs, limit=0.1)
 
 
+def narrow(table, folder):
+    """Grids of few codes, behind a clamp of 8 bits: 15 levels, or 255 off the middle, which
+    low precision transformations round again; and codes of 4 bits, flat in front of a product."""
+    x = np.random.default_rng(8).normal(0.3, 4, (8, 1, 4, 8, 8)).astype(np.float32)
+    networks = {"conv": "c=Conv x w:4,4,3,3 p=1 | r=Clip c ~0 ~6 | y=Conv r v:4,4,3,3 p=1",
+                "gemm": "c=Conv x w:4,4,3,3 p=1 | r=Clip c ~0 ~6 | f=Flatten r | y=Gemm f v:256,5"}
+    offset = "policy=per-tensor,linear,asymmetric"
+    for name, line in networks.items():
+        path = f"{folder}/{name}.onnx"
+        form = small_networks.Form(line, x=x.shape[1:])
+        onnx.save(small_networks.Builder(form, 3).model(name), path)
+        for grid in ("bits=4 range=-8,7", "bits=4 range=-7,7", f"range=-127,127 {offset}",
+                     f"bits=4 range=-7,7 {offset}", "bits=3 range=0,7"):
+            for backend in "openvino-int8", "openvino-mixed-int8":
+                s = agreement.Snapshot(f"{folder}/{name}", path, backend, x, "--set",
+                                       f"op=[Conv,Gemm] slot=in0 {grid}")
+                outputs = s.outputs("simulate"), s.outputs("float")
+                for fmt, suffix in (("openvino-ir", "xml"), ("openvino-fq", "onnx"),
+                                    ("onnx-qdq", "q.onnx")):
+                    file, report = s.export(f"ov.{suffix}", "--format", fmt)
+                    ties = "rounding" in {row["lost"] for row in report["losses"]}
+                    table.row((f"{name}, {grid}", backend), fmt, None, agreement.stack(
+                        OpenVino(file, x.shape[1:], integer=True), s), *outputs,
+                              limit=0.1 if ties else 0.02)
+
+
 def main():
     table = agreement.Table()
     if not sys.argv[1:] or "residuals" in sys.argv[1:]:
@@ -453,6 +479,9 @@ def main():
     if not sys.argv[1:] or "maxima" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             maxima(table, folder)
+    if not sys.argv[1:] or "narrow" in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            narrow(table, folder)
     if not sys.argv[1:] or "names" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             names(table, folder)
