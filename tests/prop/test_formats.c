@@ -294,7 +294,7 @@ static void onnx_qdq_for_openvino(void **state)
 {
     (void)state;
     const char *option[QG_N_FORMAT_OPTION] = { [QG_FORMAT_PLACEMENT] = "openvino" };
-    try_format("onnx-qdq", option, ROUNDS / 4);
+    try_format("onnx-qdq", option, ROUNDS / 8); /* 4 bits have types of 8: told */
 }
 
 static void onnx_qoperator_there_and_back(void **state)
