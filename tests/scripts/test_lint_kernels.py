@@ -152,7 +152,7 @@ OPENVINO = [
     *((conv(), OV, found, f"op=y slot={slot} {word} range={limits}") for slot, word, limits, found in (
         ("input", "bits=8", "[-127,127]", "y"), ("input", "bits=8", "[-126,127]", ""),
         ("input", "bits=6", "[-32,31]", ""), ("input", "bits=4", "[-8,7]", "y"),
-        ("input", "bits=4", "[-7,7]", "y"), ("input", "bits=8", "[-8,7]", "y"),
+        ("input", "bits=4", "[-7,7]", ""), ("input", "bits=8", "[-8,7]", "y"),
         ("weight", "bits=6", "[-32,31]", "y"), ("weight", "bits=8", "[-100,100]", "y"))),
     (product("MatMul", (6, 7), (1, 5, 6)), OV, "", "op=y slot=input range=[-64,63]"),
     (turned(strides=[2, 2], positive=False), OV, "", "op=y slot=input range=[-64,63]"),
