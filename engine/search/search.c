@@ -392,7 +392,8 @@ static qg_status tighten_again(qg_searching *s, enum qg_method how)
 }
 
 /* The exact policy of a limit, of predicted noise or of bits, if it keeps the budget
- * and is cheaper than the one so far. */
+ * and is cheaper than the one so far.  Without the reserve: greedy's may be of an
+ * earlier one. */
 static qg_status try_exact(qg_searching *s, enum qg_budget_kind kind, double limit)
 {
     const enum qg_budget_kind asked = s->kind;
@@ -406,7 +407,7 @@ static qg_status try_exact(qg_searching *s, enum qg_budget_kind kind, double lim
     const qg_tried *t = NULL;
     if (found)
         QG_TRY(qg_search_try(s, x.option, false, &t));
-    if (!t || !meets(s, t) || (exact->policy && t->cost >= exact->policy->cost))
+    if (!t || t->nsr > s->budget || (exact->policy && t->cost >= exact->policy->cost))
         return QG_OK;
     QG_TRY(qg_search_judge(s, &t));
     if (is_judged_good(s, t))
