@@ -269,9 +269,11 @@ int cli_search(const cli_call *c)
     if (a->over && lonely)
         return cli_usage(c->verb, "--over rules does not take --%s", lonely);
     if (a->over && !a->backend)
-        return cli_usage(c->verb, "--over rules requires --backend");
+        return cli_usage(c->verb, "--over rules takes MODEL.onnx and requires its "
+                                  "--backend");
     if (!a->over && !a->budget)
-        return cli_usage(c->verb, "--budget or --over is required");
+        return cli_usage(c->verb, "--budget (of a snapshot) or --over rules (of a "
+                                  "model) is required");
     if (!a->over && (a->policy.n || a->observer))
         return cli_usage(c->verb, "--%s requires --over: a snapshot has its own",
                          a->policy.n ? "policy" : "observer");

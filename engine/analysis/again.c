@@ -148,13 +148,15 @@ qg_status qg_again_quantize(qg_again *g, const char *patch, qg_model *trial)
     o.n_set = g->set.n;
     o.work = g->from_all ? qg_feed_again(&g->split->feed, g->work)
                          : qg_split_work(g->split, g->work);
+    if (g->one_sample)
+        o.work.samples = 1;
     *trial = (qg_model){ .ctx = ctx,
                          .path = g->m->path,
                          .sha256 = g->m->sha256,
                          .rewritten = is_rewritten(g) };
     QG_TRY(qg_graph_share(g->m->graph, &trial->graph));
     QG_TRY(unlearn(trial->graph));
-    g->tried++;
+    g->tried += !g->one_sample;
     if (patch)
         qg_config_lend(ctx, &loan, TRIAL, (qg_config_text){ patch, strlen(patch) });
     const qg_log log = ctx->log;
@@ -195,6 +197,53 @@ static qg_status ask(const qg_again *g, const qg_again_question *q, double *erro
     if (doubt)
         *doubt = s.doubt[worst];
     return QG_OK;
+}
+
+/* An endpoint that rounds an input; NULL: its infinities remain. */
+static const qg_tqc *rounds_input(const qg_value *input)
+{
+    for (size_t k = 0; k < input->use.n; k++) {
+        const qg_tqc *t = qg_input_tqc(input->use.at[k].node, input->use.at[k].slot);
+        if (t && qg_tqc_is_on_grid(qg_tqc_root(t)))
+            return t;
+    }
+    return NULL;
+}
+
+static qg_status check_sample(const qg_model *trial, const qg_feed *feed, size_t i,
+                              qg_arena *a)
+{
+    const qg_graph *graph = trial->graph;
+    char at[QG_ENDPOINT_TEXT];
+    const qg_tensor **in = QG_NEWN(a, graph->input.n, const qg_tensor *);
+    if (!in)
+        return qg_nomem(trial->ctx);
+    QG_TRY(feed->fetch(feed->ud, trial->ctx, a, i, in));
+    for (size_t k = 0; k < graph->input.n; k++) {
+        const qg_value *v = graph->input.at[k];
+        const qg_tqc *t = rounds_input(v);
+        if (t && !qg_tensor_is_finite(in[k]))
+            return qg_fail(trial->ctx, QG_EDATA,
+                           "holdout: sample %zu of input '%.100s' has an infinity, "
+                           "which %s rounds, expected finite numbers",
+                           i, v->name, qg_tqc_text(t, at));
+    }
+    return QG_OK;
+}
+
+qg_status qg_again_check_holdout(const qg_again *g, const qg_model *trial)
+{
+    const qg_feed *feed = &g->split->holdout.feed;
+    if (g->split->judge != feed)
+        return QG_OK; /* calibration sees all of them */
+    qg_arena *a = qg_arena_new(g->m->ctx->alloc);
+    qg_status st = a ? QG_OK : qg_nomem(g->m->ctx);
+    for (size_t i = 0; st == QG_OK && i < feed->n; i++) {
+        qg_arena_reset(a);
+        st = check_sample(trial, feed, i, a);
+    }
+    qg_arena_free(a);
+    return st;
 }
 
 qg_status qg_again_error(const qg_again *g, const qg_again_question *q, double *error,

@@ -26,7 +26,8 @@ typedef struct qg_again {
     policy;                   /* the patch of a trial comes last and therefore wins */
     QG_VEC(const char *) set; /* before it, by its list `after-set` */
     bool from_all; /* calibrates from all samples of work, those that judge included */
-    size_t tried;  /* out: trials made */
+    bool one_sample; /* calibrates from one: whether it can be quantized at all */
+    size_t tried;    /* out: trials made */
 } qg_again;
 
 /* The options of the snapshot m; backend NULL: the snapshot's.  In a. */
@@ -46,6 +47,10 @@ QG_NODISCARD qg_status qg_again_report_set(const qg_again *g, qg_report *r);
 QG_NODISCARD qg_status qg_again_quantize(qg_again *g, const char *patch,
                                          qg_model *trial);
 void qg_again_drop(qg_model *trial);
+
+/* QG_EDATA when a sample of the holdout has an infinity that the trial rounds, which
+ * calibration refuses in other samples. */
+QG_NODISCARD qg_status qg_again_check_holdout(const qg_again *g, const qg_model *trial);
 
 /* The error of the worst output of a trial on the feed, against the float network, and
  * its standard error (NULL: not wanted). */

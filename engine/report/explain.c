@@ -238,13 +238,22 @@ static qg_status put_author(answer *a, qg_table *t, const qg_journal_entry *e)
     return qg_table_addf(a->r, t, "%s", e->by);
 }
 
+/* The grid in effect, to which the scale belongs: of an OVERLAPPED endpoint that of its
+ * dominator.  Its own bits then have no effect, and are named if they differ. */
 static qg_status put_grid(answer *a, qg_table *t, const qg_tqc *tqc)
 {
     char text[QG_SCHEME_TEXT];
     qg_qparam p = qg_tqc_param(tqc);
     qg_cell none = { 0 };
-    return qg_table_cells(a->r, t, qg_cell_text(qg_scheme_text(&tqc->scheme, text)),
-                          p.n ? qg_cell_floats(p.scale, p.n) : none,
+    bool other = tqc->state == QG_TQC_OVERLAPPED;
+    const qg_scheme *acts = other ? &qg_tqc_root(tqc)->scheme : &tqc->scheme;
+    (void)qg_scheme_text(acts, text);
+    if (acts->bits == tqc->scheme.bits)
+        QG_TRY(qg_table_add(a->r, t, qg_cell_text(text)));
+    else
+        QG_TRY(qg_table_addf(a->r, t, "%s; %u bits of its own have no effect", text,
+                             tqc->scheme.bits));
+    return qg_table_cells(a->r, t, p.n ? qg_cell_floats(p.scale, p.n) : none,
                           p.n && p.offset ? qg_cell_ints(p.offset, p.n) : none);
 }
 

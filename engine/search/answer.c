@@ -6,7 +6,7 @@
 
 static const char *const method_name[] = { "exact", "greedy", "by-harm", "refined" };
 
-static const char *choice_text(const qg_searching *s, size_t o)
+const char *qg_search_choice_text(const qg_searching *s, size_t o)
 {
     return s->bits[o] ? qg_arena_printf(s->arena, "%u", s->bits[o]) : "float";
 }
@@ -23,7 +23,7 @@ static qg_status add_policy(const qg_searching *s, qg_report *r, qg_table *t,
 {
     return qg_table_cells(
         r, t, qg_cell_text(name), qg_cell_number(qg_search_mean_bits(s, p->cost)),
-        qg_cell_count((size_t)qg_search_size(s, p->option)), nsr_cell(s, p->predicted),
+        qg_cell_count(qg_search_size(s, p->option)), nsr_cell(s, p->predicted),
         nsr_cell(s, p->nsr), nsr_cell(s, p->judged));
 }
 
@@ -38,10 +38,10 @@ static qg_status report_policies(const qg_searching *s, qg_report *r)
     double now = 0;
     for (size_t i = 0; i < s->item.n; i++)
         now += s->item.at[i].now;
-    return qg_table_cells(
-        r, t, qg_cell_text("snapshot"), qg_cell_number(qg_search_mean_bits(s, now)),
-        qg_cell_count((size_t)qg_search_size(s, NULL)), (qg_cell){ 0 },
-        nsr_cell(s, s->before[0]), nsr_cell(s, s->before[1]));
+    return qg_table_cells(r, t, qg_cell_text("snapshot"),
+                          qg_cell_number(qg_search_mean_bits(s, now)),
+                          qg_cell_count(qg_search_size(s, NULL)), (qg_cell){ 0 },
+                          nsr_cell(s, s->before[0]), nsr_cell(s, s->before[1]));
 }
 
 static qg_status report_groups(const qg_searching *s, qg_report *r)
@@ -56,7 +56,7 @@ static qg_status report_groups(const qg_searching *s, qg_report *r)
                               qg_cell_text(item->constant ? "weight" : "activation"),
                               qg_cell_count(item->values),
                               qg_cell_count((size_t)item->elements),
-                              qg_cell_made(choice_text(s, option[i])),
+                              qg_cell_made(qg_search_choice_text(s, option[i])),
                               nsr_cell(s, s->harm[i * s->options + option[i]])));
     }
     return QG_OK;
@@ -71,9 +71,11 @@ static qg_status report_harm(const qg_searching *s, qg_report *r)
     for (size_t i = 0; i < s->item.n; i++)
         for (size_t o = 0; o < s->options; o++) {
             size_t cell = i * s->options + o;
+            if (!qg_search_takes(s, i, o))
+                continue;
             bool guessed = s->by_gradient && !isnan(s->gradient[cell]);
             QG_TRY(qg_table_cells(r, t, qg_cell_text(s->item.at[i].first->name),
-                                  qg_cell_made(choice_text(s, o)),
+                                  qg_cell_made(qg_search_choice_text(s, o)),
                                   nsr_cell(s, s->harm[cell]),
                                   qg_cell_text(guessed ? "gradient" : "measured")));
         }
@@ -87,7 +89,7 @@ static qg_status report_front(const qg_searching *s, qg_report *r)
     for (size_t i = 0; i < s->front.n; i++) {
         const qg_tried *p = s->front.at[i];
         QG_TRY(qg_table_cells(r, t, qg_cell_number(qg_search_mean_bits(s, p->cost)),
-                              qg_cell_count((size_t)qg_search_size(s, p->option)),
+                              qg_cell_count(qg_search_size(s, p->option)),
                               nsr_cell(s, p->predicted), nsr_cell(s, p->nsr)));
     }
     return QG_OK;
@@ -112,13 +114,14 @@ static qg_status report_facts(const qg_searching *s, qg_report *r)
     QG_TRY(qg_report_add(r, "judged_on", qg_cell_count(s->split.judge->n)));
     QG_TRY(qg_report_add(r, "groups_chosen", qg_cell_count(s->item.n)));
     QG_TRY(qg_report_add(r, "groups_left", qg_cell_count(s->left)));
+    if (s->unfit)
+        QG_TRY(qg_report_add(r, "choices_left_out", qg_cell_count(s->unfit)));
     QG_TRY(qg_report_add(r, "candidates", qg_cell_count(s->again.tried)));
     QG_TRY(qg_report_add(r, "chosen", qg_cell_text(method_name[s->winner])));
     QG_TRY(report_proof(s, r));
     QG_TRY(
         qg_report_add(r, "mean_bits", qg_cell_number(qg_search_mean_bits(s, p->cost))));
-    QG_TRY(
-        qg_report_add(r, "size", qg_cell_count((size_t)qg_search_size(s, p->option))));
+    QG_TRY(qg_report_add(r, "size", qg_cell_count(qg_search_size(s, p->option))));
     QG_TRY(qg_report_add(r, "predicted", nsr_cell(s, p->predicted)));
     QG_TRY(qg_report_add(r, "nsr", nsr_cell(s, p->nsr)));
     QG_TRY(qg_report_add(r, "judged_nsr", nsr_cell(s, p->judged)));

@@ -1,5 +1,5 @@
-/* harm.c -- for each choice of bits the network is quantized with all items at it; then
- * each item alone is enabled (engine/analysis/what_if.h).  Float does no harm. */
+/* harm.c -- in the network with all items at one choice (uniform.c) each item alone is
+ * enabled (engine/analysis/what_if.h).  Float does no harm. */
 #include "engine/search/search.h"
 
 #include <math.h>
@@ -75,49 +75,9 @@ static bool all_reached(const qg_searching *s)
     return true;
 }
 
-/* The values of the snapshot that keep other bits than the trial chose. */
-static size_t mark_stuck(qg_searching *s, const uint8_t *option, const qg_model *trial)
-{
-    size_t n = 0, at = 0;
-    const qg_tqc *t;
-    while ((t = qg_search_wrong(s, option, trial, &at))) {
-        s->stuck[qg_graph_value(s->m->graph, qg_tqc_value(t)->name)->id] = 1;
-        n++;
-    }
-    return n;
-}
-
-static qg_status quantize_all(qg_searching *s, size_t *stuck)
-{
-    uint8_t *option = QG_NEWN(s->arena, s->item.n, uint8_t);
-    if (!option)
-        return qg_nomem(s->m->ctx);
-    *stuck = 0;
-    for (size_t o = 0; o < s->options; o++) {
-        memset(option, (int)o, s->item.n);
-        qg_again_drop(&s->uniform[o]);
-        QG_TRY(qg_search_quantize_any(s, option, &s->uniform[o]));
-        *stuck += mark_stuck(s, option, &s->uniform[o]);
-        if (!s->bits[o])
-            qg_again_drop(&s->uniform[o]);
-    }
-    return QG_OK;
-}
-
-/* Rounds end: every one but the last leaves an item. */
-static qg_status quantize_free(qg_searching *s)
-{
-    for (size_t stuck = 1; stuck;) {
-        QG_TRY(quantize_all(s, &stuck));
-        if (stuck)
-            QG_TRY(qg_search_items(s));
-    }
-    return QG_OK;
-}
-
 qg_status qg_search_harm(qg_searching *s)
 {
-    QG_TRY(quantize_free(s));
+    QG_TRY(qg_search_uniform(s));
     size_t cells = s->item.n * s->options;
     s->harm = QG_NEWN(s->arena, cells, double);
     s->gradient = QG_NEWN(s->arena, cells, double);
@@ -130,5 +90,8 @@ qg_status qg_search_harm(qg_searching *s)
             QG_TRY(measure(s, &s->uniform[o], o));
     if (s->by_gradient)
         prefer_gradients(s);
+    for (size_t i = 0; i < cells; i++)
+        if (!qg_search_takes(s, i / s->options, i % s->options))
+            s->harm[i] = INFINITY;
     return QG_OK;
 }

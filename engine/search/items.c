@@ -2,6 +2,8 @@
  * over value ids. */
 #include "engine/search/search.h"
 
+#include <math.h>
+
 static uint32_t leader(uint32_t *up, uint32_t v)
 {
     while (up[v] != v)
@@ -134,21 +136,13 @@ static size_t count_left(const qg_searching *s)
     return n;
 }
 
-/* Weights that are left have the bits of the snapshot. */
-static void count_fixed(qg_searching *s, const uint8_t *chosen)
+/* Constants that are left are stored as in the snapshot. */
+static void count_fixed(qg_searching *s)
 {
     const qg_graph *g = s->m->graph;
-    for (size_t i = 0; i < g->value.n; i++) {
-        const qg_value *v = g->value.at[i];
-        size_t bytes = 0;
-        if (!v->constant || v->use.n == 0 || s->item_of[i] != QG_NONE)
-            continue;
-        if (chosen[i])
-            s->fixed += (double)qg_tensor_count(v->constant) * chosen[i] / 8;
-        else if (qg_dtype_bytes(v->constant->dtype,
-                                (uint64_t)qg_tensor_count(v->constant), &bytes))
-            s->fixed += (double)bytes;
-    }
+    for (size_t i = 0; i < g->value.n; i++)
+        if (s->item_of[i] == QG_NONE)
+            s->fixed += qg_constant_bits(g->value.at[i]) / 8;
 }
 
 static qg_status count_costs(qg_searching *s)
@@ -160,7 +154,9 @@ static qg_status count_costs(qg_searching *s)
         s->elements += s->item.at[i].elements;
         for (size_t o = 0; o < s->options; o++)
             s->cost[i * s->options + o] =
-                s->item.at[i].elements * (s->bits[o] ? s->bits[o] : 32);
+                s->without[s->item.at[i].first->id] >> o & 1
+                    ? (double)INFINITY
+                    : s->item.at[i].elements * (s->bits[o] ? s->bits[o] : 32);
     }
     return QG_OK;
 }
@@ -172,9 +168,11 @@ qg_status qg_search_items(qg_searching *s)
     uint8_t *chosen = QG_NEWN(s->arena, n, uint8_t);
     uint8_t *left = QG_NEWN(s->arena, n, uint8_t);
     s->item_of = QG_NEWN(s->arena, n, uint32_t);
-    if (!s->stuck)
+    if (!s->stuck) {
         s->stuck = QG_NEWN(s->arena, n, uint8_t);
-    if (!up || !chosen || !left || !s->item_of || !s->stuck)
+        s->without = QG_NEWN(s->arena, n, uint16_t);
+    }
+    if (!up || !chosen || !left || !s->item_of || !s->stuck || !s->without)
         return qg_nomem(s->m->ctx);
     for (size_t i = 0; i < n; i++)
         s->item_of[i] = QG_NONE;
@@ -184,7 +182,7 @@ qg_status qg_search_items(qg_searching *s)
     mark_left(s, up, chosen, left);
     QG_TRY(add_values(s, up, chosen, left));
     s->left += count_left(s);
-    count_fixed(s, chosen);
+    count_fixed(s);
     if (s->item.n == 0)
         return qg_fail(s->m->ctx, QG_EDATA,
                        "search: no quantized %s of known size on an integer grid whose "

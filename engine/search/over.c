@@ -99,6 +99,8 @@ static qg_status make_patch(const taking *k, const row *x, qg_memory_file *f)
 static qg_status measure(taking *k, qg_model *trial, row *x)
 {
     if (x->n == 0)
+        QG_TRY(qg_again_check_holdout(&k->again, trial));
+    if (x->n == 0)
         QG_TRY(find_rules(k, trial));
     x->rounding = qg_rounding_points(trial->quant);
     x->requantizations = qg_requantizations(trial->graph, NULL);
@@ -220,6 +222,11 @@ qg_status qg_model_search_rules(qg_model *m, const qg_rules_options *given,
     if (!o.backend)
         return qg_fail(m->ctx, QG_ECONFIG, "search: no backend given, expected a name");
     taking k = { .m = m, .o = &o };
+    if (m->quant)
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "search: %s is a snapshot, expected with --over rules a model "
+                       "that is not quantized, and its backend",
+                       m->path);
     QG_TRY(qg_model_expect_float(m, "search"));
     QG_TRY(qg_model_begin_float32(m));
     QG_TRY(qg_measure_by(m->ctx, NULL, &k.metric));

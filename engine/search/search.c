@@ -146,16 +146,19 @@ static double least(const qg_searching *s, const double *cell)
 
 static qg_status too_tight(const qg_searching *s)
 {
-    double bits = least(s, s->cost);
+    double bits = least(s, s->cost), mean = bits / s->elements;
     if (s->kind == QG_BUDGET_BITS)
         return qg_fail(s->m->ctx, QG_ENUMERIC,
-                       "search: budget %s: the choices begin at %g bits, expected a "
-                       "budget that can be met",
-                       s->o->budget, bits / s->elements);
-    return qg_fail(s->m->ctx, QG_ENUMERIC,
-                   "search: budget %s: %.0f bytes with the fewest bits, expected a "
-                   "budget that can be met",
-                   s->o->budget, bits / 8 + s->fixed);
+                       "search: budget %s: the choices begin at %g bits, expected "
+                       "bits=%g or more",
+                       s->o->budget, mean, ceil(mean * 1e3) / 1e3);
+    return qg_fail(
+        s->m->ctx, QG_ENUMERIC,
+        "search: budget %s: constants have %.0f bytes with the fewest bits, "
+        "%.0f of them in constants that keep their bits, expected size=%.0fB "
+        "or more",
+        s->o->budget, ceil(bits / 8 + s->fixed), ceil(s->fixed),
+        ceil(bits / 8 + s->fixed));
 }
 
 static qg_status try_for_bits(qg_searching *s, enum qg_method how, bool *found)
@@ -335,6 +338,8 @@ static size_t best_raise(const qg_searching *s, const uint8_t *option,
     for (size_t i = 0; i < s->item.n; i++) {
         size_t now = i * s->options + option[i];
         for (size_t c = now + 1; c < (i + 1) * s->options; c++) {
+            if (!qg_search_takes(s, i, c % s->options))
+                continue;
             double rate = (error[now] - error[c]) / (s->cost[c] - s->cost[now]);
             if (best == SIZE_MAX || rate > most) {
                 best = c;
@@ -354,7 +359,8 @@ static qg_status repair(qg_searching *s)
     double *error = QG_NEWN(s->arena, s->item.n * s->options, double);
     if (!option || !error)
         return qg_nomem(s->m->ctx);
-    memset(option, (int)(s->options - 1), s->item.n);
+    for (size_t i = 0; i < s->item.n; i++)
+        option[i] = (uint8_t)qg_search_most(s, i);
     if (t)
         memcpy(option, t->option, s->item.n);
     for (;;) {
@@ -385,22 +391,47 @@ static qg_status tighten_again(qg_searching *s, enum qg_method how)
     return QG_OK;
 }
 
-/* As much predicted noise as greedy's policy has costs exact at most as much. */
-static qg_status try_beside_greedy(qg_searching *s)
+/* The exact policy of a limit, of predicted noise or of bits, if it keeps the budget
+ * and is cheaper than the one so far.  Without the reserve: greedy's may be of an
+ * earlier one. */
+static qg_status try_exact(qg_searching *s, enum qg_budget_kind kind, double limit)
 {
-    const qg_tried *greedy = s->found[QG_GREEDY].policy, *t;
+    const enum qg_budget_kind asked = s->kind;
     qg_finding *exact = &s->found[QG_EXACT];
     qg_selection x;
     bool found;
-    if (!greedy || (exact->policy && exact->policy->cost <= greedy->cost))
+    s->kind = kind;
+    qg_status st = qg_search_select(s, QG_EXACT, limit, &x, &found);
+    s->kind = asked;
+    QG_TRY(st);
+    const qg_tried *t = NULL;
+    if (found)
+        QG_TRY(qg_search_try(s, x.option, false, &t));
+    if (!t || t->nsr > s->budget || (exact->policy && t->cost >= exact->policy->cost))
         return QG_OK;
-    QG_TRY(qg_search_select(s, QG_EXACT, greedy->predicted, &x, &found));
-    if (!found)
-        return QG_OK;
-    QG_TRY(qg_search_try(s, x.option, false, &t));
     QG_TRY(qg_search_judge(s, &t));
-    if (meets(s, t) && is_judged_good(s, t))
+    if (is_judged_good(s, t))
         *exact = (qg_finding){ .policy = t, .bound = x.bound, .value = x.loss };
+    return QG_OK;
+}
+
+static bool is_behind_greedy(const qg_searching *s)
+{
+    const qg_tried *greedy = s->found[QG_GREEDY].policy;
+    const qg_tried *exact = s->found[QG_EXACT].policy;
+    return greedy && (!exact || exact->cost > greedy->cost);
+}
+
+/* The limits at which greedy passed: with its predicted noise exact needs at most its
+ * bits, and, if that policy misses the budget as measured, with its bits exact has at
+ * most its predicted noise. */
+static qg_status try_beside_greedy(qg_searching *s)
+{
+    const qg_tried *greedy = s->found[QG_GREEDY].policy;
+    if (is_behind_greedy(s))
+        QG_TRY(try_exact(s, QG_BUDGET_NSR, greedy->predicted));
+    if (is_behind_greedy(s))
+        QG_TRY(try_exact(s, QG_BUDGET_BITS, greedy->cost * (1 + 1e-12)));
     return QG_OK;
 }
 
@@ -463,7 +494,7 @@ static qg_status find_front(qg_searching *s)
     enum qg_budget_kind kind = s->kind;
     double low = least(s, s->cost), high = 0;
     for (size_t i = 0; i < s->item.n; i++)
-        high += s->cost[(i + 1) * s->options - 1];
+        high += s->cost[i * s->options + qg_search_most(s, i)];
     s->kind = QG_BUDGET_BITS; /* minimizes noise */
     qg_status st = QG_OK;
     for (size_t k = 0; st == QG_OK && k < FRONT; k++) {
@@ -504,12 +535,29 @@ static qg_status write_patch(const qg_searching *s)
     return st;
 }
 
+/* Samples that judge are calibrated from when the network is deployed: one that is far
+ * out may widen the scales of all.  A budget of noise accounts for it. */
+static void warn_deployed(const qg_searching *s, const qg_tried *t)
+{
+    double apart = hypot(margin(s->split.judge, t->doubt[0]),
+                         margin(&s->split.feed.feed, t->doubt[1]));
+    if (s->kind != QG_BUDGET_NSR && t->deployed - t->judged > apart)
+        qg_warn(
+            s->m->ctx,
+            "search: quantized from all samples the nsr is %.3g, more than the %.3g "
+            "+- %.3g of samples that judge: scales depend on single samples, "
+            "expected more of them, or an observer that clips",
+            t->deployed, t->judged, margin(s->split.judge, t->doubt[0]));
+}
+
 /* The network as the snapshot quantizes it, from the samples that choose. */
 static qg_status measure_before(qg_searching *s)
 {
     const qg_feed *feed[2] = { s->split.choose, s->split.judge };
     qg_model trial;
     qg_status st = qg_again_quantize(&s->again, NULL, &trial);
+    if (st == QG_OK)
+        st = qg_again_check_holdout(&s->again, &trial);
     for (int k = 0; st == QG_OK && k < 2; k++) {
         qg_again_question q = { &trial, feed[k], s->metric };
         st = qg_again_error(&s->again, &q, &s->before[k], NULL);
@@ -537,6 +585,7 @@ static qg_status run(qg_searching *s, qg_report **out)
     QG_TRY(s->kind == QG_BUDGET_NSR ? find_for_noise(s) : find_for_bits(s));
     QG_TRY(choose_winner(s));
     QG_TRY(judge_method(s, s->winner));
+    warn_deployed(s, s->found[s->winner].policy);
     QG_TRY(find_front(s));
     QG_TRY(write_patch(s));
     QG_TRY(qg_report_new(s->m->ctx, "search", &report));
@@ -548,6 +597,11 @@ qg_status qg_model_search(qg_model *m, const qg_search_options *given, qg_report
     qg_search_options o;
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_search_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
+    if (!m->quant)
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "search: %s is not quantized, expected with --budget a snapshot "
+                       "of qg quantize; --over rules takes a model and its backend",
+                       m->path);
     QG_TRY(qg_model_expect_quantized(m, "search"));
     qg_searching s = { .m = m, .o = &o };
     s.arena = qg_arena_new(m->ctx->alloc);

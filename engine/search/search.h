@@ -2,6 +2,7 @@
  * each choice of bits costs and harms, and the policies that were tried.
  *
  *     items.c      groups of values for which one choice is made
+ *     uniform.c    the network with all groups at one choice; what they do not take
  *     harm.c       the error of each group at each choice, measured
  *     gradient.c   the same, estimated from gradients
  *     context.c    the error of a policy with one item changed
@@ -13,7 +14,8 @@
  * Item     values that get the same bits: those of one group (fusion, passive nodes,
  *          sharing), and those of groups that quantize the same value, since a patch
  *          selects by value
- * Cost     elements times bits, in bits; 32 for float
+ * Cost     elements times bits, in bits; 32 for float; infinite where the choice does
+ *          not suit the item, as the harm is
  * Harm     noise-to-signal ratio of the worst output with only this item quantized;
  *          the sum over items predicts that of the network
  *
@@ -39,6 +41,9 @@ typedef struct qg_item {
  * it are finite. */
 #define QG_SEARCH_NO_NUMBER 1e30
 double qg_search_number(double error);
+
+/* In place of an option, in a trial: the item is as in the snapshot. */
+enum { QG_SEARCH_KEPT = 255 };
 
 /* A policy: an option for every item. */
 typedef struct qg_tried {
@@ -73,9 +78,13 @@ typedef struct qg_searching {
     qg_model uniform[QG_KNAPSACK_OPTIONS]; /* all items at one choice; not for float */
     bool by_gradient;
     QG_VEC(qg_item) item;
-    uint32_t *item_of;              /* [values] QG_NONE: none */
-    uint8_t *stuck;                 /* [values] 1: keeps its bits in trials */
-    size_t left;                    /* groups that keep the bits of the snapshot */
+    uint32_t *item_of;  /* [values] QG_NONE: none */
+    uint8_t *stuck;     /* [values] 1: keeps its bits in trials */
+    size_t left;        /* groups that keep the bits of the snapshot */
+    uint16_t *without;  /* [values] by an item's first: bit o, option o is left out */
+    size_t unfit;       /* options of items that are left out */
+    size_t unfit_first; /* the first item at the choice in question, and why */
+    const char *unfit_why;
     double elements;                /* of all items */
     double fixed;                   /* bytes of constants that are no item */
     double *cost, *harm, *gradient; /* [items][options]; gradient NaN: none */
@@ -96,7 +105,14 @@ bool qg_search_is_free(const qg_tqc *t);
 /* The item of an endpoint of a trial, or QG_NONE. */
 uint32_t qg_search_item_of(const qg_searching *s, const qg_tqc *t);
 
-/* harm.c: fills uniform and harm; groups that do not take all choices are left. */
+/* uniform.c: fills uniform; groups whose bits do not change are left, choices that do
+ * not suit a group left out, with a warning. */
+QG_NODISCARD qg_status qg_search_uniform(qg_searching *s);
+/* Option o suits item i; the last one that does. */
+bool qg_search_takes(const qg_searching *s, size_t i, size_t o);
+size_t qg_search_most(const qg_searching *s, size_t i);
+
+/* harm.c: fills uniform and harm. */
 QG_NODISCARD qg_status qg_search_harm(qg_searching *s);
 
 /* context.c: error [items][options] of the policy with item i at option o, on the
@@ -131,10 +147,11 @@ QG_NODISCARD qg_status qg_search_quantize_any(qg_searching *s, const uint8_t *op
 const qg_tqc *qg_search_wrong(const qg_searching *s, const uint8_t *option,
                               const qg_model *trial, size_t *at);
 double qg_search_mean_bits(const qg_searching *s, double cost);
-/* Bytes of all constants; option NULL: in the snapshot. */
-double qg_search_size(const qg_searching *s, const uint8_t *option);
+/* Bytes of all constants, rounded up; option NULL: in the snapshot. */
+size_t qg_search_size(const qg_searching *s, const uint8_t *option);
 
 /* answer.c */
+const char *qg_search_choice_text(const qg_searching *s, size_t o);
 QG_NODISCARD qg_status qg_search_report(const qg_searching *s, qg_report *r);
 
 #endif

@@ -25,7 +25,9 @@ qg_status qg_search_set_context(qg_searching *s, const qg_tried *around)
     QG_TRY(qg_search_context(s, around->option, s->split.choose, s->context));
     double all = s->context[around->option[0]];
     for (size_t i = 0; i < cells; i++)
-        s->context[i] += all / (double)s->item.n - all;
+        s->context[i] = qg_search_takes(s, i / s->options, i % s->options)
+                            ? s->context[i] + all / (double)s->item.n - all
+                            : (double)INFINITY;
     return QG_OK;
 }
 

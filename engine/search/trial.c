@@ -15,14 +15,14 @@ double qg_search_mean_bits(const qg_searching *s, double cost)
     return cost / s->elements;
 }
 
-double qg_search_size(const qg_searching *s, const uint8_t *option)
+size_t qg_search_size(const qg_searching *s, const uint8_t *option)
 {
     double bytes = s->fixed;
     for (size_t i = 0; i < s->item.n; i++)
         if (s->item.at[i].constant)
             bytes +=
                 (option ? s->cost[i * s->options + option[i]] : s->item.at[i].now) / 8;
-    return bytes;
+    return (size_t)ceil(bytes);
 }
 
 static bool has_option(const qg_searching *s, const uint8_t *option, size_t o)
@@ -71,7 +71,10 @@ qg_status qg_search_quantize_any(qg_searching *s, const uint8_t *option,
     qg_memory_file f;
     QG_TRY(qg_memory_open(s->m->ctx, &f));
     QG_TRY(qg_memory_close(&f, qg_search_patch(s, option, "a trial", f.stream)));
-    qg_status st = qg_again_quantize(&s->again, f.bytes, trial);
+    bool any = false;
+    for (size_t o = 0; o < s->options && !any; o++)
+        any = has_option(s, option, o);
+    qg_status st = qg_again_quantize(&s->again, any ? f.bytes : NULL, trial);
     qg_memory_free(&f);
     return st;
 }
@@ -83,7 +86,7 @@ const qg_tqc *qg_search_wrong(const qg_searching *s, const uint8_t *option,
     while (*at < q->tqc.n) {
         const qg_tqc *t = q->tqc.at[(*at)++];
         uint32_t item = qg_search_item_of(s, t);
-        if (item != QG_NONE && qg_search_is_free(t) &&
+        if (item != QG_NONE && option[item] != QG_SEARCH_KEPT && qg_search_is_free(t) &&
             t->scheme.bits != s->bits[option[item]])
             return t;
     }

@@ -632,6 +632,8 @@ static qg_status run_passes(job *j, qg_report **report)
     QG_TRY(keep_coverage(j, &env));
     QG_TRY(fill_manifest(j));
     if (report)
+        qg_warn_no_effect(env.quant);
+    if (report)
         QG_TRY(qg_warn_masked(m->ctx, j->arena, env.masked.at, env.masked.n));
     if (report)
         QG_TRY(qg_warn_empty(m->ctx, j->arena, env.empty.at, env.empty.n));

@@ -209,6 +209,10 @@ QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode,
  * left alone unless it is quantized. */
 QG_NODISCARD qg_status qg_model_warn_share(qg_model *m, const char *what);
 
+/* --- no_effect.c: bits of --set at endpoints that others dominate --- */
+
+void qg_warn_no_effect(const qg_quant *q); /* a line for each option */
+
 /* --- not_finite.c: where NaN begins, and masks --- */
 
 typedef struct qg_finite_request {

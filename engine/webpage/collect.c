@@ -1,5 +1,6 @@
 /* collect.c -- `qg report`: the answers of all analyses of one snapshot, and of a
  * second one beside it, as tables of one report. */
+#include <math.h>
 #include <string.h>
 
 #include "engine/report/explain.h"
@@ -156,18 +157,6 @@ typedef struct budget_row {
 
 enum { MOST_BITS = 32, KINDS = 2 };
 
-/* The bits in which a value is stored: those of the record that rounds it where it is
- * made or, for a constant, first read. */
-static unsigned bits_of(const qg_value *v)
-{
-    const qg_tqc *t = qg_producer_tqc(v);
-    for (size_t i = 0; !t && v->constant && i < v->use.n; i++)
-        t = qg_input_tqc(v->use.at[i].node, v->use.at[i].slot);
-    const qg_tqc *root = t ? qg_tqc_root(t) : NULL;
-    bool acts = qg_tqc_is_on_grid(root);
-    return acts ? root->scheme.bits : MOST_BITS;
-}
-
 static qg_status put_budget(qg_report *r, budget_row row[KINDS][MOST_BITS + 1])
 {
     static const char *const kind[KINDS] = { "constants", "activations" };
@@ -188,12 +177,22 @@ static bool is_counted(const qg_value *v)
     return type->dtype == QG_F32 && (v->use.n || v->def);
 }
 
-/* Float32 values; size: of those whose shape is open, in the first sample.  Bytes: of
- * constants, without scales. */
+/* Bytes of all constants, without scales. */
+static qg_status put_bytes(qg_report *r, const qg_graph *g)
+{
+    double bits = 0, plain = 0;
+    for (size_t i = 0; i < g->value.n; i++) {
+        bits += qg_constant_bits(g->value.at[i]);
+        plain += qg_constant_plain_bits(g->value.at[i]);
+    }
+    QG_TRY(qg_report_add(r, "float_bytes", qg_cell_count((size_t)ceil(plain / 8))));
+    return qg_report_add(r, "quantized_bytes", qg_cell_count((size_t)ceil(bits / 8)));
+}
+
+/* Float32 values; size: of those whose shape is open, in the first sample. */
 static qg_status put_size(qg_report *r, const qg_graph *g, const int64_t *size)
 {
     budget_row row[KINDS][MOST_BITS + 1] = { 0 };
-    size_t elements = 0, bits = 0;
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
         const qg_tensor *type = v->constant ? v->constant : &v->type;
@@ -201,14 +200,11 @@ static qg_status put_size(qg_report *r, const qg_graph *g, const int64_t *size)
         if (!is_counted(v) || (!known && !size[i]))
             continue;
         size_t n = (size_t)(known ? qg_tensor_count(type) : size[i]);
-        unsigned b = bits_of(v);
+        unsigned b = qg_stored_bits(v);
         row[!v->constant][b].tensors++;
         row[!v->constant][b].elements += n;
-        elements += v->constant ? n : 0;
-        bits += v->constant ? n * b : 0;
     }
-    QG_TRY(qg_report_add(r, "float_bytes", qg_cell_count(elements * sizeof(float))));
-    QG_TRY(qg_report_add(r, "quantized_bytes", qg_cell_count((bits + 7) / 8)));
+    QG_TRY(put_bytes(r, g));
     return put_budget(r, row);
 }
 

@@ -151,6 +151,22 @@ class Verbs(unittest.TestCase):
         self.assertEqual((said["kind"], said["at"]), ("fusion", f"{file}:{line}"))
         self.assertTrue(said["why"] and said["source"])
 
+    def test_bits_of_dominated_endpoints_have_no_effect(self):
+        folder = pathlib.Path(self.folder.name) / "dominated"
+        words = "quantize", MODEL, "-b", "tflite-int8", "-d", CALIB, "-o", folder, "--set"
+        done = subprocess.run([QG, *map(str, words), "trait=compute bits=4"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.stderr, "qg: warning: quantize: --set:1: bits=4 has no effect at "
+                         "6 endpoints that others dominate, as conv0.out0, which is on the grid "
+                         "of relu0.out0 with 8 bits; 'value=relu0_out bits=4' sets that one\n")
+        (end,) = answer("explain", folder, "conv0.out0")["endpoints"]
+        self.assertEqual(end["state"], "OVERLAPPED")
+        self.assertIn("8 bits [-128, 127]", end["grid"])
+        self.assertIn("; 4 bits of its own have no effect", end["grid"])
+        qg(*words, "value=relu0_out bits=4")
+        (end,) = answer("explain", folder, "conv0.out0")["endpoints"]
+        self.assertIn("4 bits [-8, 7]", end["grid"])
+
     def test_explain_tells_all_changes_in_order(self):
         journal = json.loads((self.trt / "quant.json").read_text())
         names = {t["id"]: f"{t['node']}.{t['slot']}" for t in journal["tqcs"]}

@@ -143,6 +143,7 @@ def random_network(seed, folder):
           r["judged_nsr"] <= budget and r["deployed_nsr"] <= budget and error <= budget,
           r["chosen"], f"{error:.3g} on unseen samples, {r['mean_bits']:.2f} bits, greedy",
           greedy and f"{greedy['mean_bits']:.2f}")
+    check(f"{what} nsr {budget}: greedy is not better than exact", r["chosen"] != "greedy")
 
 
 def ranks(x):
@@ -334,6 +335,66 @@ def check_rules(folder):
             check(f"rules: {off} is a rule", False)
 
 
+def check_unfit(folder):
+    """A choice that some endpoints cannot have is left out for their groups alone."""
+    zero = ("op=Conv slot=in0 policy=[per-tensor,linear,asymmetric] range=[0,255] "
+            "observer=fixed step=0.05 zero=129")
+    for backend, rule, choices, unfit, n in (
+            ("trt-int8", zero, "4,8,16", {"4"}, 5),
+            ("ncnn-int8", "op=Conv slot=in0 observer=ncnn-aciq", "4,8,12", {"12"}, 5),
+            ("openvino-mixed-int8", "op=Conv slot=in0 observer=minmax", "4,8,18", {"18"}, 17)):
+        for budget in ("bits=7", "nsr=5%"):
+            words = MODEL, "-b", backend, "-d", CALIB, "--set", rule
+            qg("quantize", *words, "-o", folder / "unfit")
+            search = ("search", folder / "unfit", "-d", CALIB, "--budget", budget,
+                      "--choices", choices, "-o", folder / "unfit.yaml")
+            qg(*search, warns=f"left out for {n} of ")
+            r = answer(*search)
+            seen = {(x["group"], x["choice"]) for x in r["sensitivities"]}
+            bad = {(g["group"], g["choice"]) for g in r["groups"]} - seen
+            count = {c: sum(x[1] == c for x in seen) for c in choices.split(",")}
+            check(f"unfit: {backend} {budget}", r["choices_left_out"] == n and not bad and
+                  {c for c in count if count[c] < r["groups_chosen"]} == unfit, count)
+            qg("quantize", *words, "--policy", folder / "unfit.yaml", "-o", folder / "fits")
+
+
+def check_holdout(snapshot, folder):
+    """Samples that judge are refused as those that choose: with an infinity that is
+    rounded."""
+    x = np.load(TEST)[:32].astype("f4")
+    x[7].flat[0] = np.inf
+    np.save(folder / "inf.npy", x)
+    says = "sample 7 of input 'image' has an infinity"
+    more = "-d", CALIB, "--holdout", folder / "inf.npy"
+    qg("search", snapshot, *more, "--budget", "bits=6", "-o", folder / "h.yaml", fails=says)
+    qg("search", MODEL, "-b", "trt-int8", "--over", "rules", *more, fails=says)
+
+
+def check_deployed(folder):
+    """One sample far out among those that judge widens all scales when it calibrates too."""
+    x = np.load(CALIB).astype("f4")
+    x[1] *= 30
+    np.save(folder / "far.npy", x)
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", folder / "far.npy", "-o", folder / "far")
+    qg("search", folder / "far", "-d", folder / "far.npy", "--budget", "bits=5", "-o",
+       folder / "far.yaml", warns="quantized from all samples the nsr is")
+
+
+def check_bytes(folder):
+    """search and report count the same bytes of constants, before and after."""
+    sizes = []
+    for backend in ("trt-int8", "fpga-int8", "tengine-int8"):
+        words = "quantize", MODEL, "-b", backend, "-d", CALIB, "-o", folder / "bytes"
+        qg(*words)
+        r = answer("search", folder / "bytes", "-d", CALIB, "--budget", "bits=5.5",
+                   "--choices", "3,5,8", "-o", folder / "bytes.yaml")
+        page = "report", folder / "bytes", "-d", CALIB, "-o", folder / "bytes.html"
+        sizes.append((row(r, "snapshot")["size"], answer(*page)["quantized_bytes"]))
+        qg(*words, "--policy", folder / "bytes.yaml")
+        sizes.append((r["size"], answer(*page)["quantized_bytes"]))
+    check("bytes of constants", all(a == b for a, b in sizes), *sizes)
+
+
 def check_errors(snapshot, folder):
     words = "search", snapshot, "-d", CALIB, "-n", 4, "-o", folder / "no.yaml"
     for budget in ("nsr=", "bits=x", "speed=3", "size=1XB", "nsr=-1", "0.01"):
@@ -341,15 +402,21 @@ def check_errors(snapshot, folder):
     for choices in ("8,4", "1,8", "8", "float", "4,,8", "4,float,8", "4,99"):
         qg(*words, "--budget", "bits=6", "--choices", choices, fails="expected rising bits")
     qg(*words, "--budget", "nsr=1", fails="is noise as large as the signal, expected less")
-    qg(*words, "--budget", "bits=3", fails="the choices begin at 4 bits")
-    qg(*words, "--budget", "size=1kB", fails="bytes with the fewest bits")
+    qg(*words, "--budget", "bits=3", fails="begin at 4 bits, expected bits=4")
+    least = re.search(r"expected (size=\d+B) or more", qg(*words, "--budget", "size=1kB", fails=(
+        "bytes with the fewest bits, 616 of them in constants that keep their bits"))).group(1)
+    qg(*words, "--budget", least, warns="2 samples judge")
+    (folder / "no.yaml").unlink()
     qg(*words, "--budget", "nsr=1e-9", "--choices", "2,3", fails="with the most bits")
     qg("search", snapshot, "-d", CALIB, "-n", 1, "--budget", "bits=6",
        fails="1 sample, expected at least 2")
-    qg("search", MODEL, "-d", CALIB, "--budget", "bits=6", fails="search: ")
-    qg(*words, status=2, fails="--budget or --over is required")
+    qg("search", MODEL, "-d", CALIB, "--budget", "bits=6",
+       fails="is not quantized, expected with --budget a snapshot of qg quantize")
+    qg(*words, status=2, fails="--budget (of a snapshot) or --over rules")
     qg("search", MODEL, "-d", CALIB, "--over", "rules", status=2,
-       fails="requires --backend")
+       fails="takes MODEL.onnx and requires its --backend")
+    qg("search", snapshot, "-d", CALIB, "--over", "rules", "-b", "trt-int8",
+       fails="is a snapshot, expected with --over rules a model")
     check("a search that fails writes nothing", not (folder / "no.yaml").exists())
 
 
@@ -368,6 +435,10 @@ def main(networks=20, seed=0):
         check_proposal(folder)
         check_output_first(snapshot, folder)
         check_same_bytes(snapshot, patch)
+        check_unfit(folder)
+        check_holdout(snapshot, folder)
+        check_deployed(folder)
+        check_bytes(folder)
         check_rules(folder)
         check_errors(snapshot, folder)
     return failures > 0
