@@ -66,7 +66,8 @@ for part in "${parts[@]}"; do
         ;;
     peers)
         for script in tests/scripts/test_against_*.py tests/scripts/test_ppq_*.py \
-            tests/scripts/test_export_*.py tests/scripts/test_integer_onnxruntime.py; do
+            tests/scripts/test_export_*.py tests/scripts/test_integer_onnxruntime.py \
+            tests/scripts/test_small_networks.py; do
             try "$(basename "$script" .py)" env QG_ALL=1 tools/python.sh "$script"
         done
         ;;
