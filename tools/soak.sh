@@ -39,6 +39,10 @@ for part in "${parts[@]}"; do
         for script in test_interrupted test_faults; do
             try "$script --all" tools/python.sh "tests/scripts/$script.py" --all
         done
+        try "hostile fields" env QG_ALL=1 "$build/tests/test_hostile_fields"
+        for script in test_backend_schema test_lint_schema; do
+            try "$script" env QG_ALL=1 tools/python.sh "tests/scripts/$script.py"
+        done
         for script in test_power_loss test_memory test_limits test_stats; do
             try "$script" tools/python.sh "tests/scripts/$script.py"
         done
@@ -66,7 +70,8 @@ for part in "${parts[@]}"; do
         ;;
     peers)
         for script in tests/scripts/test_against_*.py tests/scripts/test_ppq_*.py \
-            tests/scripts/test_export_*.py tests/scripts/test_integer_onnxruntime.py; do
+            tests/scripts/test_export_*.py tests/scripts/test_integer_onnxruntime.py \
+            tests/scripts/test_small_networks.py; do
             try "$(basename "$script" .py)" env QG_ALL=1 tools/python.sh "$script"
         done
         ;;

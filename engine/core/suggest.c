@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +37,26 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
     return row[na % 3][nb];
 }
 
+/* A bit for each letter of the text, whatever its case. */
+static uint64_t letters(const char *text)
+{
+    uint64_t set = 0;
+    for (; *text; text++)
+        set |= UINT64_C(1) << (lower(*text) & 63);
+    return set;
+}
+
+/* Not more than the doubled distance: an edit brings one letter and takes one. */
+static size_t least_distance(const char *a, size_t na, const char *b, size_t nb)
+{
+    uint64_t x = letters(a), y = letters(b);
+    size_t more = (size_t)__builtin_popcountll(x & ~y);
+    size_t less = (size_t)__builtin_popcountll(y & ~x);
+    size_t gap = na > nb ? na - nb : nb - na;
+    size_t edits = more > less ? more : less;
+    return 2 * (edits > gap ? edits : gap);
+}
+
 /* "trt" of "trt-int8": a word that was not finished, or one that goes on. */
 static bool begins(const char *word, size_t n, const char *candidate)
 {
@@ -51,8 +72,9 @@ void qg_suggest_try(qg_suggest *s, const char *candidate)
     if (n > LONGEST || m > LONGEST)
         return;
     size_t longer = n > m ? n : m, limit = 2 * (longer < 6 ? 1 : longer / 3);
-    size_t gap = 2 * (longer - (n < m ? n : m)); /* the least distance */
-    size_t edits = gap > limit ? gap : distance(s->word, n, candidate, m);
+    size_t edits = least_distance(s->word, n, candidate, m);
+    if (edits <= limit)
+        edits = distance(s->word, n, candidate, m);
     if (begins(s->word, n, candidate) || begins(candidate, m, s->word))
         edits = least(edits, limit);
     if (edits <= limit && (!s->best || edits < s->edits)) {

@@ -53,7 +53,8 @@ const qg_op *qg_op_newest(const qg_registry *r, const char *name)
     const qg_op *best = NULL;
     for (size_t f = 0; r && f < r->n_family; f++)
         for (const qg_op *op = r->family[f]; op->name; op++)
-            if (strcmp(op->name, name) == 0 && (!best || op->since > best->since))
+            if (op->name[0] == name[0] && strcmp(op->name, name) == 0 &&
+                (!best || op->since > best->since))
                 best = op;
     return best;
 }

@@ -216,7 +216,11 @@ static size_t value_length(const char *from)
 
 typedef struct counts {
     long tried, refused;
+    size_t colons;
 } counts;
+
+/* One value of so many is tried after a colon, another one after the next; QG_ALL=1: all. */
+static size_t stride(void) { return getenv("QG_ALL") ? 1 : 3; }
 
 /* Other values after a colon, in turn. */
 static void try_value(const kind *k, const char *text, const char *from, counts *c)
@@ -229,7 +233,7 @@ static void try_value(const kind *k, const char *text, const char *from, counts 
                                         "[]", "{}", "7",  "[x, 1]", "{x: 1}" };
     bool is_json = *text == '{';
     size_t n = is_json ? sizeof json / sizeof json[0] : sizeof yaml / sizeof yaml[0];
-    for (size_t i = 0; i < n; i++, c->tried++)
+    for (size_t i = c->colons++ % stride(); i < n; i += stride(), c->tried++)
         c->refused +=
             try_piece(k, text, from, value_length(from), is_json ? json[i] : yaml[i]);
 }
@@ -302,7 +306,7 @@ static void every_field(void **state)
             fail_msg("%s: refused as it is", k->file);
         counts c = *text == '{' ? try_json(k, text) : try_yaml(k, text);
         printf("%s: %ld changes, %ld refused\n", k->file, c.tried, c.refused);
-        assert_cmp_int(c.refused, >=, k->least);
+        assert_cmp_int(c.refused * (long)stride(), >=, k->least);
         put_text(in_folder(k->file), text);
         free(text);
     }

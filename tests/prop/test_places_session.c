@@ -259,13 +259,15 @@ STEP(derive)
 
 /* --- devices --- */
 
+/* a: where it writes, b: profile, c: snapshot, NULL: that of the verbs. */
 STEP(trace)
 {
     qg_trace_options o;
     qg_trace_options_init(&o, sizeof o);
-    o.work = work(2);
+    o.work =
+        (qg_workload){ .data = r->c ? "random:2" : VERB_DATA, .samples = 2, .jobs = 1 };
     o.profile = r->b;
-    QG_TRY(qg_model_open(ctx, at("@snap"), NULL, m));
+    QG_TRY(qg_model_open(ctx, at(r->c ? r->c : "@snap"), NULL, m));
     return qg_model_trace(*m, &o, at(r->a), report);
 }
 
@@ -305,14 +307,15 @@ STEP(probe)
     return qg_model_probe(*m, &o, at("@new.npy"), report);
 }
 
-/* a: dump, b: the backend to begin with. */
+/* a: dump, b: the backend to begin with, c: model, NULL: that of the verbs. */
 STEP(infer)
 {
     qg_infer_options o;
     qg_infer_options_init(&o, sizeof o);
-    o.work = work(2);
+    o.work =
+        (qg_workload){ .data = r->c ? "random:2" : VERB_DATA, .samples = 2, .jobs = 1 };
     o.from = r->b;
-    QG_TRY(qg_model_open(ctx, VERB_MODEL, NULL, m));
+    QG_TRY(qg_model_open(ctx, r->c ? at(r->c) : VERB_MODEL, NULL, m));
     return qg_model_infer_backend(*m, &o, at(r->a), at("@new.yaml"), report);
 }
 
@@ -373,8 +376,10 @@ STEP(session)
 
 static const char SNAP[] = "@snap", OTHER[] = "@other", TRACE[] = "@trace.npz";
 static const char MNIST[] = "tests/models/mnist-8.onnx", LAYERS[] = "@normal.onnx";
+static const char LITTLE[] = "tests/models/conv_relu.onnx";
 
-/* In this order: what fails first in one is no longer new in another. */
+/* In this order: what fails first in one is no longer new in another, so that little
+ * networks come before those whose flows take long. */
 /* clang-format off */
 static const row rows[] = {
     { "list", list, NULL, 0, 0 },
@@ -427,6 +432,7 @@ static const row rows[] = {
     { "diverge other", diverge, "@other.npz", 0, 0 },
     { "fit", fit, TRACE, 0, 0 },
     { "fit other", fit, "@other.npz", 0, 0 },
+    { "infer little", infer, "@little.npz", "tflite-int8", LITTLE },
     { "infer", infer, TRACE, "tflite-int8", 0 },
     { "tune lsq", tune, "lsq", SNAP, 0 },
     { "tune adaround", tune, "adaround", OTHER, 0 },
@@ -511,6 +517,8 @@ static void make_files(qg_ctx *ctx)
         { "aimet", export, "aimet", SNAP, NULL },
         { "csv", export, "csv", SNAP, NULL },
         { "cache", export, "tensorrt-cache", OTHER, NULL },
+        { "small", quantize, "tflite-int8", LITTLE, NULL },
+        { "little", trace, "@new.npz", NULL, "@small" },
         { "trace", trace, "@new.npz", NULL, NULL },
         { "other", trace, "@new.npz", "tflite-xnnpack", NULL },
         { "first", collect, NULL, NULL, NULL },
