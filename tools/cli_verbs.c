@@ -551,7 +551,7 @@ const cli_verb cli_verbs[] = {
       .use = { NEEDS(DATA), RUNS, TAKES(BUDGET), TAKES(CHOICES), TAKES(ESTIMATE),
                TAKES(OVER), TAKES(BACKEND), TAKES(POLICY), TAKES(OBSERVER),
                TAKES(JUDGES), TAKES(PATCH) },
-      .about = "--budget takes a SNAPSHOT, --over rules a MODEL that is not quantized.\n"
+      .about = "--budget takes a SNAPSHOT, --over rules an unquantized MODEL.\n"
                "Among all policies the best one for the budget, as predicted from the\n"
                "errors of single groups, is found exactly.  It is quantized, run, and\n"
                "written for `qg quantize --policy` when it holds on samples without a\n"

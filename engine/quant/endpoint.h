@@ -40,12 +40,4 @@ qg_tqc *qg_node_tqc(const qg_node *n, uint32_t k);
  * The loop must not change the group. */
 qg_tqc *qg_group_next(const qg_tqc *t, const qg_tqc *first);
 
-/* The bits in which an element of a float32 value is stored: those of the record that
- * rounds it where it is made or, for a constant, first read; 32 without one. */
-unsigned qg_stored_bits(const qg_value *v);
-/* Of all elements of a constant that a node reads, other types as they are, and without
- * quantization.  Scales are not counted.  0 for any other value. */
-double qg_constant_bits(const qg_value *v);
-double qg_constant_plain_bits(const qg_value *v);
-
 #endif

@@ -6,11 +6,6 @@
 
 static const char *const method_name[] = { "exact", "greedy", "by-harm", "refined" };
 
-const char *qg_search_choice_text(const qg_searching *s, size_t o)
-{
-    return s->bits[o] ? qg_arena_printf(s->arena, "%u", s->bits[o]) : "float";
-}
-
 static qg_cell nsr_cell(const qg_searching *s, double nsr)
 {
     return nsr < 0 ? (qg_cell){ 0 }

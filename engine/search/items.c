@@ -1,6 +1,7 @@
 /* items.c -- values are joined when endpoints of one group are theirs, by union-find
  * over value ids. */
 #include "engine/search/search.h"
+#include "engine/quant/stored.h"
 
 #include <math.h>
 

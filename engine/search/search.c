@@ -424,14 +424,21 @@ static bool is_behind_greedy(const qg_searching *s)
 
 /* The limits at which greedy passed: with its predicted noise exact needs at most its
  * bits, and, if that policy misses the budget as measured, with its bits exact has at
- * most its predicted noise. */
+ * most its predicted noise.  Where both miss it, since errors do not add up exactly,
+ * greedy's is the cheapest policy, which is then not proved. */
 static qg_status try_beside_greedy(qg_searching *s)
 {
     const qg_tried *greedy = s->found[QG_GREEDY].policy;
+    qg_selection x;
+    bool found;
     if (is_behind_greedy(s))
         QG_TRY(try_exact(s, QG_BUDGET_NSR, greedy->predicted));
     if (is_behind_greedy(s))
         QG_TRY(try_exact(s, QG_BUDGET_BITS, greedy->cost * (1 + 1e-12)));
+    if (!is_behind_greedy(s) || !is_judged_good(s, greedy))
+        return QG_OK;
+    QG_TRY(qg_search_select(s, QG_EXACT, greedy->predicted, &x, &found));
+    s->found[QG_EXACT] = (qg_finding){ greedy, fmin(x.bound, x.loss), greedy->cost };
     return QG_OK;
 }
 

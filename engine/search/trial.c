@@ -10,6 +10,11 @@ double qg_search_number(double error)
     return isfinite(error) ? error : QG_SEARCH_NO_NUMBER;
 }
 
+const char *qg_search_choice_text(const qg_searching *s, size_t o)
+{
+    return s->bits[o] ? qg_arena_printf(s->arena, "%u", s->bits[o]) : "float";
+}
+
 double qg_search_mean_bits(const qg_searching *s, double cost)
 {
     return cost / s->elements;

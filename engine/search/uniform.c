@@ -1,7 +1,7 @@
 /* uniform.c -- for each choice of bits the network is quantized with all items at it.
- * What an item does not take is found so: bits that do not take effect leave the item to
- * the snapshot; a choice that cannot be quantized (a prescribed zero point, an observer
- * with a limit) is left out for that item alone. */
+ * What an item does not take is found so: bits that do not take effect leave the item
+ * to the snapshot; a choice that cannot be quantized (a prescribed zero point, an
+ * observer with a limit) is left out for that item alone. */
 #include "engine/search/search.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* no_effect.c -- options of --set whose bits change nothing: those of endpoints that are
- * OVERLAPPED, since their dominator quantizes with bits of its own. */
+/* no_effect.c -- options of --set whose bits change nothing: those of endpoints that
+ * are OVERLAPPED, since their dominator quantizes with bits of its own. */
 #include "engine/session/session.h"
 
 /* The rule gave t bits other than those of its dominator. */

@@ -5,6 +5,7 @@
 
 #include "engine/report/explain.h"
 #include "engine/webpage/webpage.h"
+#include "engine/quant/stored.h"
 
 QG_OPTIONS_INIT(qg_webpage_options)
 

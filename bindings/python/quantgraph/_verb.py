@@ -125,7 +125,8 @@ class _Call:
         if name in SAMPLES and isinstance(value, Mapping):
             folder = self.stack.enter_context(tempfile.TemporaryDirectory())
             path = os.path.join(folder, f"{name}.npz")
-            np.savez(path, **{k: np.asarray(v) for k, v in value.items()})
+            arrays: dict[str, Any] = {str(k): np.asarray(v) for k, v in value.items()}
+            np.savez(path, **arrays)
             value = path
         if isinstance(value, np.ndarray) or hasattr(value, "detach"):
             folder = self.stack.enter_context(tempfile.TemporaryDirectory())
