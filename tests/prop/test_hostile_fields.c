@@ -219,7 +219,8 @@ typedef struct counts {
     size_t colons;
 } counts;
 
-/* One value of so many is tried after a colon, another one after the next; QG_ALL=1: all. */
+/* One value of so many is tried after a colon, another one after the next; QG_ALL=1:
+ * all. */
 static size_t stride(void) { return getenv("QG_ALL") ? 1 : 3; }
 
 /* Other values after a colon, in turn. */
