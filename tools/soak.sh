@@ -39,6 +39,7 @@ for part in "${parts[@]}"; do
         for script in test_interrupted test_faults; do
             try "$script --all" tools/python.sh "tests/scripts/$script.py" --all
         done
+        try "test_search 100" tools/python.sh tests/scripts/test_search.py 100
         try "hostile fields" env QG_ALL=1 "$build/tests/test_hostile_fields"
         for script in test_backend_schema test_lint_schema; do
             try "$script" env QG_ALL=1 tools/python.sh "tests/scripts/$script.py"

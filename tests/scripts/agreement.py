@@ -26,6 +26,7 @@ with AVX2 or AVX-512; elsewhere the order may differ.  A row of the table:
              the worst output
     top-1    share of samples on which both name the same class
 """
+import functools
 import hashlib
 import json
 import os
@@ -148,6 +149,7 @@ class Snapshot:
         import onnx
         return {i.name for i in onnx.load(self.path / "model.onnx").graph.initializer}
 
+    @functools.lru_cache(maxsize=None)
     def outputs(self, mode, kernels="fast"):
         """[per output: [samples, ...]] in file order of the model's outputs."""
         import onnx

@@ -31,12 +31,32 @@ def broken(tree, path):
     return tree
 
 
+def narrowed(validator, tree, place):
+    """The validator, the subtree and the rest of the place, as far as properties and items lead
+    there: what is invalid below is invalid as a whole."""
+    root = schema = validator.schema
+    while True:
+        if "$ref" in schema:
+            schema = root["definitions"][schema["$ref"].rpartition("/")[2]]
+            continue
+        below = schema.get("items") if isinstance(place[0], int) else \
+            schema.get("properties", {}).get(place[0])
+        if len(place) == 1 or not isinstance(below, dict):
+            return validator.evolve(schema=schema), tree, place
+        schema, tree, place = below, tree[place[0]], place[1:]
+
+
+def takes_wrong(validator, tree, place):
+    part, subtree, rest = narrowed(validator, tree, place)
+    return part.is_valid(broken(subtree, rest)) and validator.is_valid(broken(tree, place))
+
+
 def schema_faults(path, validator, load=yaml.safe_load):
     tree = load(path.read_text())
     for error in validator.iter_errors(tree):
         yield f"{path.name}: {'/'.join(map(str, error.path))}: {error.message}"
     for place in places(tree):
-        if validator.is_valid(broken(tree, place)):
+        if takes_wrong(validator, tree, place):
             yield f"{path.name}: the schema takes a wrong value at {place}"
 
 
