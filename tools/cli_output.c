@@ -47,6 +47,8 @@ const char *cli_folder_fault(const char *path)
                                        : "it is a file, expected a folder";
         if (errno != ENOENT)
             return strerror(errno);
+        if (lstat(folder, &st) == 0)
+            return "it is a link to nothing, expected a folder";
         while (n > 0 && folder[n - 1] == '/')
             n--;
         while (n > 0 && folder[n - 1] != '/')

@@ -388,6 +388,9 @@ const cli_verb cli_verbs[] = {
                TAKES(POLICY), TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER),
                TAKES(DUMP_AFTER), TAKES(DUMP_DIR), TAKES(STATS) },
       .about = "Requires DATA, or statistics from `qg stats collect`.\n"
+               "--set 'SELECTORS SETTINGS' changes single decisions: of nodes by op=,\n"
+               "node=, trait=, of endpoints by slot=, value=: bits=, range=, state=.\n"
+               "All of them are in docs/policies.md.\n"
                "\n" DATA_FORMS,
       .example = "qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot",
       .run = quantize },

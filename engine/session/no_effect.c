@@ -20,10 +20,10 @@ static void warn(const qg_quant *q, const qg_rule *r, const qg_tqc *t, size_t n)
     char at[QG_ENDPOINT_TEXT], leads[QG_ENDPOINT_TEXT];
     const qg_tqc *root = qg_tqc_root(t);
     qg_warn(q->ctx,
-            "quantize: --set:%u: bits=%u has no effect at %zu endpoints that others "
+            "quantize: --set:%u: bits=%u has no effect at %zu endpoint%s that others "
             "dominate, as %s, which is on the grid of %s with %u bits; "
             "'value=%.100s bits=%u' sets that one",
-            r->origin.line, t->scheme.bits, n, qg_tqc_text(t, at),
+            r->origin.line, t->scheme.bits, n, n == 1 ? "" : "s", qg_tqc_text(t, at),
             qg_tqc_text(root, leads), root->scheme.bits, qg_tqc_value(root)->name,
             t->scheme.bits);
 }

@@ -357,6 +357,19 @@ static qg_status fill(page *p)
     return p->o->output ? qg_page_write(p->r, p->o->output) : QG_OK;
 }
 
+/* A browser would show the page in a file of another kind as text.  Files without an
+ * extension, as devices, are fine. */
+static qg_status expect_html(qg_ctx *ctx, const char *path)
+{
+    const char *dot = path ? strrchr(qg_path_base(path), '.') : NULL;
+    if (!dot || strcmp(dot, ".html") == 0 || strcmp(dot, ".htm") == 0)
+        return QG_OK;
+    return qg_fail(ctx, QG_ECONFIG,
+                   "report: output '%.200s': the page is HTML, expected "
+                   "a name that ends in .html",
+                   path);
+}
+
 qg_status qg_model_webpage(qg_model *m, const qg_webpage_options *given,
                            qg_report **report)
 {
@@ -364,6 +377,7 @@ qg_status qg_model_webpage(qg_model *m, const qg_webpage_options *given,
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_webpage_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_quantized(m, "report"));
+    QG_TRY(expect_html(m->ctx, o.output));
     page p = { .m = m, .o = &o };
     QG_TRY(qg_report_new(m->ctx, "report", &p.r));
     qg_status s = fill(&p);

@@ -5,8 +5,12 @@ with the text of the command."""
 import inspect
 import json
 import keyword
+import os
 import pathlib
 import re
+import shutil
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -31,6 +35,23 @@ class Verbs(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+
+    def test_reports_do_not_depend_on_the_locale(self):
+        """Under one with a decimal comma, made here."""
+        makes = "localedef", "-i", "de_DE", "-f", "UTF-8", self.folder / "de_DE.UTF-8"
+        if not shutil.which("localedef") or subprocess.run(makes, capture_output=True).returncode:
+            self.skipTest("no localedef, or no sources of locales")
+        program = ("import locale, sys, quantgraph as qg; locale.setlocale(locale.LC_ALL, "
+                   "'de_DE.UTF-8'); assert locale.localeconv()['decimal_point'] == ','; "
+                   "s = qg.load(sys.argv[1]).quantize('trt-int8', data=sys.argv[2]); "
+                   "print(s.report, s.analyse(data=sys.argv[2]), qg.explain(s, 'conv0.out0'))")
+        feeds = qg.CONFIGS / "data/digits_calib.npy"
+        pages = [subprocess.run(
+            [sys.executable, "-c", program.replace("'de_DE.UTF-8'", f"'{name}'")
+             .replace("== ','", f"== '{point}'"), DIGITS, feeds], text=True, check=True,
+            capture_output=True, env={**os.environ, "LOCPATH": str(self.folder)}).stdout
+            for name, point in (("de_DE.UTF-8", ","), ("C", "."))]
+        self.assertEqual(*pages)
 
     def test_every_verb_with_every_option(self):
         verbs = re.findall(r"^  (\S+)  ", command("help").split("A first session")[0], re.M)
@@ -224,6 +245,8 @@ class Verbs(unittest.TestCase):
         report = self.s.analyse(data=self.x, by="layer")
         self.assertEqual(json.loads(report.json)["metric"], report["metric"])
         self.assertEqual([r["error"] for r in report["errors"]], report["errors"].column("error"))
+        with self.assertRaisesRegex(KeyError, "errors: no column 'nsr', expected one of .*'error'"):
+            report["errors"].column("nsr")
 
 
 if __name__ == "__main__":

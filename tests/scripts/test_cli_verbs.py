@@ -128,6 +128,21 @@ class Verbs(unittest.TestCase):
         self.assertEqual(layers["gemm1"], output["error"])  # the last layer is the output
         self.assertLess(alone["gemm1"], layers["gemm1"])  # the others add to its error
 
+    # --- outputs ---
+
+    def test_outputs_that_cannot_be_are_refused_before_the_work(self):
+        link = self.work / "link"
+        link.symlink_to("/nothing/there")
+        for call in (["quantize", MODEL, "-b", "trt-int8"], ["run", self.trt], ["tune", self.trt]):
+            done = subprocess.run([QG, *map(str, call), "-d", CALIB, "-o", str(link)],
+                                  capture_output=True, text=True)
+            self.assertIn("cannot be written: it is a link to nothing, expected", done.stderr)
+        text = self.work / "page.txt"
+        done = subprocess.run([QG, "report", str(self.trt), "-d", CALIB, "-o", str(text)],
+                              capture_output=True, text=True)
+        self.assertIn("the page is HTML, expected a name that ends in .html", done.stderr)
+        self.assertFalse(text.exists())
+
     # --- explain ---
 
     def explained(self, name):

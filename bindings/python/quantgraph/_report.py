@@ -67,6 +67,8 @@ class Table(Sequence["dict[str, Any]"]):
 
     def column(self, name: str) -> list[Any]:
         """One column as a list."""
+        if self._rows and name not in self._rows[0]:
+            raise KeyError(f"{self.name}: no column '{name}', expected one of {self.columns}")
         return [row[name] for row in self._rows]
 
     def to_pandas(self) -> Any:
