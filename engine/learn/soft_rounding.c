@@ -93,14 +93,15 @@ void qg_soft_rounding_store(const qg_soft_rounding *r, const double *v, bool har
 /* Where h is clipped it has no slope, and nothing is to be known of the penalty. */
 void qg_soft_rounding_gradient(const qg_soft_rounding *r, double part, double *grad)
 {
-    const double beta = 2 + 18 * (1 - (part - 0.2) / 0.8);
+    const double way = (part - 0.2) / 0.8, beta = 2 + 18 * (1 - way);
+    const double penalty = 0.01 * pow(1e6, way);
     for (row at = { 0 }; next_row(r, at.first + at.n, &at);)
         for (size_t i = at.first; i < at.first + at.n; i++) {
             const double h = r->h[i], code = r->below[i] + h, u = 2 * h - 1;
             double g = limited(&at, code) == code ? grad[i] * at.scale : 0;
             const bool moves = h > 0 && h < 1;
             if (moves && part > 0.2 && u != 0)
-                g -= 0.01 * beta * pow(fabs(u), beta - 1) * (u > 0 ? 2 : -2);
+                g -= penalty * beta * pow(fabs(u), beta - 1) * (u > 0 ? 2 : -2);
             grad[i] = moves ? g * slope_of(h) : 0;
         }
 }
