@@ -5,10 +5,11 @@
  *     h(V) = clip(1.2 / (1 + e^-V) - 0.1, 0, 1)
  *
  * w0 is the weight, s its scale, z the zero point.  V starts where h(V) is the fraction
- * of w0 / s, so that w starts within 0.001 s of w0.  The penalty moves h to 0 or 1 after
- * a fifth of the steps: k sum (1 - |2 h - 1|^beta), beta from 20 to 2, k from 0.01 to
- * 10,000 in equal ratios.  Published is k = 0.01, which settles nothing where the loss
- * is large beside it: a product whose outputs are large ended with h between 0 and 1.
+ * of w0 / s, so that w starts within 0.001 s of w0.  The penalty moves h to 0 or 1
+ * after a fifth of the steps: k sum (1 - |2 h - 1|^beta), beta from 20 to 2, k from
+ * 0.01 to 10,000 in equal ratios.  Published is k = 0.01, which settles nothing where
+ * the loss is large beside it: a product whose outputs are large ended with h between
+ * 0 and 1.
  *
  * Example: w0 / s = 3.3 starts with h = 0.3 and ends as code 3 or 4.
  *
