@@ -8,7 +8,7 @@
  *     weights and scales before learning; grids, and which of them are learned
  *     the importance of the outputs (importance.h), where the method weighs by it
  *     of every sample: inputs of the block in the lane NOW, with drops also in FLOAT,
- *     outputs in FLOAT; of those held back, in BEFORE
+ *     outputs in FLOAT; of those that judge, in BEFORE
  *
  * Changed samples, options or models therefore find none of the old files; nothing else
  * identifies a run.

@@ -69,7 +69,7 @@ static qg_status forward(work *w, qg_tape *t, size_t sample)
     return qg_tape_forward(t, in);
 }
 
-/* --- on the samples held back ---------------------------------------------------- */
+/* --- on the samples that judge --------------------------------------------------- */
 
 static qg_status judge_forward(void *ud, qg_tape *t, size_t i)
 {

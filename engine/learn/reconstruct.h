@@ -17,7 +17,7 @@
  *
  * Loss      methods without roundings: sum over outputs of |y - f|^2 / |f|^2; methods
  *           that learn roundings: sum over channels, mean over the rest, of (y - f)^2,
- *           and the penalty of parameters.h
+ *           and the penalty of soft_rounding.h
  *           With a loss of the network (loss.h) that of its outputs, others do not
  *           count
  * Samples   those that teach, in a random order, each as often as others

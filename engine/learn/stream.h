@@ -13,7 +13,7 @@
  * Inputs from NOW let a block compensate the errors of the blocks before it.
  *
  * Every node runs once per sample and variant, with its definition; BEFORE has only the
- * samples held back (verdict.h), for which it is there.
+ * samples that judge (verdict.h), for which it is there.
  * Memory   values alive between two blocks, for all samples and variants; the results
  *          of a block are freed together, after the last reader of any of them.  Inputs
  *          of the graph are stored once for all variants. */

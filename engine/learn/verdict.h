@@ -1,4 +1,4 @@
-/* verdict.h -- whether what was learned is better, on the samples held back.
+/* verdict.h -- whether what was learned is better, on the samples that judge.
  *
  *     d[i]    ln((before[i] + m) / (after[i] + m)), m a hundredth of mean(before)
  *     better  mean(after) < mean(before), and mean(d) exceeds its standard error,

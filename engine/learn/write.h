@@ -4,7 +4,7 @@
  *
  * The journal has, with author "tune/<method>", for every endpoint concerned the
  * numbers before and after (fields weight, bias, rounding, scale, offset), and in the
- * field loss the name of the block with its losses on the samples held back. */
+ * field loss the name of the block with its losses on the samples that judge. */
 #ifndef QG_ENGINE_LEARN_WRITE_H
 #define QG_ENGINE_LEARN_WRITE_H
 
