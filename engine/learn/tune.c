@@ -2,8 +2,8 @@
  * before it give after learning.
  *
  * Two decisions: a block keeps what it learned only where its own loss is clearly
- * smaller on the samples that judge (reconstruct.h, verdict.h); the network keeps all of
- * that only where its outputs are clearly nearer to the float network on the same
+ * smaller on the samples that judge (reconstruct.h, verdict.h); the network keeps all
+ * of that only where its outputs are clearly nearer to the float network on the same
  * samples, and none of them is clearly farther from it.  Otherwise model and records
  * stay as they were, and `changed` of the report is false.
  *
