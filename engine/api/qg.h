@@ -409,8 +409,8 @@ QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
 /* Blocks of the network learn to give the outputs of the float network, on unlabelled
  * samples: weights, biases, step sizes, or how weights are rounded.  What may not
  * change does not: groups keep one scale, powers of two stay.  The holdout judges,
- * or a quarter of the samples; a block that is not clearly better there stays as it
- * was, and the model as a whole, too.
+ * or a quarter of the samples: a block that is not better there stays as it was, and so
+ * does a model whose outputs are not clearly better (engine/learn/verdict.h).
  * With another loss than blocks the network learns as a whole; kd and labels judge,
  * too, and labels only with as many right as before.
  * Facts: method, gradient, optimizer, loss, qdrop, samples, judged_on, better_blocks,

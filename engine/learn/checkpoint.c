@@ -6,7 +6,7 @@
 
 #include "engine/core/file.h"
 
-static const char magic[] = "qgtune 7\n";
+static const char magic[] = "qgtune 8\n";
 
 /* --- the name -------------------------------------------------------------------- */
 

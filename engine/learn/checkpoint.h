@@ -8,12 +8,12 @@
  *     weights and scales before learning; grids, and which of them are learned
  *     the importance of the outputs (importance.h), where the method weighs by it
  *     of every sample: inputs of the block in the lane NOW, with drops also in FLOAT,
- *     outputs in FLOAT; of those that judge, in BEFORE
+ *     outputs in FLOAT and BEFORE
  *
  * Changed samples, options or models therefore find none of the old files; nothing else
  * identifies a run.
  *
- * File     "qgtune 6\n"; before, after, curve: float64; kept: uint64; when kept,
+ * File     "qgtune 8\n"; before, after, curve: float64; kept: uint64; when kept,
  *          weights of the tape, then scales and, where they are learned, zero points
  *          of each of its steps: float32, int32; SHA-256 of all that, as text.
  *          Little-endian.  Written by rename (file.h).

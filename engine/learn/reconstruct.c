@@ -414,6 +414,18 @@ static qg_status choose_result(work *w)
     return judge(w, w->loss, &w->r->after);
 }
 
+/* A rounding moves a weight by less than a step: where the loss is smaller it stays, and
+ * the network has a verdict of its own (tune.c).  Weights and steps that move freely
+ * must be clearly better, and the one block of a loss of classes as a network is. */
+static bool is_kept(const work *w, const double *before)
+{
+    const bool classes = is_of_classes(w);
+    if (w->r->method->rounding && !classes)
+        return isfinite(w->r->after) && !(w->r->after >= w->r->before);
+    return qg_is_better(before, w->loss, w->n_judge,
+                        classes ? QG_ONE_IN_TWENTY : QG_ONE_IN_SIX);
+}
+
 /* What does not help is undone. */
 static qg_status run(work *w)
 {
@@ -440,8 +452,7 @@ static qg_status run(work *w)
         return QG_OK;
     QG_TRY(learn(w));
     QG_TRY(choose_result(w));
-    r->kept = qg_is_better(before, w->loss, w->n_judge,
-                           is_of_classes(w) ? QG_ONE_IN_TWENTY : QG_ONE_IN_SIX);
+    r->kept = is_kept(w, before);
     if (!r->kept)
         qg_tape_reset(w->tape);
     return QG_OK;

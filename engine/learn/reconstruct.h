@@ -59,7 +59,7 @@ typedef struct qg_reconstruction {
     size_t done, total;          /* steps of all blocks, for progress */
     qg_rng rng;           /* own state per block: draws do not depend on other blocks */
     double before, after; /* out: mean loss on the samples that judge */
-    bool kept;            /* out: false: not clearly better, the tape is as it was */
+    bool kept;            /* out: false: not better, the tape is as it was */
     double curve[QG_LOSS_CURVE]; /* out: mean loss of each tenth of the steps, as the
                                   * verdict is computed; NAN: no steps in it */
 } qg_reconstruction;

@@ -110,17 +110,10 @@ typedef struct lane_run {
     enum qg_lane lane;
 } lane_run;
 
-static bool is_of_lane(const lane_run *r, size_t sample)
-{
-    return r->lane != QG_LANE_BEFORE || qg_judges(r->s->sample, sample);
-}
-
 static qg_status run_sample(void *ud, qg_tape *t, size_t i)
 {
     const lane_run *r = ud;
     const qg_tensor **in = r->s->in[t->place];
-    if (!is_of_lane(r, i))
-        return QG_OK;
     qg_stream_inputs(r->s, t, r->lane, i, in);
     return qg_tape_forward(t, in);
 }
@@ -128,7 +121,7 @@ static qg_status run_sample(void *ud, qg_tape *t, size_t i)
 static qg_status keep_outputs(void *ud, qg_tape *t, size_t i)
 {
     const lane_run *r = ud;
-    for (size_t o = 0; is_of_lane(r, i) && o < t->n_out; o++) {
+    for (size_t o = 0; o < t->n_out; o++) {
         qg_tensor *copy;
         const qg_status s = qg_tensor_clone(r->s->ctx, r->s->held[r->block + 1],
                                             qg_tape_output(t, o), &copy);

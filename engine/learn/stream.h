@@ -12,8 +12,7 @@
  *
  * Inputs from NOW let a block compensate the errors of the blocks before it.
  *
- * Every node runs once per sample and variant, with its definition; BEFORE has only the
- * samples that judge (verdict.h), for which it is there.
+ * Every node runs once per sample and variant, with its definition.
  * Memory   values alive between two blocks, for all samples and variants; the results
  *          of a block are freed together, after the last reader of any of them.  Inputs
  *          of the graph are stored once for all variants. */

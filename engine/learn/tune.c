@@ -1,11 +1,11 @@
 /* tune.c -- qg_model_tune: blocks learn one after the other, each from what the blocks
  * before it give after learning.
  *
- * Two decisions: a block keeps what it learned only where its own loss is clearly
- * smaller on the samples that judge (reconstruct.h, verdict.h); the network keeps all
- * of that only where its outputs are clearly nearer to the float network on the same
- * samples, and none of them is clearly farther from it.  Otherwise model and records
- * stay as they were, and `changed` of the report is false.
+ * Two decisions: a block keeps what it learned only where its own loss is smaller on
+ * the samples that judge (reconstruct.h); the network keeps all of that only where its
+ * outputs are clearly nearer to the float network, and none of them is clearly farther
+ * from it (verdict.h).  Otherwise model and records stay as they were, and `changed` of
+ * the report is false.
  *
  * Nothing is written to graph or records before the last block is done: tapes of later
  * blocks read the constants and scales of the graph as they were. */
@@ -373,11 +373,11 @@ static qg_status tune_all(tuning *t)
 
 /* --- the network ----------------------------------------------------------------- */
 
-/* Of one output, the metric of each sample that judges.  n 0: the output is no float32,
- * or 0 everywhere. */
+/* Of one output, the metric of each sample: of those that judge, then of the others.
+ * n 0: the output is no float32, or 0 everywhere. */
 typedef struct output_errors {
     double *before, *after;
-    size_t n;
+    size_t n, judges;
 } output_errors;
 
 static double mean_of(const double *x, size_t n)
@@ -394,26 +394,41 @@ static bool has_own_verdict(const tuning *t)
     return t->choice.loss.kind == QG_LOSS_KD || t->choice.loss.kind == QG_LOSS_LABELS;
 }
 
+/* Of sample i; the power of what the float network gives. */
+static double error_of_output(const tuning *t, const qg_value *v,
+                              const qg_metric *metric, size_t i, output_errors *e)
+{
+    const qg_stream *s = &t->stream;
+    const qg_tensor *f = qg_stream_value(s, v, QG_LANE_FLOAT, i);
+    if (!f)
+        return 0;
+    e->before[e->n] =
+        qg_measure(metric, f->f32, qg_stream_value(s, v, QG_LANE_BEFORE, i));
+    e->after[e->n++] =
+        qg_measure(metric, f->f32, qg_stream_value(s, v, QG_LANE_NOW, i));
+    return qg_power_row(f->f32, NULL, (size_t)qg_tensor_count(f));
+}
+
 static qg_status errors_of_output(const tuning *t, const qg_value *v,
                                   const qg_metric *metric, output_errors *e)
 {
-    const qg_stream *s = &t->stream;
+    const qg_tune_samples s = t->stream.sample;
     double signal = 0;
-    *e = (output_errors){ QG_NEWN(t->arena, s->sample.n, double),
-                          QG_NEWN(t->arena, s->sample.n, double), 0 };
+    *e = (output_errors){ .before = QG_NEWN(t->arena, s.n, double),
+                          .after = QG_NEWN(t->arena, s.n, double) };
     if (!e->before || !e->after)
         return qg_nomem(t->m->ctx);
-    for (size_t i = 0; v->type.dtype == QG_F32 && i < s->sample.n; i++) {
-        const qg_tensor *f = qg_stream_value(s, v, QG_LANE_FLOAT, i);
-        if (!f || !qg_judges(s->sample, i))
-            continue;
-        signal += qg_power_row(f->f32, NULL, (size_t)qg_tensor_count(f));
-        e->before[e->n] =
-            qg_measure(metric, f->f32, qg_stream_value(s, v, QG_LANE_BEFORE, i));
-        e->after[e->n++] =
-            qg_measure(metric, f->f32, qg_stream_value(s, v, QG_LANE_NOW, i));
-    }
-    e->n = signal > 0 ? e->n : 0;
+    if (v->type.dtype != QG_F32)
+        return QG_OK;
+    for (size_t i = 0; i < s.n; i++)
+        if (qg_judges(s, i))
+            signal += error_of_output(t, v, metric, i, e);
+    e->judges = e->n;
+    for (size_t i = 0; i < s.n; i++)
+        if (!qg_judges(s, i))
+            (void)error_of_output(t, v, metric, i, e);
+    if (!(signal > 0))
+        e->n = e->judges = 0;
     return QG_OK;
 }
 
@@ -428,6 +443,13 @@ typedef struct judgement {
     bool better;
 } judgement;
 
+/* e: sums over outputs. */
+static bool is_network_better(const tuning *t, const output_errors *e)
+{
+    const size_t n = t->stream.sample.holdout ? e->judges : e->n;
+    return qg_is_network_better(e->before, e->after, e->judges, n);
+}
+
 /* Better: all outputs together, the worst of them is no worse than before, and no other
  * is clearly worse. */
 static qg_status judge_outputs(const tuning *t, judgement *j)
@@ -435,27 +457,29 @@ static qg_status judge_outputs(const tuning *t, judgement *j)
     const qg_graph *g = t->m->graph;
     const size_t most = t->stream.sample.n;
     const qg_metric *metric;
-    double *sum[2] = { QG_NEWN(t->arena, most, double),
-                       QG_NEWN(t->arena, most, double) };
+    output_errors sum = { .before = QG_NEWN(t->arena, most, double),
+                          .after = QG_NEWN(t->arena, most, double) };
     bool worse = false;
-    size_t n = 0;
     QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
-    if (!sum[0] || !sum[1])
+    if (!sum.before || !sum.after)
         return qg_nomem(t->m->ctx);
     for (size_t k = 0; k < g->output.n; k++) {
         output_errors e;
         QG_TRY(errors_of_output(t, g->output.at[k], metric, &e));
         for (size_t i = 0; i < e.n; i++) {
-            sum[0][i] += e.before[i];
-            sum[1][i] += e.after[i];
+            sum.before[i] += e.before[i];
+            sum.after[i] += e.after[i];
         }
-        n = e.n > n ? e.n : n;
-        worse = worse || (e.n && qg_is_better(e.after, e.before, e.n, QG_ONE_IN_SIX));
-        j->noise[0] = worse_of(j->noise[0], mean_of(e.before, e.n));
-        j->noise[1] = worse_of(j->noise[1], mean_of(e.after, e.n));
+        if (!e.n)
+            continue;
+        sum.n = e.n;
+        sum.judges = e.judges;
+        worse = worse || qg_is_better(e.after, e.before, e.judges, QG_ONE_IN_SIX);
+        j->noise[0] = worse_of(j->noise[0], mean_of(e.before, e.judges));
+        j->noise[1] = worse_of(j->noise[1], mean_of(e.after, e.judges));
     }
-    j->better = n && !worse && (isnan(j->noise[0]) || j->noise[1] <= j->noise[0]) &&
-                qg_is_better(sum[0], sum[1], n, QG_ONE_IN_TWENTY);
+    j->better = !worse && (isnan(j->noise[0]) || j->noise[1] <= j->noise[0]) &&
+                is_network_better(t, &sum);
     return QG_OK;
 }
 
@@ -624,8 +648,8 @@ static qg_status report_verdict(const tuning *t, const judgement *j, qg_report *
                          qg_cell_text(j->top1[1] < j->top1[0]
                                           ? "fewer labels are right: the model stays "
                                             "as it was"
-                                          : "not clearly better on the samples that "
-                                            "judge: the model stays as it was"));
+                                          : "not clearly better: the model stays as "
+                                            "it was"));
 }
 
 static qg_status report(const tuning *t, const judgement *j, qg_report *r)

@@ -56,22 +56,45 @@ static bool are_finite(const double *x, size_t n)
     return true;
 }
 
-bool qg_is_better(const double *before, const double *after, size_t n,
-                  enum qg_chance chance)
+/* Of the gain on samples that taught, what others keep of it. */
+static const double KEPT_BY_OTHERS = 1. / 3;
+
+/* The first `judges` of n >= 2 samples judge, the others taught. */
+static bool is_clear(const double *before, const double *after, size_t judges, size_t n,
+                     enum qg_chance chance)
 {
-    const bound *b = &bounds[chance];
-    const double old = mean_of(before, n), least = old / 100;
+    const double least = mean_of(before, n) / 100;
     double sum = 0, squares = 0;
-    if (!are_finite(before, n) || !are_finite(after, n))
-        return are_finite(after, n);
-    if (!(mean_of(after, n) < old) || n < 2)
-        return n == 1 && after[0] < b->one * before[0];
     for (size_t i = 0; i < n; i++) {
-        const double d = log((before[i] + least) / (after[i] + least));
+        const double gain = log((before[i] + least) / (after[i] + least));
+        const double d = i < judges ? gain : gain * KEPT_BY_OTHERS;
         sum += d;
         squares += d * d;
     }
     const double mean = sum / (double)n;
     const double variance = fmax(0, squares - sum * mean) / (double)(n - 1);
-    return mean > times(b, n) * sqrt(variance / (double)n);
+    return mean > times(&bounds[chance], n) * sqrt(variance / (double)n);
+}
+
+static bool is_better(const double *before, const double *after, size_t judges,
+                      size_t n, enum qg_chance chance)
+{
+    if (!are_finite(before, n) || !are_finite(after, n))
+        return are_finite(after, n);
+    if (!(mean_of(after, judges) < mean_of(before, judges)))
+        return false;
+    return n > 1 ? is_clear(before, after, judges, n, chance)
+                 : after[0] < bounds[chance].one * before[0];
+}
+
+bool qg_is_better(const double *before, const double *after, size_t n,
+                  enum qg_chance chance)
+{
+    return is_better(before, after, n, n, chance);
+}
+
+bool qg_is_network_better(const double *before, const double *after, size_t judges,
+                          size_t n)
+{
+    return judges && is_better(before, after, judges, n, QG_ONE_IN_TWENTY);
 }

@@ -2,7 +2,7 @@
 """AdaRound of AIMET 2.42 beside `qg tune --method adaround`: the same network, samples and
 iterations per layer, noise over signal of each output on samples that neither has seen.
 
-usage: tests/peers/aimet_tune.py [--write] [--steps N] [--bits 8|4] [NETWORK...]
+usage: tests/peers/aimet_tune.py [--write] [--steps N] [--bits 8|4] [--sets N] [NETWORK...]
 
 With QG=path of `qg`, from the project's root.  AIMET_PYTHON is the Python that has aimet_onnx
 and torch.  Networks and samples are those of ppq_tune.py; --write puts the table into
@@ -74,7 +74,7 @@ def main():
             for bits in (a.bits,) if a.bits else (8, 4):
                 job = {"bits": bits, "steps": a.steps, "each": 2, "method": "adaround",
                        "imports": True}
-                for line in ppq_tune.compared(name, job, [python, __file__]):
+                for line in ppq_tune.compared(name, a.sets, job, [python, __file__]):
                     write(line)
 
 

@@ -2,11 +2,14 @@
 """LearnedStepSizePass of PPQ 0.6.6 with its defaults beside `qg tune --method lsq`: the same
 network, samples and steps, noise over signal of each output on samples that neither has seen.
 
-usage: tests/peers/ppq_tune.py [--write] [--steps N] [--bits 8|4] [NETWORK...]
+usage: tests/peers/ppq_tune.py [--write] [--steps N] [--bits 8|4] [--sets N] [NETWORK...]
 
 With QG=path of `qg`, from the project's root.  PPQ_PYTHON is the Python that has ppq 0.6.6 and
 torch (as for ppq_goldens.py).  Networks are Ultraface and stand-ins of ../shared; --write
 puts the table into docs/learning.md, at its end when there is none.
+
+--sets is the number of sets of samples, each drawn anew, and their geometric mean is a line of
+its own (of Ultraface one set, which takes PPQ a minute and a half).
 
 Both start from their own calibration for TensorRT; --bits are those of the weights, -7 to 7 for 4.
 PPQ's time is that of the pass alone; ours that of the whole command, reading and writing
@@ -99,9 +102,9 @@ def peer(job):
 
 # --- both ----------------------------------------------------------------------------------
 
-def samples_of(model):
-    """Patches with a little noise, as photos have them; open dims of the model become 1, and
-    its nodes get names."""
+def samples_of(model, number=0):
+    """Set `number` of patches with a little noise, as photos have them; open dims of the model
+    become 1, and its nodes get names."""
     sys.path.insert(0, "tests/zoo")
     from graph import pictures
     constants = {t.name for t in model.graph.initializer}
@@ -112,7 +115,7 @@ def samples_of(model):
         dim.dim_value = size
     for i, node in enumerate(model.graph.node):
         node.name = node.name or f"node{i}"
-    draw = np.random.default_rng(6)
+    draw = np.random.default_rng(6 + number)
     return {n: np.stack([pictures(draw, shape) for _ in range(count)]).astype("f4")
             for n, count in (("teach", TEACH), ("test", TEST))}
 
@@ -168,15 +171,14 @@ def ours(root, path, data, job):
     return time.monotonic() - begin, root / ("after" if report["changed"] else "before")
 
 
-def compared(name, job, peer_command):
-    """Lines of the table for a network: an output each.  job: bits, steps of the peer, each (our
-    steps for one of them), method, imports (start.encodings of the peer, else calibrates for
-    trt-int8); the command gets --peer and the job, with the files to read and to write."""
+def measured(name, number, job, peer_command):
+    """For each output, name: noise of the peer before and after, ours before and after, seconds
+    of both.  job and command: see compared()."""
     import onnx
     with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
         model = onnx.load(NETWORKS[name])
-        data = samples_of(model)
+        data = samples_of(model, number)
         path = root / "model.onnx"
         onnx.save(model, path)
         np.savez(root / "data.npz", **data)
@@ -188,20 +190,34 @@ def compared(name, job, peer_command):
         seconds, tuned = ours(root, path, data, job)
         mine = [outputs(root, s, want) for s in dict.fromkeys((root / "before", tuned))]
         theirs = np.load(root / "peer.npz")
-        for out, real in want.items():
-            cells = [*(ratio(theirs[f"{when}:{out}"], real) for when in ("before", "after")),
-                     *(ratio(m[out], real) for m in (mine[0], mine[-1]))]
-            yield (f"| {name} | {job['bits']} | {out} | "
-                   + " | ".join(f"{c:.3g}" for c in cells)
-                   + f" | {float(theirs['seconds']):.0f} | {seconds:.1f} |")
+        return {out: (*(ratio(theirs[f"{when}:{out}"], real) for when in ("before", "after")),
+                      *(ratio(m[out], real) for m in (mine[0], mine[-1])),
+                      float(theirs["seconds"]), seconds) for out, real in want.items()}
+
+
+def compared(name, sets, job, peer_command):
+    """Lines of the table for a network: an output and a set each.  job: bits, steps of the peer,
+    each (our steps for one of them), method, imports (start.encodings of the peer, else calibrates
+    for trt-int8); the command gets --peer and the job, with the files to read and to write."""
+    def line(out, which, cells):
+        return (f"| {name} | {job['bits']} | {out} | {which} | "
+                + " | ".join(f"{c:.3g}" for c in cells[:4])
+                + f" | {cells[4]:.0f} | {cells[5]:.1f} |")
+    found = []
+    for number in range(1 if name == "ultraface" else sets):
+        found.append(measured(name, number, job, peer_command))
+        for out, cells in found[-1].items():
+            yield line(out, number + 1, cells)
+    for out in found[0] if len(found) > 1 else ():
+        yield line(out, "mean", np.exp(np.log([f[out] for f in found]).mean(axis=0)))
 
 
 @contextlib.contextmanager
 def table(tool, part):
     """A function that prints and collects lines.  part: where docs/learning.md has the table
     (begin, end, title, script), or None."""
-    lines = [f"| network | bits | output | {tool} before | after | qg before | after | "
-             f"{tool} s | qg s |", "|---|--:|---|--:|--:|--:|--:|--:|--:|"]
+    lines = [f"| network | bits | output | set | {tool} before | after | qg before | after | "
+             f"{tool} s | qg s |", "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|"]
     print(*lines, sep="\n")
 
     def write(line):
@@ -226,6 +242,7 @@ def arguments(steps):
     p.add_argument("--write", action="store_true")
     p.add_argument("--steps", type=int, default=steps)
     p.add_argument("--bits", type=int, choices=(8, 4))
+    p.add_argument("--sets", type=int, default=3)
     return p.parse_args()
 
 
@@ -238,7 +255,7 @@ def main():
             for bits in (a.bits,) if a.bits else (8, 4):
                 job = {"bits": bits, "steps": a.steps, "each": 1, "method": "lsq",
                        "imports": False}
-                for line in compared(name, job, [python, __file__]):
+                for line in compared(name, a.sets, job, [python, __file__]):
                     write(line)
 
 

@@ -96,6 +96,31 @@ static void a_network_needs_more(void **state)
     assert_true(qg_is_better((double[1]){ 1 }, (double[1]){ .6 }, 1, QG_ONE_IN_TWENTY));
 }
 
+/* Two judge, six taught: these make a gain clear that the judges show as well. */
+static void samples_that_taught_have_a_part(void **state)
+{
+    const double before[N] = { 1, 2, 3, 4, 1, 2, 3, 4 };
+    const double gain[N] = { .9, 1.9, 1, 1.5, .4, .6, 1.2, 1.1 };
+    const double none[N] = { 1.1, 2, 1, 1.5, .4, .6, 1.2, 1.1 };
+    const double other[N] = { .9, 1.9, 3.3, 3.9, 1.2, 1.9, 3, 4 };
+    (void)state;
+    assert_true(qg_is_network_better(before, gain, 2, N));
+    assert_false(qg_is_network_better(before, gain, 2, 2));
+    assert_false(qg_is_network_better(before, none, 2, N));
+    assert_false(qg_is_network_better(before, other, 2, N));
+    assert_false(qg_is_network_better(before, gain, 0, N));
+}
+
+/* The two that judge do not agree. */
+static void what_taught_counts_a_third(void **state)
+{
+    const double before[N] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    const double after[N] = { 1.3, .6, .8, .75, .8, .75, .8, .75 };
+    (void)state;
+    assert_true(qg_is_better(before, after, N, QG_ONE_IN_TWENTY));
+    assert_false(qg_is_network_better(before, after, 2, N));
+}
+
 static void every_fourth_sample_judges(void **state)
 {
     (void)state;
@@ -137,6 +162,8 @@ static void what_is_not_finite_is_worse(void **state)
 }
 
 QG_TEST_MAIN(cmocka_unit_test(what_is_not_finite_is_worse),
+             cmocka_unit_test(samples_that_taught_have_a_part),
+             cmocka_unit_test(what_taught_counts_a_third),
              cmocka_unit_test(clear_gains_count),
              cmocka_unit_test(a_holdout_judges_alone),
              cmocka_unit_test(gains_by_chance_do_not_count),
