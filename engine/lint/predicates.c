@@ -296,8 +296,8 @@ static bool into_clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     const qg_tqc *t = qg_lint_output_grid(l, s->node);
     float low, high;
     (void)c;
-    if (t && (qg_lint_is_nibble(t) ||
-              (qg_tqc_value(t) == stored && qg_lint_is_narrow(t))))
+    if (t &&
+        (qg_lint_is_nibble(t) || (qg_tqc_value(t) == stored && qg_lint_is_narrow(t))))
         return true;
     return v && v->use.n == 1 && !v->is_output && !l->grid[v->id] &&
            qg_node_clamps(v->use.at[0].node, &low, &high) &&
