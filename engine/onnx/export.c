@@ -406,8 +406,8 @@ static qg_status add_constants(struct exporter *e, const qg_graph *g, graph_prot
     return QG_OK;
 }
 
-/* n and the types of its outputs: in order of the nodes, as an import numbers values, so
- * that what is read and written again has the same bytes. */
+/* n and the types of its outputs: in order of the nodes, as an import numbers values,
+ * so that what is read and written again has the same bytes. */
 static qg_status add_node(struct exporter *e, const qg_node *n, graph_proto *m)
 {
     for (uint32_t k = 0; k < n->n_out; k++) {
