@@ -176,6 +176,15 @@ static const char *border(const qg_value *v)
     return v->is_output ? "a graph output that would be scaled" : NULL;
 }
 
+static qg_status refuse(equalizer *e, const qg_node *n, const char **why)
+{
+    *why = qg_arena_printf(e->arena,
+                           "node '%s' (%s), which is neither a layer with constant "
+                           "weights nor propagates a factor",
+                           n->name, n->op->name);
+    return *why ? QG_OK : qg_nomem(e->env->ctx);
+}
+
 /* The producer of v must be scaled as well.  *why stays NULL on success. */
 static qg_status visit_producer(equalizer *e, const qg_value *v, pair *p,
                                 const char **why)
@@ -188,8 +197,7 @@ static qg_status visit_producer(equalizer *e, const qg_value *v, pair *p,
             if (n->in[i] && qg_op_in_role(n->op, i) == 'd')
                 QG_TRY(carry(e, n->in[i]));
     } else if (!e->of[n->id] || v->def_slot != 0) {
-        *why = "a node that is neither a layer with constant weights nor propagates a "
-               "factor";
+        return refuse(e, n, why);
     } else {
         ADD_ONCE(e, &p->up, e->of[n->id]);
     }
@@ -209,8 +217,7 @@ static qg_status visit_readers(equalizer *e, const qg_value *v, pair *p,
         else if (e->of[n->id] && slot == 0)
             ADD_ONCE(e, &p->down, e->of[n->id]);
         else
-            *why = "a node that is neither a layer with constant weights nor "
-                   "propagates a factor";
+            return refuse(e, n, why);
     }
     return QG_OK;
 }

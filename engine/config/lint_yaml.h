@@ -109,8 +109,9 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "one of these operators, adds a row to it, or, to one of two axes, a column or " \
       "a matrix as large")                                                             \
     X(INTO_CLAMP, "into-clamp", NONE, "a clamp stays behind output 0: its only "       \
-      "reader, which no kernel takes, or the Clip before QuantizeLinear where the "    \
-      "limits of the grid are narrower than its type")                                 \
+      "reader, which no kernel takes, the Clip before QuantizeLinear where the limits "\
+      "of the grid are narrower than its type, or the Max where that has fewer than 8 "\
+      "bits")                                                                          \
     X(FLATTENED, "flattened", NONE, "opset 12 or older counts every axis from `axis` " \
       "on as one, and these are more than the last")                                   \
     X(READ_BY, "read-by", WORDS, "the first reader of output 0 is one of these "       \
@@ -125,7 +126,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "network")                                                                       \
     X(CLAMP, "clamp", NONE, "it only clamps input 0 between constants")                \
     X(CLAMP_IN_GRID, "clamp-in-grid", NONE, "no code of the output is beyond the "     \
-      "codes of the clamp's bounds")                                                   \
+      "codes of the clamp's bounds, and no Max is behind it (codes of fewer than 8 "   \
+      "bits)")                                                                         \
     X(CLAMP_APART, "clamp-apart", NONE, "its limits are, in codes of its output, "     \
       "neither all codes nor those of 0 and more, 0 to 6 or -1 to 1")                  \
     X(BYTES, "bytes", NONE, "data inputs, weight and output 0 are stored in integers " \

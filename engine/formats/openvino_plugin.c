@@ -731,12 +731,14 @@ bool qg_plugin_joins_constant(const qg_node *n)
 
 /* --- levels --- */
 
-/* Whether x is what a FakeQuantize gives, perhaps moved. */
-static bool is_quantized(const qg_value *x)
+/* Whether x is what a FakeQuantize gives, or a Concat, before whose operands the
+ * transformations put a FakeQuantize behind it; perhaps moved. */
+static bool is_quantized_in_front(const qg_value *x)
 {
+    static const char *const name = "Concat";
     while (x->def && moves(x->def, 0) && x->def->in[0])
         x = x->def->in[0];
-    return x->def && qg_is_fake_quantize(x->def->op);
+    return x->def && (qg_is_fake_quantize(x->def->op) || is_one_of(x->def, &name, 1));
 }
 
 /* Of what an export has added to g, which had `old` nodes. */
@@ -749,7 +751,7 @@ static qg_status keep_quantizers(qg_export *e, qg_graph *g, size_t old)
         if (!qg_is_fake_quantize(n->op) || !qg_fake_quantize_node_rounds_twice(n))
             continue;
         QG_TRY(keep_behind(g, n, n));
-        if (is_quantized(n->in[0]))
+        if (is_quantized_in_front(n->in[0]))
             QG_TRY(keep_in_front(g, n, n, 0));
     }
     return QG_OK;

@@ -33,7 +33,8 @@
  *     joins         of a constant are right, but stay in float
  *     levels        15 of a FakeQuantize, or 255 whose middle is not 0, are computed on
  *                   those of 8 bits, and rounded again: a barrier is behind it, and in
- *                   front of it where another FakeQuantize is
+ *                   front of it where another FakeQuantize is, or a Concat, before
+ *                   whose operands the transformations put it
  *     narrow        limits of codes in files of Q/DQ pairs are Max and Min, as clips
  *     4 bits        of activations in such files, flat in front of a product, end the
  *                   process: they have the types of 8 bits (quantize_linear.c)

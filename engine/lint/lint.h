@@ -162,6 +162,8 @@ qg_predicate_test qg_test_mixed_types, qg_test_signed_input, qg_test_bytes,
     qg_test_signed_constant;
 /* Whether the type of its codes in a file of ONNX has codes beyond its limits. */
 bool qg_lint_is_narrow(const qg_tqc *t);
+/* Whether that type has fewer than 8 bits. */
+bool qg_lint_is_nibble(const qg_tqc *t);
 
 /* Those of predicate_plugin.c. */
 qg_predicate_test qg_test_turns_apart, qg_test_pads_one_axis, qg_test_fractional_extent,

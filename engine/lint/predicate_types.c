@@ -211,6 +211,11 @@ bool qg_test_bytes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return is_byte(qg_lint_output_grid(l, n));
 }
 
+bool qg_lint_is_nibble(const qg_tqc *t)
+{
+    return !(t->scheme.policy & QG_FLOATING) && t->scheme.bits <= 4;
+}
+
 /* Codes of 2 to 16 bits are stored in 4, 8 or 16: the export clamps in front of a
  * QuantizeLinear whose type has codes beyond the limits. */
 bool qg_lint_is_narrow(const qg_tqc *t)

@@ -286,8 +286,9 @@ static bool same_grid(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return out && alike(l, s->node, out);
 }
 
-/* The node behind output 0 and the Clip of narrow limits in front of a quantizer of the
- * stored value; codes that are moved on have no quantizer of their own. */
+/* The node behind output 0 and the Clip of narrow limits, or the Max of codes of fewer
+ * than 8 bits (formats/qdq/runtime.h), in front of a quantizer of the stored value;
+ * codes that are moved on have no quantizer of their own. */
 static bool into_clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const qg_value *v = s->node->n_out ? s->node->out[0] : NULL;
@@ -295,7 +296,8 @@ static bool into_clamp(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     const qg_tqc *t = qg_lint_output_grid(l, s->node);
     float low, high;
     (void)c;
-    if (t && qg_tqc_value(t) == stored && qg_lint_is_narrow(t))
+    if (t &&
+        (qg_lint_is_nibble(t) || (qg_tqc_value(t) == stored && qg_lint_is_narrow(t))))
         return true;
     return v && v->use.n == 1 && !v->is_output && !l->grid[v->id] &&
            qg_node_clamps(v->use.at[0].node, &low, &high) &&
@@ -375,6 +377,10 @@ static bool clamp_in_grid(const qg_lint *l, qg_lint_site *s, const qg_condition 
     (void)c;
     if (!t || !qg_node_clamps(s->node, &low, &high))
         return false;
+    if (qg_lint_is_nibble(t) && !qg_lint_is_narrow(t)) { /* behind it is that Max */
+        (void)snprintf(s->detail, sizeof s->detail, "codes of fewer than 8 bits");
+        return false;
+    }
     qg_qparam p = qg_tqc_param(t);
     if (p.n != 1)
         return false;

@@ -396,18 +396,26 @@ static qg_status add_constant(struct exporter *e, const qg_value *v, graph_proto
     return listed ? make_info(e, v, &m->input[m->n_input++]) : QG_OK;
 }
 
-/* Initializers and value_info, in order of id.  Before IR 4 initializers are listed
- * among the inputs, after the real ones. */
-static qg_status add_values(struct exporter *e, const qg_graph *g, graph_proto *m)
+/* Initializers in order of id.  Before IR 4 they are listed among the inputs, after the
+ * real ones. */
+static qg_status add_constants(struct exporter *e, const qg_graph *g, graph_proto *m)
 {
-    for (size_t i = 0; i < g->value.n; i++) {
-        const qg_value *v = g->value.at[i];
-        if (v->constant)
-            QG_TRY(add_constant(e, v, m));
-        else if (v->def && !v->is_output && v->type.dtype != QG_NODTYPE)
+    for (size_t i = 0; i < g->value.n; i++)
+        if (g->value.at[i]->constant)
+            QG_TRY(add_constant(e, g->value.at[i], m));
+    return QG_OK;
+}
+
+/* n and the types of its outputs: in order of the nodes, as an import numbers values,
+ * so that what is read and written again has the same bytes. */
+static qg_status add_node(struct exporter *e, const qg_node *n, graph_proto *m)
+{
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        const qg_value *v = n->out[k];
+        if (v && !v->is_output && v->type.dtype != QG_NODTYPE)
             QG_TRY(make_info(e, v, &m->value_info[m->n_value_info++]));
     }
-    return QG_OK;
+    return make_node(e, n, &m->node[m->n_node++]);
 }
 
 static qg_status make_graph(struct exporter *e, const qg_graph *g, graph_proto **out)
@@ -429,8 +437,8 @@ static qg_status make_graph(struct exporter *e, const qg_graph *g, graph_proto *
         QG_TRY(make_info(e, g->output.at[i], &m->output[m->n_output++]));
     for (size_t i = 0; i < g->node.n; i++)
         if (!g->node.at[i]->dead)
-            QG_TRY(make_node(e, g->node.at[i], &m->node[m->n_node++]));
-    QG_TRY(add_values(e, g, m));
+            QG_TRY(add_node(e, g->node.at[i], m));
+    QG_TRY(add_constants(e, g, m));
     assert(m->n_initializer <= g->value.n && m->n_input <= g->value.n);
     *out = m;
     return QG_OK;

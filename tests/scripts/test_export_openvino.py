@@ -439,22 +439,30 @@ def maxima(table, folder):
                 OpenVino(file, x.shape[1:]), s), *outputs, limit=0.1)
 
 
+NARROW = {
+    "conv": "c=Conv x w:4,4,3,3 p=1 | r=Clip c ~0 ~6 | y=Conv r v:4,4,3,3 p=1",
+    "gemm": "c=Conv x w:4,4,3,3 p=1 | r=Clip c ~0 ~6 | f=Flatten r | y=Gemm f v:256,5",
+    "join": "c=Conv x w:4,4,1,1 | d=Conv x v:4,4,1,1 | r=Relu d | k=Concat c r axis=1 "
+            "| y=Conv k u:8,8,1,1",
+}
+
+
 def narrow(table, folder):
-    """Grids of few codes, behind a clamp of 8 bits: 15 levels, or 255 off the middle, which
-    low precision transformations round again; and codes of 4 bits, flat in front of a product."""
+    """Grids of few codes, behind a clamp of 8 bits or a Concat: 15 levels, or 255 off the middle,
+    which low precision transformations round again; and codes of 4 bits, flat in front of a product."""
     x = np.random.default_rng(8).normal(0.3, 4, (8, 1, 4, 8, 8)).astype(np.float32)
-    networks = {"conv": "c=Conv x w:4,4,3,3 p=1 | r=Clip c ~0 ~6 | y=Conv r v:4,4,3,3 p=1",
-                "gemm": "c=Conv x w:4,4,3,3 p=1 | r=Clip c ~0 ~6 | f=Flatten r | y=Gemm f v:256,5"}
     offset = "policy=per-tensor,linear,asymmetric"
-    for name, line in networks.items():
+    for name, line in NARROW.items():
         path = f"{folder}/{name}.onnx"
         form = small_networks.Form(line, x=x.shape[1:])
         onnx.save(small_networks.Builder(form, 3).model(name), path)
+        slots = ("slot=input constant=no", "slot=output") if name == "join" else \
+            ("op=[Conv,Gemm] slot=in0",)
         for grid in ("bits=4 range=-8,7", "bits=4 range=-7,7", f"range=-127,127 {offset}",
                      f"bits=4 range=-7,7 {offset}", "bits=3 range=0,7"):
+            chosen = [word for slot in slots for word in ("--set", f"{slot} {grid}")]
             for backend in "openvino-int8", "openvino-mixed-int8":
-                s = agreement.Snapshot(f"{folder}/{name}", path, backend, x, "--set",
-                                       f"op=[Conv,Gemm] slot=in0 {grid}")
+                s = agreement.Snapshot(f"{folder}/{name}", path, backend, x, *chosen)
                 outputs = s.outputs("simulate"), s.outputs("float")
                 for fmt, suffix in (("openvino-ir", "xml"), ("openvino-fq", "onnx"),
                                     ("onnx-qdq", "q.onnx")):

@@ -184,6 +184,7 @@ OPENVINO = [
 
 TALL = np.array([1., 1., 2., 2.])
 WIDE = "op=* slot=[input,output] bits=16 range=[-32768,32767]"
+NIBBLES = "slot=[input,output] constant=no bits=4 range=[0,15] policy=[per-tensor,linear,asymmetric]"
 BORDER = np.array([0, 0, 1, 1, 0, 0, 1, 1])
 TURN = node("Transpose c -> t", perm=[0, 1, 3, 2])
 
@@ -394,7 +395,15 @@ MOVED = [
     # nothing is left to move
     (branches(node("Conv x w -> c"), node("Expand c k -> q"), node("Conv q v -> y"), k=np.array([1] * 4)),
      ORT, "c y"),
+    # codes of 4 bits, in front of whose QuantizeLinear is a Max
+    *((branches(*nodes, node("Conv p v -> y"), k=np.array([0])), backend, "", NIBBLES)
+      for nodes in ((node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=[2, 2])),
+                    (node("Conv x w -> c"), node("Gather c k -> p")),
+                    (node("Transpose x -> p", perm=[0, 1, 3, 2]),)) for backend in (ORT, OV)),
 ]
+RECTIFIED = branches(node("Abs x -> b"), node("Relu b -> a"), node("Conv a v -> y"))
+CLAMPS = [(RECTIFIED, ORT, "a"), (RECTIFIED, ORT, "", NIBBLES),
+          (RECTIFIED, ORT, "a", NIBBLES.replace("15", "3"))]  # a Clip takes it in
 POOLS = ((2, 2), (2, 2), "c p y"), ((1, 1), (1, 1), "c p y"), ((3, 1), (1, 2), "c y"), ((2, 2), (3, 3), "c y")
 XNNPACK = [(Network([node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=kernel, strides=strides),
                      node("Conv p w -> y")], {"w": (4, 4, 1, 1)}, (1, 4, 9, 9)), TFLITE, found)
@@ -421,6 +430,14 @@ def moved_in_onnxruntime(folder, snapshot):
     predicted = runtimes.lint(snapshot, "ort")
     observed = runtimes.in_ort(folder / "q.onnx", folder)
     return {n for kind in predicted for n, _ in kind}, set().union(*observed)
+
+
+def clamps_in_onnxruntime(folder, snapshot):
+    """Clamps that are no node of the optimized graph."""
+    in_onnxruntime(folder, snapshot)
+    fates = [(n, f) for (n, op), f in runtimes.fates_of(snapshot, "ort") if op in ("Relu", "Clip")]
+    kept = {n.name for n in onnx.load(folder / "optimized.onnx").graph.node}
+    return {n for n, f in fates if f == "fused"}, {n for n, _ in fates} - kept
 
 
 def computed_in_onnxruntime(folder, snapshot):
@@ -476,6 +493,7 @@ def all_of_openvino(folder, snapshot):
 
 RUNTIMES = [("onnxruntime", ONNXRUNTIME, in_onnxruntime),
             ("moves of onnxruntime", MOVED, moved_in_onnxruntime),
+            ("clamps of onnxruntime", CLAMPS, clamps_in_onnxruntime),
             ("softmax of onnxruntime", SOFTMAX, computed_in_onnxruntime), ("openvino", OPENVINO, in_openvino),
             ("all of openvino", PLUGIN, all_of_openvino),
             ("xnnpack", XNNPACK, in_xnnpack)]

@@ -157,6 +157,27 @@ def test_nothing_gained(root, four):
     assert all(b["verdict"] == "left as it was" for b in report["blocks"]), report
 
 
+def test_written_again(root):
+    """A snapshot of a network that got a value between others, as metax-int8-t gives a product and
+    its sum: nothing gained writes the same bytes again."""
+    x, model, start, out = (root / f"again{end}" for end in (".npy", ".onnx", "", "-tuned"))
+    rng = np.random.default_rng(2)
+    np.save(x, rng.normal(0, 1, (6, 1, 8)).astype("f4"))
+    node, value = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [node("Gemm", ["x", "w", "b"], ["g"], "first"), node("Relu", ["g"], ["r"], "relu"),
+         node("Gemm", ["r", "v"], ["y"], "second")], "again",
+        [value("x", 1, [1, 8])], [value("y", 1, [1, 3])],
+        [onnx.numpy_helper.from_array(rng.normal(0, 1, d).astype("f4"), n)
+         for n, d in (("w", (8, 6)), ("b", (6,)), ("v", (6, 3)))])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)],
+                                     ir_version=8), model)
+    qg("quantize", model, "-b", "metax-int8-t", "-d", x, "-o", start)
+    shutil.copytree(start, out)
+    report = answer("tune", start, "-d", x, "--lr", 1000, "--steps", 5, "-o", out)
+    assert report["changed"] is False and hashes(out) == hashes(start), report
+
+
 def test_mistakes(root, four):
     qg("tune", four, "-d", CALIB, "--method", "magic", "-o", root / "m",
        fails="method 'magic': expected one of lsq, adaquant, adaround, brecq, bias")
@@ -714,6 +735,7 @@ def main():
         test_origins(root)
         test_search_warns(root)
         test_nothing_gained(root, four)
+        test_written_again(root)
         test_grids(root, four)
         test_judged(root)
         test_holdout(root, four)
