@@ -414,7 +414,7 @@ static qg_status choose_result(work *w)
     return judge(w, w->loss, &w->r->after);
 }
 
-/* A rounding moves a weight by less than a step: where the loss is smaller it stays, and
+/* A rounding moves a weight by less than a step: where the loss is less it stays, and
  * the network has a verdict of its own (tune.c).  Weights and steps that move freely
  * must be clearly better, and the one block of a loss of classes as a network is. */
 static bool is_kept(const work *w, const double *before)
