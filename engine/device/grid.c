@@ -154,7 +154,7 @@ bool qg_grid_fits(const qg_tqc *root, const qg_seen *o)
 bool qg_grid_is_usual(const qg_tqc *root, const qg_seen *o)
 {
     const qg_scheme *s = &root->scheme;
-    if (strcmp(root->observer.name, "fixed") == 0)
+    if (qg_tqc_is_prescribed(root))
         return qg_grid_matches(root, o);
     if (!qg_grid_fits(root, o))
         return false;

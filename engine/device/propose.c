@@ -430,7 +430,7 @@ static const qg_tqc *by_default(const proposer *p, const qg_value *v)
     t = qg_tqc_root(t);
     bool same = t->scheme.bits == d->bits && t->scheme.qmin == d->qmin &&
                 t->scheme.qmax == d->qmax && t->scheme.policy == d->policy;
-    return same && strcmp(t->observer.name, "fixed") != 0 ? t : NULL;
+    return same && !qg_tqc_is_prescribed(t) ? t : NULL;
 }
 
 /* The lowest code, or the highest of a few, which a wider scheme has by chance. */

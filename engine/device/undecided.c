@@ -335,7 +335,7 @@ static void anchor(evidence *e, const qg_tqc *t, const qg_seen *s)
         return;
     if (!*at || s->zero_known || !decides(root, *at))
         *at = s;
-    e->given[root->id] |= strcmp(root->observer.name, "fixed") == 0;
+    e->given[root->id] |= qg_tqc_is_prescribed(root);
 }
 
 /* The anchor of every group, one with a known zero point where there is one; and

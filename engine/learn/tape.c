@@ -20,6 +20,7 @@
 #include "engine/learn/drop.h"
 #include "engine/learn/tape_state.h"
 #include "engine/quant/endpoint.h"
+#include "engine/quant/quantizer.h"
 
 void qg_tape_reset(qg_tape *t)
 {
@@ -137,7 +138,6 @@ static bool is_activation(const qg_tqc *t)
 /* *x becomes its rounded copy. */
 static qg_status forward_rounding(qg_tape *t, rounding *r, const qg_tensor **x)
 {
-    char text[QG_ENDPOINT_TEXT];
     r->x = NULL;
     r->drawn = NULL;
     if (!r->tqc || !lead_of(t)->rounds || (*x)->dtype != QG_F32)
@@ -149,8 +149,7 @@ static qg_status forward_rounding(qg_tape *t, rounding *r, const qg_tensor **x)
         return qg_nomem(t->ctx);
     r->x = *x;
     r->y = y;
-    QG_TRY(qg_fake_quantize(t->ctx, qg_tqc_text(r->tqc, text), &r->tqc->scheme, &p, *x,
-                            y));
+    QG_TRY(qg_tqc_round_by(t->ctx, r->tqc, &p, *x, y));
     if (t->state->drop && is_activation(r->tqc))
         QG_TRY(drop_rounding(t, r, y));
     *x = y;
@@ -311,10 +310,10 @@ static qg_status backward_drawn(const qg_step_rounding *one, const uint64_t *dra
 }
 
 /* g, of the rounded value, becomes that of the value; the step gets its share.  Grids
- * without a linear scale pass g on. */
+ * without a linear scale, and quantizers of the host, pass g on. */
 static qg_status backward_rounding(qg_tape *t, const rounding *r, qg_tensor *g)
 {
-    if (!r->x || !qg_tape_has_grid(&t->step[r->step]))
+    if (!r->x || r->tqc->quantizer || !qg_tape_has_grid(&t->step[r->step]))
         return QG_OK;
     qg_tape_step *s = &t->step[r->step];
     double *by_scale = NULL, *by_border = NULL;

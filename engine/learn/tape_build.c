@@ -37,14 +37,15 @@ static bool is_inside(const builder *b, const qg_tqc *t)
 static bool may_learn(const builder *b, const qg_tqc *root)
 {
     const uint16_t fixed = QG_FLOATING | QG_DYNAMIC | QG_BLOCK;
-    if (root->scheme.policy & fixed || root->quantizer || root->derive ||
+    if (root->scheme.policy & fixed || root->derive || qg_tqc_is_prescribed(root) ||
+        !(qg_tqc_owns_scale(root) || root->state == QG_TQC_BAKED) ||
         !qg_step_gradient_fits(b->t->gradient, root))
         return false;
     bool rounds = false;
     for (const qg_tqc *m = root; m; m = qg_group_next(m, root)) {
         if (!qg_tqc_is_on_grid(m))
             continue;
-        if (!is_inside(b, m) || !qg_scheme_same(&m->scheme, &root->scheme))
+        if (!is_inside(b, m) || m->quantizer || !qg_scheme_same(&m->scheme, &root->scheme))
             return false;
         rounds = true;
     }

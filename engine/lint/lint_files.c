@@ -264,7 +264,7 @@ static bool loses_range(const qg_lint_finding *at)
     const qg_tqc *t = at->at ? qg_tqc_root(at->at) : NULL;
     const char *set = at->rule->fix;
     if (!t || !strstr(set, " symmetric") || strstr(set, "observer:") ||
-        !t->observer.name || strcmp(t->observer.name, "fixed") != 0)
+        !qg_tqc_is_prescribed(t))
         return false;
     qg_qparam p = qg_tqc_param(t);
     for (size_t i = 0; p.offset && i < p.n; i++)

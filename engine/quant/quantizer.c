@@ -37,19 +37,25 @@ static qg_status check(qg_ctx *ctx, const char *what, const qg_tqc *t,
 
 qg_status qg_tqc_round(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x, qg_tensor *y)
 {
+    const qg_qparam p = qg_tqc_param(t);
+    return qg_tqc_round_by(ctx, t, &p, x, y);
+}
+
+qg_status qg_tqc_round_by(qg_ctx *ctx, const qg_tqc *t, const qg_qparam *p,
+                          const qg_tensor *x, qg_tensor *y)
+{
     char what[QG_ENDPOINT_TEXT], why[sizeof ctx->message];
     const qg_quantizer *own = t->quantizer;
-    qg_qparam param = qg_tqc_param(t);
     qg_tqc_text(t, what);
     if (!own)
-        return qg_fake_quantize(ctx, what, &t->scheme, &param, x, y);
-    QG_TRY(check(ctx, what, t, &param, x, y));
+        return qg_fake_quantize(ctx, what, &t->scheme, p, x, y);
+    QG_TRY(check(ctx, what, t, p, x, y));
     if (qg_tensor_count(x) == 0)
         return QG_OK;
     qg_tensor shown =
         *y; /* it may change the values, not the location, type or shape */
     qg_host_begin(ctx);
-    qg_status s = own->run(own->ud, ctx, &t->scheme, &param, x, &shown);
+    qg_status s = own->run(own->ud, ctx, &t->scheme, p, x, &shown);
     if (s == QG_OK)
         return QG_OK;
     s = qg_host_end(ctx, s, "quantizer", own->name);

@@ -25,6 +25,10 @@ QG_NODISCARD qg_status qg_quantizer_named(qg_ctx *ctx, const char *what,
 QG_NODISCARD qg_status qg_tqc_round(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
                                     qg_tensor *y);
 
+/* The same with other parameters than those in force. */
+QG_NODISCARD qg_status qg_tqc_round_by(qg_ctx *ctx, const qg_tqc *t, const qg_qparam *p,
+                                       const qg_tensor *x, qg_tensor *y);
+
 /* Makes the row (NULL: the library) the quantizer of t; journalled. */
 QG_NODISCARD qg_status qg_tqc_set_quantizer(qg_quant *q, qg_tqc *t,
                                             const qg_quantizer *row);

@@ -91,13 +91,22 @@ qg_qparam qg_tqc_param(const qg_tqc *t)
     return (qg_qparam){ root->nparam, root->scale, root->offset };
 }
 
+bool qg_tqc_owns_scale(const qg_tqc *t)
+{
+    return t->up == t && (t->state == QG_TQC_INITIAL || t->state == QG_TQC_ACTIVATED ||
+                          t->state == QG_TQC_PASSIVE_INIT || t->state == QG_TQC_PASSIVE);
+}
+
+bool qg_tqc_is_prescribed(const qg_tqc *t)
+{
+    return t->observer.name && strcmp(t->observer.name, "fixed") == 0;
+}
+
 /* Only the owner of a scale may change it, while it is not frozen. */
 static qg_status check_param(qg_quant *q, const qg_tqc *t, size_t n, const float *scale)
 {
     char at[QG_ENDPOINT_TEXT];
-    bool writable = t->state == QG_TQC_INITIAL || t->state == QG_TQC_ACTIVATED ||
-                    t->state == QG_TQC_PASSIVE_INIT || t->state == QG_TQC_PASSIVE;
-    if (t->up != t || !writable)
+    if (!qg_tqc_owns_scale(t))
         return qg_fail(
             q->ctx, QG_ESTATE,
             "%s: %s: scale of %s endpoint%s is not its "

@@ -49,6 +49,8 @@ qg_qparam qg_tqc_param(const qg_tqc *t);
 bool qg_tqc_rounds(const qg_tqc *t);           /* by its state */
 bool qg_tqc_is_baked(const qg_tqc *t);         /* a constant that was rounded */
 bool qg_tqc_is_on_grid(const qg_tqc *t);       /* either; false for NULL */
+bool qg_tqc_owns_scale(const qg_tqc *t);       /* a root whose scale may be set */
+bool qg_tqc_is_prescribed(const qg_tqc *t);    /* its scale is a rule's, not data's */
 const char *qg_tqc_state_word(qg_tqc_state s); /* "passive-init": YAML and text form */
 int qg_tqc_state_named(const char *text);      /* -1 when unknown */
 const char *qg_visibility_name(qg_visibility v); /* "when-active" */

@@ -119,6 +119,20 @@ class Extend(unittest.TestCase):
         with self.assertRaisesRegex(qg.Error, "bad luck"):
             self.m.quantize("trt-int8", data=self.x, extend=[fails])
 
+    def test_tune_rounds_by_functions(self):
+        @qg.quantizer("py-floor")
+        def floor(x, scale, offset, scheme):
+            return np.clip(np.floor(x / scale[0]), scheme.qmin, scheme.qmax) * scale[0]
+
+        self.addCleanup(qg.forget, "py-floor")
+        s = self.m.quantize("trt-int8", data=self.x)
+        s.set_quantizer("conv2.in1", "py-floor")
+        judges = self.x[3::4]
+        for method in ("lsq", "adaround"):
+            report = s.tune(data=self.x, method=method, steps=20).report
+            noise = s.analyse(data=judges)["errors"][0]["error"]
+            self.assertAlmostEqual(report["before"] / noise, 1, 4)
+
     # --- observers and quantization functions ---
 
     def test_an_observer(self):

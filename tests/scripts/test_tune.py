@@ -692,6 +692,50 @@ def test_shown(root):
     assert np.array_equal(np.load(root / "shown-3" / "z.npy")[0].reshape(w.shape), w)
 
 
+def test_prescribed(root):
+    """Scales that a rule prescribes stay: those of LiteRT's Sigmoid, Tanh and Softmax, and one
+    that --set gives."""
+    h, rng = onnx.helper, np.random.default_rng(3)
+    weights = [onnx.numpy_helper.from_array(rng.normal(0, 0.3, dims).astype("f4"), name)
+               for name, dims in (("u", (8, 4, 3, 3)), ("v", (128, 12)), ("w", (12, 5)))]
+    nodes = [h.make_node(op, inputs, [out], name=f"n{out}") for op, inputs, out in (
+        ("Conv", ["x", "u"], "a"), ("Sigmoid", ["a"], "b"), ("Flatten", ["b"], "c"),
+        ("MatMul", ["c", "v"], "d"), ("Tanh", ["d"], "e"), ("MatMul", ["e", "w"], "f"),
+        ("Softmax", ["f"], "y"))]
+    values = [h.make_tensor_value_info(n, onnx.TensorProto.FLOAT, d)
+              for n, d in (("x", [1, 4, 6, 6]), ("y", [1, 5]))]
+    onnx.save(h.make_model(h.make_graph(nodes, "prescribed", values[:1], values[1:], weights),
+                           opset_imports=[h.make_opsetid("", 17)], ir_version=8),
+              root / "given.onnx")
+    np.save(root / "given.npy", rng.normal(0, 1, (40, 4, 6, 6)).astype("f4"))
+    common = ["-d", root / "given.npy"]
+    start = root / "given"
+    qg("quantize", root / "given.onnx", "-b", "tflite-int8", *common, *BITS[:2], "--set",
+       "value=x observer=fixed step=0.02 zero=128", "--set", "value=w observer=fixed step=0.1",
+       "-o", start)
+    for method in ("lsq", "brecq"):
+        out = root / f"given-{method}"
+        report = answer("tune", start, *common, "--method", method, "--steps", 200, "-o", out)
+        assert report["changed"], method
+        before, after = ({t["id"]: t for t in records(f)["tqcs"]} for f in (start, out))
+        fixed = [i for i, t in before.items() if t["observer"] == "fixed" and t["scale"]]
+        assert len(fixed) >= 5, fixed
+        assert all(after[i]["scale"] == before[i]["scale"] for i in fixed), method
+        assert any(after[i]["scale"] != before[i]["scale"] for i in before), method
+
+
+def test_switched_off(root):
+    """Endpoints that do not round lead groups whose scales nobody may set: they stay."""
+    for state in ("dequantized", "deactivated"):
+        start, out = root / state, root / f"{state}-tuned"
+        qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, *BITS[:2], "--set",
+           f"node=conv2 slot=output state={state}", "-o", start)
+        for method in ("lsq", "brecq"):
+            report = answer("tune", start, "-d", CALIB, "--method", method, "--steps", 60,
+                            "-o", out)
+            assert report["changed"], (state, method)
+
+
 def test_sizes(root):
     """Samples of different sizes: each has gradients of its own size, on one thread and two."""
     h, rng = onnx.helper, np.random.default_rng(2)
@@ -751,6 +795,8 @@ def main():
         test_tied(root)
         test_shown(root)
         test_sizes(root)
+        test_prescribed(root)
+        test_switched_off(root)
         test_mistakes(root, four)
         test_few(root, four)
         test_stops_early(root, four)
