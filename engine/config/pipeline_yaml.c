@@ -26,7 +26,10 @@ static qg_status read_value(qg_ctx *ctx, const qg_yaml *y, const char *what,
     if (y->kind != QG_YAML_SCALAR)
         return qg_yaml_fail(ctx, y, what, "expected a number, yes or no");
     if (qg_yaml_bool(ctx, y, what, &yes) != QG_OK)
-        return qg_yaml_fail(ctx, y, what, "'%s', expected a number, yes or no",
+        return qg_yaml_fail(ctx, y, what,
+                            y->quoted ? "the text '%s', expected a number, yes or no "
+                                        "(true or false)"
+                                      : "'%s', expected a number, yes or no",
                             y->text);
     *out = yes ? 1 : 0;
     return QG_OK;

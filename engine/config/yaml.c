@@ -392,7 +392,10 @@ qg_status qg_yaml_bool(qg_ctx *ctx, const qg_yaml *y, const char *what, bool *ou
             *out = i % 2;
             return QG_OK;
         }
-    return qg_yaml_fail(ctx, y, what, "'%s', expected yes or no", y->text);
+    return qg_yaml_fail(ctx, y, what,
+                        y->quoted ? "the text '%s', expected yes or no (true or false)"
+                                  : "'%s', expected yes or no",
+                        y->text);
 }
 
 /* "a, b or c" */

@@ -164,9 +164,14 @@ class Data(unittest.TestCase):
                 "^data: 'a.npy' as one feed": ["a.npy"],
                 "no samples, expected at least one": [],
                 "ZeroDivisionError": (1 / 0 for _ in range(2)),
-                r"'image' is float32\[1,8,8\], expected": list(x)}.items():
+                r"'image' is float32\[1,8,8\], expected float32\[1,1,8,8\], or with samples "
+                r"along a first axis: of one item x\[0\]\[None\]": list(x)}.items():
             with self.assertRaisesRegex(qg.DataError, text):
                 m.quantize("trt-int8", data=data)
+        with self.assertRaisesRegex(qg.DataError, r"^data: the array .* x\[0\]\[None\]"):
+            m.quantize("trt-int8", data=x[0])
+        with self.assertRaisesRegex(qg.DataError, r"^data: holdout: the array for input"):
+            m.quantize("trt-int8", data=x).tune(data=x, holdout=x[..., :3])
 
     def test_policies(self):
         """As a dict, as YAML, and as words: fusions are removed, bits change."""
@@ -188,7 +193,12 @@ class Data(unittest.TestCase):
         for text, wrong in {"'rulez', did you mean 'rules'": {"rulez": []},
                             "unknown id 'nope'": {"-fusions": ["nope"]},
                             "unknown key 'when', expected one of id, ": {
-                                "rules": [{"id": "a", "when": 1}]}}.items():
+                                "rules": [{"id": "a", "when": 1}]},
+                            "^policy: passes: gptq: the text 'yes', expected a number, yes "
+                            r"or no \(true or false\)$": {"passes": {"gptq": "yes"}},
+                            "^policy:2: passes: gptq: 'on'": "passes:\n  gptq: on\n",
+                            "^policy 'p': passes: gptq: the": {
+                                "name": "p", "passes": {"gptq": "no"}}}.items():
             with self.assertRaisesRegex(qg.ConfigError, text):
                 m.quantize("trt-int8", data=CALIB, policy=wrong)
 
@@ -213,6 +223,8 @@ class Data(unittest.TestCase):
         for given in (labels, labels.tolist()):
             self.assertEqual(s.evaluate(data="configs/data/digits_test.npy", labels=given).json,
                              told)
+        with self.assertRaisesRegex(qg.DataError, r"^labels: is int64\[5\], expected"):
+            s.evaluate(data="configs/data/digits_test.npy", labels=labels[:5].astype(np.int64))
 
     def test_encodings_of_a_model_in_memory(self):
         """An export of encodings comes back, with the model that is open."""

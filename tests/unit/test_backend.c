@@ -453,6 +453,8 @@ static void wrong_parameters_are_refused(void **state)
          "x.yaml:3: passes: expected a map from pass to yes, no"                    },
         { "passes: {align: never}\n",
          "x.yaml:3: passes: align: 'never', expected a number, yes or no"           },
+        { "passes: {align: 'yes'}\n",
+         "align: the text 'yes', expected a number, yes or no (true or false)"      },
         { "passes: {align: [1]}\n",
          "x.yaml:3: passes: align: expected yes, no or a map of parameters"         },
         { "passes: {align: {x: {}}}\n", "x.yaml:3: passes: align: expected a number"},

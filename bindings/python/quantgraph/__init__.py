@@ -40,6 +40,7 @@ from ._native import NumericError as NumericError
 from ._native import ParseError as ParseError
 from ._native import StateError as StateError
 from ._native import UnsupportedError as UnsupportedError
+from ._native import Warning as Warning
 from ._native import lib as _lib
 from ._native import text as _text
 from ._records import Change as Change

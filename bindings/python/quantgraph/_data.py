@@ -15,6 +15,11 @@ from ._tensor import MOST_DIMS, TYPE_OF, Array, as_array, dims, dtype_of, fill
 Sample = dict[str, Array]
 
 
+def spelled(dtype: np.dtype[Any], dims: tuple[int, ...]) -> str:
+    """Type and dims as messages of the library have them: float32[?,3]."""
+    return f"{dtype}[{','.join('?' if d < 0 else str(d) for d in dims)}]"
+
+
 @dataclass(frozen=True)
 class Input:
     """An input of a model: -1 is an extent that is open."""
@@ -36,6 +41,12 @@ class Input:
         if a.ndim > MOST_DIMS:
             raise DataError(
                 f"data: input '{self.name}': {a.ndim} dims, expected {list(self.dims)}"
+            )
+        if a.ndim == len(self.dims) - 1:
+            raise DataError(
+                f"data: the array for input '{self.name}' is {spelled(a.dtype, a.shape)}, "
+                f"expected {spelled(self.dtype, self.dims)}, or with samples along a first "
+                "axis: of one item x[0][None], not x[0]"
             )
         return a
 

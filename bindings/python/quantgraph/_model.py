@@ -151,7 +151,8 @@ def _opened(
     ctx = Context((*registered(), *more))
     for path, text_ in (configs or {}).items():
         ctx.config(path, text_)
-    handle, key = open_model(ctx, origin, words)
+    with ctx.lock:
+        handle, key = open_model(ctx, origin, words)
     if lib.qg_model_is_quantized(handle):
         return Snapshot(ctx, handle, key, None)
     return Model(ctx, handle, key, origin, words)

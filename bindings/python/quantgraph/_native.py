@@ -1,11 +1,14 @@
-"""The C library: its status as exceptions, contexts, and work that Ctrl-C can end."""
+"""The C library: its status as exceptions, its warnings, contexts, and work that Ctrl-C can end."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import pathlib
+import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -94,6 +97,10 @@ class MemoryLimitError(Error, MemoryError):
     status = "QG_EMEMORY"
 
 
+class Warning(UserWarning):
+    """What the command prints as a warning."""
+
+
 ERRORS: dict[str, type[Error]] = {c.status: c for c in Error.__subclasses__()}
 
 
@@ -141,6 +148,50 @@ def options(kind: str) -> Any:
     return out
 
 
+# --- warnings ---
+
+#: files whose functions stand between a call of the package and the library
+INSIDE = (str(HERE) + os.sep, contextlib.__file__)
+
+
+def outside() -> int:
+    """The `stacklevel`, for the caller of this function, of who called the package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith(INSIDE):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+class _Messages:
+    """Warnings of a context until its work is done, and names of what it was given."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}  # the files that stand for arguments
+        warned = self._warned = list[str]()
+
+        @ffi.callback("void(void *, int, char *)")  # type: ignore[untyped-decorator]
+        def log(_ud: Any, _level: int, message: Any) -> None:
+            warned.append(text(message))
+
+        self.log = log
+
+    def named(self, message: str) -> str:
+        """A message that names arguments, not the files that stand for them."""
+        for file, name in self.names.items():
+            message = message.replace(f"{name}: {file}", name).replace(file, name)
+        return message
+
+    def warn(self, failed: bool) -> None:
+        """Give the warnings to Python; a failure is not replaced by one of them."""
+        while self._warned:
+            try:
+                warnings.warn(self.named(self._warned.pop(0)), Warning, outside())
+            except Warning:
+                if not failed:
+                    self._warned.clear()
+                    raise
+
+
 # --- contexts ---
 
 
@@ -169,7 +220,8 @@ class _Lock:
     Behind a run in its own thread (a hook) it may run other models.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, messages: _Messages) -> None:
+        self._messages = messages
         self._lock = threading.RLock()
         self._owners: list[int] = []  # the thread inside, as often as it entered
         self._callbacks: dict[int, list[str]] = {}  # by thread
@@ -182,9 +234,12 @@ class _Lock:
         self._lock.acquire()
         self._owners.append(thread)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._owners.pop()
+        last = not self._owners
         self._lock.release()
+        if last:
+            self._messages.warn(kind is not None)
 
     def refuse_callbacks(self) -> None:
         """Raise StateError in a callback."""
@@ -225,17 +280,20 @@ class Context:
         o = options("qg_open_options")
         folder = encode(str(CONFIGS))
         o.config_dir = folder
+        self.messages = _Messages()
+        o.log = self.messages.log
         out = ffi.new("qg_ctx **")
         status = lib.qg_open(o, out)
         if status:
             raise failure(status, "")
         self.ctx = out[0]
-        self.lock = _Lock()
+        self.lock = _Lock(self.messages)
         self.raised: list[BaseException] = []
         self.added: list[Any] = []
         self.configs: dict[str, str] = {}
         self._keys = itertools.count()
         self._owner = _Owner(self.ctx)
+        self._owner.keep.append(self.messages.log)
         weakref.finalize(self, self._owner.close)
         for extension in extensions:
             self.extend(extension)
@@ -245,7 +303,7 @@ class Context:
         if not status:
             self.raised.clear()
             return
-        message = text(lib.qg_ctx_message(self.ctx))
+        message = self.messages.named(text(lib.qg_ctx_message(self.ctx)))
         cause = self.raised[0] if self.raised else None
         self.raised.clear()
         if isinstance(cause, Exception):

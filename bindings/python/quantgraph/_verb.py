@@ -34,6 +34,7 @@ SAMPLES = ("holdout",)
 SUBVERBS = {"stats"}  # their first word is not a file
 #: options of verbs that read the file of a model themselves
 READ_AS_FILES = {("import", "model")}
+UNNAMED = "python"  # a configuration without a name
 NAME = re.compile(r"^name:\s*[\"']?([\w.-]+)", re.M)
 
 
@@ -55,11 +56,11 @@ def plain(value: Any) -> Any:
 def config_text(value: Any) -> tuple[str, str] | None:
     """Name and text of a configuration given as dict or YAML; None: a name or path."""
     if isinstance(value, Mapping):
-        name = str(value.get("name", "python"))
+        name = str(value.get("name", UNNAMED))
         return name, json.dumps(value, ensure_ascii=False, default=plain)
     if isinstance(value, str) and ("\n" in value or value.lstrip().startswith("{")):
         found = NAME.search(value)
-        return found[1] if found else "python", value
+        return found[1] if found else UNNAMED, value
     return None
 
 
@@ -95,13 +96,20 @@ class _Call:
             self.opened.append(key)
         self.models.append((self.word(f"(model {len(self.models)})"), handle, m))
 
+    def temporary(self, name: str, ending: str) -> str:
+        """A file that stands for an argument for the time of the call."""
+        folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+        path = os.path.join(folder, name + ending)
+        self.ctx.messages.names[path] = name
+        self.stack.callback(self.ctx.messages.names.pop, path)
+        return path
+
     def file(self, m: Model) -> str:
         """A model as an ONNX file for the time of the call."""
         origin = m._origin()
         if isinstance(origin, str):
             return origin
-        folder = self.stack.enter_context(tempfile.TemporaryDirectory())
-        path = os.path.join(folder, "model.onnx")
+        path = self.temporary("model", ".onnx")
         with open(path, "wb") as f:
             f.write(m.to_onnx())
         return path
@@ -118,19 +126,21 @@ class _Call:
             value = value.name
         written = config_text(value) if name in FOLDERS else None
         if written:
-            self.ctx.config(f"{FOLDERS[name]}/{written[0]}.yaml", written[1])
+            path = f"{FOLDERS[name]}/{written[0]}.yaml"
+            self.ctx.config(path, written[1])
+            line = ":1:" if isinstance(value, Mapping) else ":"  # a dict has one
+            self.ctx.messages.names[path + line] = (
+                f"{name}:" if written[0] == UNNAMED else f"{name} '{written[0]}':")
             value = written[0]
         if name in ARRAYS and isinstance(value, (list, tuple)):
             value = np.asarray(value)
         if name in SAMPLES and isinstance(value, Mapping):
-            folder = self.stack.enter_context(tempfile.TemporaryDirectory())
-            path = os.path.join(folder, f"{name}.npz")
+            path = self.temporary(name, ".npz")
             arrays: dict[str, Any] = {str(k): np.asarray(v) for k, v in value.items()}
             np.savez(path, **arrays)
             value = path
         if isinstance(value, np.ndarray) or hasattr(value, "detach"):
-            folder = self.stack.enter_context(tempfile.TemporaryDirectory())
-            path = os.path.join(folder, f"{name or 'array'}.npy")
+            path = self.temporary(name or "array", ".npy")
             np.save(path, np.asarray(value))
             value = path
         if isinstance(value, (list, tuple)):
