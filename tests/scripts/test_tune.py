@@ -713,15 +713,14 @@ def test_prescribed(root):
     qg("quantize", root / "given.onnx", "-b", "tflite-int8", *common, *BITS[:2], "--set",
        "value=x observer=fixed step=0.02 zero=128", "--set", "value=w observer=fixed step=0.1",
        "-o", start)
-    for method in ("lsq", "brecq"):
-        out = root / f"given-{method}"
-        report = answer("tune", start, *common, "--method", method, "--steps", 200, "-o", out)
-        assert report["changed"], method
-        before, after = ({t["id"]: t for t in records(f)["tqcs"]} for f in (start, out))
-        fixed = [i for i, t in before.items() if t["observer"] == "fixed" and t["scale"]]
-        assert len(fixed) >= 5, fixed
-        assert all(after[i]["scale"] == before[i]["scale"] for i in fixed), method
-        assert any(after[i]["scale"] != before[i]["scale"] for i in before), method
+    report = answer("tune", start, *common, "--steps", 200, "-o", root / "given-tuned")
+    assert report["changed"]
+    before, after = ({t["id"]: t for t in records(root / f)["tqcs"]}
+                     for f in ("given", "given-tuned"))
+    fixed = [i for i, t in before.items() if t["observer"] == "fixed" and t["scale"]]
+    assert len(fixed) >= 5, fixed
+    assert all(after[i]["scale"] == before[i]["scale"] for i in fixed)
+    assert any(after[i]["scale"] != before[i]["scale"] for i in before)
 
 
 def test_switched_off(root):
