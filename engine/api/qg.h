@@ -434,7 +434,7 @@ typedef struct qg_search_options {
     const char *choices;  /* rising bits, then perhaps float; NULL: 4,8,16,float */
     const char *estimate; /* "measured" or "gradient"; NULL: measured */
     const char *patch;    /* file to write; NULL: none */
-    const char *backend;  /* NULL: that of the snapshot, by name */
+    const char *backend;  /* the snapshot's as a file; NULL: that one by name */
     const char *holdout;  /* DATA that judges; NULL: every second sample of work */
 } qg_search_options;
 QG_API void qg_search_options_init(qg_search_options *o, size_t size);
@@ -528,7 +528,7 @@ typedef struct qg_proposal_options {
     const char *patch;       /* file to write; NULL: nothing is proposed */
     double budget;           /* in units of the metric: nsr 0.01 is 1 % noise */
     unsigned bits;           /* of the chosen values; 0: they stay float */
-    const char *backend;     /* NULL: that of the snapshot, by name */
+    const char *backend;     /* the snapshot's as a file; NULL: that one by name */
     const void *reserved[4]; /* NULL */
 } qg_proposal_options;
 
@@ -663,8 +663,9 @@ QG_NODISCARD QG_API qg_status qg_model_explain(qg_model *m, const char *name,
 
 /* Differences of graph and TQCs, first to second.
  * By name: nodes and values that only one of them has, then schemes, states and
- * parameters that differ; fact identical: 1 when nothing does.  Both models must belong
- * to one context. */
+ * parameters that differ; fact identical: 1 when nothing does; same_structure: nodes,
+ * connections, attributes and types are equal; same_constants: so are the elements of
+ * the constants that both have.  Both models must belong to one context. */
 QG_NODISCARD QG_API qg_status qg_model_diff(qg_model *a, qg_model *b,
                                             qg_report **report);
 
