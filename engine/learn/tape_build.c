@@ -45,7 +45,8 @@ static bool may_learn(const builder *b, const qg_tqc *root)
     for (const qg_tqc *m = root; m; m = qg_group_next(m, root)) {
         if (!qg_tqc_is_on_grid(m))
             continue;
-        if (!is_inside(b, m) || m->quantizer || !qg_scheme_same(&m->scheme, &root->scheme))
+        if (!is_inside(b, m) || m->quantizer ||
+            !qg_scheme_same(&m->scheme, &root->scheme))
             return false;
         rounds = true;
     }

@@ -447,15 +447,8 @@ typedef struct judgement {
     bool better;
 } judgement;
 
-/* e: sums over outputs. */
-static bool is_network_better(const tuning *t, const output_errors *e)
-{
-    const size_t n = t->stream.sample.holdout ? e->judges : e->n;
-    return qg_is_network_better(e->before, e->after, e->judges, n);
-}
-
 /* Better: all outputs together, the worst of them is no worse than before, and no other
- * is clearly worse. */
+ * is clearly worse.  A holdout judges alone. */
 static qg_status judge_outputs(const tuning *t, judgement *j)
 {
     const qg_graph *g = t->m->graph;
@@ -483,7 +476,8 @@ static qg_status judge_outputs(const tuning *t, judgement *j)
         j->noise[1] = worse_of(j->noise[1], mean_of(e.after, e.judges));
     }
     j->better = !worse && (isnan(j->noise[0]) || j->noise[1] <= j->noise[0]) &&
-                is_network_better(t, &sum);
+                qg_is_network_better(sum.before, sum.after, sum.judges,
+                                     t->stream.sample.holdout ? sum.judges : sum.n);
     return QG_OK;
 }
 

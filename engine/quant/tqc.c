@@ -93,8 +93,9 @@ qg_qparam qg_tqc_param(const qg_tqc *t)
 
 bool qg_tqc_owns_scale(const qg_tqc *t)
 {
-    return t->up == t && (t->state == QG_TQC_INITIAL || t->state == QG_TQC_ACTIVATED ||
-                          t->state == QG_TQC_PASSIVE_INIT || t->state == QG_TQC_PASSIVE);
+    return t->up == t &&
+           (t->state == QG_TQC_INITIAL || t->state == QG_TQC_ACTIVATED ||
+            t->state == QG_TQC_PASSIVE_INIT || t->state == QG_TQC_PASSIVE);
 }
 
 bool qg_tqc_is_prescribed(const qg_tqc *t)

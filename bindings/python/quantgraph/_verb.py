@@ -12,10 +12,19 @@ from typing import Any, Union
 
 import numpy as np
 
-from ._data import Source, inputs_of
+from ._data import Source, inputs_of, named
 from ._extend import Extension, registered
 from ._model import Model, Snapshot, load, open_model, shape_words
-from ._native import ConfigError, Context, Progress, encode, ffi, lib, work
+from ._native import (
+    ConfigError,
+    Context,
+    DataError,
+    Progress,
+    encode,
+    ffi,
+    lib,
+    work,
+)
 from ._report import take
 
 Text = Union[str, "os.PathLike[str]", int, float, "np.ndarray[Any, Any]", Extension, Model]
@@ -51,6 +60,11 @@ def plain(value: Any) -> Any:
     raise ConfigError(
         f"configuration: {value!r}, expected what YAML has: text, numbers, lists, dicts"
     )
+
+
+def is_file_or_array(value: Any) -> bool:
+    """Not a dict or an iterable of samples."""
+    return isinstance(value, (str, os.PathLike, np.ndarray)) or hasattr(value, "detach")
 
 
 def config_text(value: Any) -> tuple[str, str] | None:
@@ -134,18 +148,29 @@ class _Call:
             value = written[0]
         if name in ARRAYS and isinstance(value, (list, tuple)):
             value = np.asarray(value)
-        if name in SAMPLES and isinstance(value, Mapping):
+        if name in SAMPLES and not is_file_or_array(value):
             path = self.temporary(name, ".npz")
-            arrays: dict[str, Any] = {str(k): np.asarray(v) for k, v in value.items()}
-            np.savez(path, **arrays)
+            np.savez(path, **self.samples(name, value))
             value = path
-        if isinstance(value, np.ndarray) or hasattr(value, "detach"):
+        if is_file_or_array(value) and not isinstance(value, (str, os.PathLike)):
             path = self.temporary(name or "array", ".npy")
             np.save(path, np.asarray(value))
             value = path
         if isinstance(value, (list, tuple)):
             value = ",".join(map(str, value))
         self.word(os.fspath(value) if isinstance(value, os.PathLike) else str(value))
+
+    def samples(self, name: str, value: Any) -> dict[str, Any]:
+        """An array for each input: of a dict, or of an iterable of samples."""
+        if isinstance(value, Mapping):
+            return {str(k): np.asarray(v) for k, v in value.items()}
+        feeds = [named(inputs_of(self.models[0][1]), feed) for feed in value]
+        if not feeds:
+            raise DataError(f"data: {name}: no sample, expected at least one")
+        try:
+            return {k: np.concatenate([f[k] for f in feeds]) for k in feeds[0]}
+        except ValueError as e:
+            raise DataError(f"data: {name}: {e}, expected samples of one size") from e
 
     def option(self, name: str, value: Any, shape: Sequence[str]) -> None:
         """--name and its value, once for each of a repeated one."""
