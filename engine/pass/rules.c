@@ -194,38 +194,38 @@ static qg_status make_node(maker *m, qg_node *n)
     return QG_OK;
 }
 
-/* The node or operator of the graph that is near a word of the selector, which may name
- * either; "" when the word itself exists.  Globs are near nothing. */
-static const char *explain_miss(const qg_graph *g, const qg_node_match *at,
-                                char text[QG_SUGGEST_TEXT])
+/* The operator of the graph that is near one of the selector's; "" when it is there. */
+static const char *near_operator(const qg_graph *g, const qg_node_match *at,
+                                 char text[QG_SUGGEST_TEXT])
 {
     text[0] = '\0';
-    for (size_t w = 0; w < at->n_node + at->n_op && !text[0]; w++) {
-        const char *word = w < at->n_node ? at->node[w] : at->op[w - at->n_node];
-        qg_suggest s = qg_suggest_for(word);
-        for (size_t i = 0; i < g->node.n; i++) {
-            qg_suggest_try(&s, g->node.at[i]->name);
+    for (size_t w = 0; w < at->n_op && !text[0]; w++) {
+        qg_suggest s = qg_suggest_for(at->op[w]);
+        for (size_t i = 0; i < g->node.n; i++)
             qg_suggest_try(&s, g->node.at[i]->op->name);
-        }
-        if (s.best && strcmp(s.best, word) != 0)
+        if (s.best && strcmp(s.best, at->op[w]) != 0)
             (void)qg_suggest_text(&s, text);
     }
     return text;
 }
 
-/* An override that hits nothing is a typing error, not a wish. */
+/* An override that hits nothing, or has a name that is not there, is a typing error,
+ * not a wish. */
 static qg_status check_overrides(const maker *m)
 {
-    char near[QG_SUGGEST_TEXT];
+    char near[QG_SUGGEST_TEXT], what[WHAT];
     for (uint32_t r = 0; r < m->b->rule.n; r++) {
         const qg_rule *rule = &m->b->rule.at[r];
-        if (rule->is_override && m->hits[r] == 0)
-            return qg_fail(
-                m->q->ctx, QG_ECONFIG,
-                "%s:%u: rule %s: the selector matches no quantized endpoint%s, "
-                "expected at least one",
-                rule->origin.file, rule->origin.line, rule->origin.id,
-                explain_miss(m->q->graph, &rule->node, near));
+        if (!rule->is_override)
+            continue;
+        (void)snprintf(what, sizeof what, "%s:%u: rule %s", rule->origin.file,
+                       rule->origin.line, rule->origin.id);
+        QG_TRY(qg_rule_check_names(rule, m->q->graph, what));
+        if (m->hits[r] == 0)
+            return qg_fail(m->q->ctx, QG_ECONFIG,
+                           "%s: the selector matches no quantized endpoint%s, "
+                           "expected at least one",
+                           what, near_operator(m->q->graph, &rule->node, near));
     }
     return QG_OK;
 }

@@ -10,8 +10,8 @@
 #include "engine/quant/backend.h"
 #include "engine/quant/quirk.h"
 
-/* QG_ECONFIG when an override matches nothing, or when the combined fields are not a
- * legal scheme: the message names endpoint and rule.  Linear in nodes x rules.
+/* QG_ECONFIG when an override matches nothing or has a name that is not in the graph, or
+ * when the combined fields are not a legal scheme: the message names endpoint and rule.  Linear in nodes x rules.
  * The graph must be dispatched (node->platform) and hold no TQCs (asserted).  The last
  * rule that set the scheme is kept in tqc->rule, all of them in the journal. */
 QG_NODISCARD qg_status qg_rules_apply(qg_quant *q);
@@ -29,6 +29,11 @@ QG_NODISCARD qg_status qg_rules_regions(const qg_backend *b, const qg_graph *g,
 /* The same of one rule. */
 QG_NODISCARD qg_status qg_rule_region(const qg_rule *r, const qg_graph *g, qg_arena *a,
                                       const uint8_t **out);
+
+/* rules_names.c: QG_ECONFIG, beginning with `what`, when a name or pattern of the
+ * selector is that of no node (value) of the graph, whatever the others match. */
+QG_NODISCARD qg_status qg_rule_check_names(const qg_rule *r, const qg_graph *g,
+                                           const char *what);
 
 /* Switching off and on again, for rules with `state: deactivated` or `dequantized` and
  * for tools.  It comes last, so that endpoints switched off have a scale to keep.

@@ -1,7 +1,21 @@
 /* rules_region.c -- the part of a selector that only the whole graph can answer: which
  * nodes lie between two values, and which compute nodes are the first or last ones. */
 
+#include "engine/core/suggest.h"
 #include "engine/pass/rules.h"
+
+static qg_status unknown(const qg_graph *g, const qg_rule *r, const char *name)
+{
+    char hint[QG_SUGGEST_TEXT];
+    qg_suggest near = qg_suggest_for(name);
+    for (size_t i = 0; i < g->value.n; i++)
+        qg_suggest_try(&near, g->value.at[i]->name);
+    return qg_fail(
+        g->ctx, QG_ECONFIG,
+        "%s:%u: rule %s: unknown value '%s'%s, expected a value of the graph",
+        r->origin.file, r->origin.line, r->origin.id, name,
+        qg_suggest_text(&near, hint));
+}
 
 /* reached[value id] = 1 for a value, or for all inputs (outputs) of the network. */
 static qg_status seed(const qg_graph *g, const qg_rule *r, const char *name,
@@ -15,10 +29,7 @@ static qg_status seed(const qg_graph *g, const qg_rule *r, const char *name,
     }
     const qg_value *v = qg_graph_value(g, name);
     if (!v)
-        return qg_fail(
-            g->ctx, QG_ECONFIG,
-            "%s:%u: rule %s: unknown value '%s', expected a value of the graph",
-            r->origin.file, r->origin.line, r->origin.id, name);
+        return unknown(g, r, name);
     reached[v->id] = 1;
     return QG_OK;
 }

@@ -65,6 +65,10 @@ qg_status qg_model_switch(qg_model *m, const char *text, size_t *changed)
     QG_TRY(qg_model_expect_quantized(m, "switch"));
     QG_TRY(split(m, text, &selector, &to));
     QG_TRY(read_rule(m, selector, &rule));
+    const char *what = qg_arena_printf(m->graph->arena, "switch: '%s'", text);
+    if (!what)
+        return qg_nomem(m->ctx);
+    QG_TRY(qg_rule_check_names(&rule, m->graph, what));
     QG_TRY(qg_rule_switch(m->quant, &rule, to, &matched, &count));
     if (matched == 0)
         return qg_fail(m->ctx, QG_ECONFIG,

@@ -236,8 +236,15 @@ static void set_state_while_quantizing(void **state)
     assert_int_equal(tqc(&f, "gemm1", true)->state, QG_TQC_ACTIVATED);
     assert_fails(
         f.ctx, qg_model_switch(f.m, "node=gemm9 state=restored", NULL), QG_ECONFIG,
-        "switch: 'node=gemm9 state=restored': the selector matches no quantized "
-        "endpoint, expected at least one");
+        "switch: 'node=gemm9 state=restored': node 'gemm9' does not exist, did you "
+        "mean 'gemm0', expected a node of the rewritten graph");
+    assert_fails(f.ctx,
+                 qg_model_switch(f.m, "value=logits,lgits state=restored", &changed),
+                 QG_ECONFIG, "value 'lgits' does not exist, did you mean 'logits'");
+    assert_fails(f.ctx, qg_model_switch(f.m, "op=Sigmoid state=restored", &changed),
+                 QG_ECONFIG,
+                 "switch: 'op=Sigmoid state=restored': the selector matches no "
+                 "quantized endpoint, expected at least one");
     assert_fails(f.ctx, qg_model_switch(f.m, "node=gemm1 state=fp32", NULL), QG_ECONFIG,
                  "expected state=deactivated, state=dequantized or state=restored");
     drop(&f);
