@@ -1,5 +1,6 @@
 #include "engine/analysis/again.h"
 
+#include "engine/config/backend_yaml.h"
 #include "engine/config/text.h"
 #include "engine/config/yaml.h"
 #include "engine/ir/edit.h"
@@ -41,9 +42,30 @@ static void warn_tuned(const qg_again *g)
         }
 }
 
+/* The graph of a snapshot is what its backend has made of the model, and a policy for
+ * it is applied to that backend: another one is refused. */
+static qg_status check_backend(const qg_again *g, qg_arena *a, const char *name)
+{
+    const char *own = g->m->quant->backend->name;
+    qg_ctx *ctx = g->m->ctx;
+    qg_backend *given;
+    qg_search search;
+    QG_TRY(qg_config_search(ctx, a, "backends", &search));
+    QG_TRY(qg_backend_load(ctx, a, name, search, &given));
+    return strcmp(given->name, own) == 0
+               ? QG_OK
+               : qg_fail(ctx, QG_ECONFIG,
+                         "backend '%s': the snapshot is quantized for %s, expected "
+                         "that one or none; for %s, make a snapshot of the model with "
+                         "`qg quantize -b %s` first",
+                         name, own, given->name, name);
+}
+
 qg_status qg_again_read(qg_again *g, qg_arena *a, const char *backend)
 {
     const qg_manifest *f = &g->m->info.manifest;
+    if (backend)
+        QG_TRY(check_backend(g, a, backend));
     g->backend = backend ? backend : g->m->quant->backend->name;
     warn_tuned(g);
     for (size_t i = 0; i < f->n_option; i++) {
@@ -125,13 +147,6 @@ static qg_status unlearn(qg_graph *g)
     return QG_OK;
 }
 
-/* The snapshot's graph is what passes like equalize made of the model for this
- * backend. */
-static bool is_rewritten(const qg_again *g)
-{
-    return g->m->quant && strcmp(g->backend, g->m->quant->backend->name) == 0;
-}
-
 qg_status qg_again_quantize(qg_again *g, const char *patch, qg_model *trial)
 {
     qg_ctx *ctx = g->m->ctx;
@@ -153,7 +168,8 @@ qg_status qg_again_quantize(qg_again *g, const char *patch, qg_model *trial)
     *trial = (qg_model){ .ctx = ctx,
                          .path = g->m->path,
                          .sha256 = g->m->sha256,
-                         .rewritten = is_rewritten(g) };
+                         /* a snapshot: by passes like equalize, for its backend */
+                         .rewritten = g->m->quant != NULL };
     QG_TRY(qg_graph_share(g->m->graph, &trial->graph));
     QG_TRY(unlearn(trial->graph));
     g->tried += !g->one_sample;

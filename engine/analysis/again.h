@@ -30,7 +30,8 @@ typedef struct qg_again {
     size_t tried;    /* out: trials made */
 } qg_again;
 
-/* The options of the snapshot m; backend NULL: the snapshot's.  In a. */
+/* The options of the snapshot m; backend NULL: the snapshot's, by name, else a file of
+ * it: QG_ECONFIG when it is another one.  In a. */
 QG_NODISCARD qg_status qg_again_read(qg_again *g, qg_arena *a, const char *backend);
 
 /* Policies of an unquantized model, in place of qg_again_read; `policy` is borrowed. */

@@ -434,7 +434,7 @@ typedef struct qg_search_options {
     const char *choices;  /* rising bits, then perhaps float; NULL: 4,8,16,float */
     const char *estimate; /* "measured" or "gradient"; NULL: measured */
     const char *patch;    /* file to write; NULL: none */
-    const char *backend;  /* NULL: that of the snapshot, by name */
+    const char *backend;  /* the snapshot's as a file; NULL: that one by name */
     const char *holdout;  /* DATA that judges; NULL: every second sample of work */
 } qg_search_options;
 QG_API void qg_search_options_init(qg_search_options *o, size_t size);
@@ -528,7 +528,7 @@ typedef struct qg_proposal_options {
     const char *patch;       /* file to write; NULL: nothing is proposed */
     double budget;           /* in units of the metric: nsr 0.01 is 1 % noise */
     unsigned bits;           /* of the chosen values; 0: they stay float */
-    const char *backend;     /* NULL: that of the snapshot, by name */
+    const char *backend;     /* the snapshot's as a file; NULL: that one by name */
     const void *reserved[4]; /* NULL */
 } qg_proposal_options;
 
