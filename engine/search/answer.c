@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-static const char *const method_name[] = { "exact", "greedy", "by-harm", "refined" };
+static const char *const method_name[] = { "exact", "greedy", "by-harm", "refined",
+                                           "snapshot" };
 
 static qg_cell nsr_cell(const qg_searching *s, double nsr)
 {
@@ -13,12 +14,18 @@ static qg_cell nsr_cell(const qg_searching *s, double nsr)
                                      nsr < QG_SEARCH_NO_NUMBER ? nsr : (double)NAN);
 }
 
+/* What is no item adds to each policy. */
+static qg_cell predicted_cell(const qg_searching *s, const qg_tried *p)
+{
+    return nsr_cell(s, p->predicted < 0 ? p->predicted : p->predicted + s->rest);
+}
+
 static qg_status add_policy(const qg_searching *s, qg_report *r, qg_table *t,
                             const char *name, const qg_tried *p)
 {
     return qg_table_cells(
         r, t, qg_cell_text(name), qg_cell_number(qg_search_mean_bits(s, p->cost)),
-        qg_cell_count(qg_search_size(s, p->option)), nsr_cell(s, p->predicted),
+        qg_cell_count(qg_search_size(s, p->option)), predicted_cell(s, p),
         nsr_cell(s, p->nsr), nsr_cell(s, p->judged));
 }
 
@@ -27,16 +34,10 @@ static qg_status report_policies(const qg_searching *s, qg_report *r)
     qg_table *t;
     QG_TRY(qg_report_table(r, "policies",
                            "policy mean_bits size predicted nsr judged_nsr", &t));
-    for (int how = 0; how < QG_NMETHOD; how++)
+    for (int how = 0; how < QG_SNAPSHOT; how++)
         if (s->found[how].policy)
             QG_TRY(add_policy(s, r, t, method_name[how], s->found[how].policy));
-    double now = 0;
-    for (size_t i = 0; i < s->item.n; i++)
-        now += s->item.at[i].now;
-    return qg_table_cells(r, t, qg_cell_text("snapshot"),
-                          qg_cell_number(qg_search_mean_bits(s, now)),
-                          qg_cell_count(qg_search_size(s, NULL)), (qg_cell){ 0 },
-                          nsr_cell(s, s->before[0]), nsr_cell(s, s->before[1]));
+    return add_policy(s, r, t, method_name[QG_SNAPSHOT], &s->before);
 }
 
 static qg_status report_groups(const qg_searching *s, qg_report *r)
@@ -47,12 +48,14 @@ static qg_status report_groups(const qg_searching *s, qg_report *r)
                            &t));
     for (size_t i = 0; i < s->item.n; i++) {
         const qg_item *item = &s->item.at[i];
-        QG_TRY(qg_table_cells(r, t, qg_cell_text(item->first->name),
-                              qg_cell_text(item->constant ? "weight" : "activation"),
-                              qg_cell_count(item->values),
-                              qg_cell_count((size_t)item->elements),
-                              qg_cell_made(qg_search_choice_text(s, option[i])),
-                              nsr_cell(s, s->harm[i * s->options + option[i]])));
+        size_t o = qg_search_option(s, option, i);
+        const char *kept = qg_arena_printf(s->arena, "%g", item->now / item->elements);
+        QG_TRY(qg_table_cells(
+            r, t, qg_cell_text(item->first->name),
+            qg_cell_text(item->constant ? "weight" : "activation"),
+            qg_cell_count(item->values), qg_cell_count((size_t)item->elements),
+            qg_cell_made(o < s->options ? qg_search_choice_text(s, o) : kept),
+            nsr_cell(s, o < s->options ? s->harm[i * s->options + o] : -1)));
     }
     return QG_OK;
 }
@@ -85,7 +88,7 @@ static qg_status report_front(const qg_searching *s, qg_report *r)
         const qg_tried *p = s->front.at[i];
         QG_TRY(qg_table_cells(r, t, qg_cell_number(qg_search_mean_bits(s, p->cost)),
                               qg_cell_count(qg_search_size(s, p->option)),
-                              nsr_cell(s, p->predicted), nsr_cell(s, p->nsr)));
+                              predicted_cell(s, p), nsr_cell(s, p->nsr)));
     }
     return QG_OK;
 }
@@ -117,7 +120,7 @@ static qg_status report_facts(const qg_searching *s, qg_report *r)
     QG_TRY(
         qg_report_add(r, "mean_bits", qg_cell_number(qg_search_mean_bits(s, p->cost))));
     QG_TRY(qg_report_add(r, "size", qg_cell_count(qg_search_size(s, p->option))));
-    QG_TRY(qg_report_add(r, "predicted", nsr_cell(s, p->predicted)));
+    QG_TRY(qg_report_add(r, "predicted", predicted_cell(s, p)));
     QG_TRY(qg_report_add(r, "nsr", nsr_cell(s, p->nsr)));
     QG_TRY(qg_report_add(r, "judged_nsr", nsr_cell(s, p->judged)));
     QG_TRY(qg_report_add(r, "judged_nsr_error", nsr_cell(s, p->doubt[0])));

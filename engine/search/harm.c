@@ -16,12 +16,22 @@ static qg_status mute_others(const qg_searching *s, const qg_quant *q, qg_arena 
     return QG_OK;
 }
 
-/* The harm of every item of the trial at option o. */
+/* Gradients need no measurement of the items that they reach. */
+static bool needs_items(const qg_searching *s)
+{
+    bool blind = !s->by_gradient;
+    for (size_t i = 0; i < s->item.n && !blind; i++)
+        blind = s->item.at[i].blind;
+    return blind;
+}
+
+/* The harm of every item of the trial at option o, and of what is no item, whose bits
+ * no trial changes. */
 static qg_status ask(qg_searching *s, const qg_model *trial, size_t o)
 {
     const qg_quant *q = trial->quant;
     qg_arena *a = trial->graph->arena;
-    size_t n = s->item.n, n_out = trial->graph->output.n;
+    size_t n = needs_items(s) ? s->item.n : 0, n_out = trial->graph->output.n;
     qg_study study = { .ctx = s->m->ctx,
                        .graph = trial->graph,
                        .quant = q,
@@ -29,8 +39,8 @@ static qg_status ask(qg_searching *s, const qg_model *trial, size_t o)
                        .metric = s->metric,
                        .work = &s->o->work,
                        .stage = "search" };
-    qg_what_if *question = QG_NEWN(a, n, qg_what_if);
-    double *error = QG_NEWN(a, n * n_out, double);
+    qg_what_if *question = QG_NEWN(a, n + 1, qg_what_if);
+    double *error = QG_NEWN(a, (n + 1) * n_out, double);
     uint32_t *item = QG_NEWN(a, q->tqc.n, uint32_t);
     if (!question || !error || !item)
         return qg_nomem(s->m->ctx);
@@ -38,12 +48,16 @@ static qg_status ask(qg_searching *s, const qg_model *trial, size_t o)
         item[k] = qg_search_item_of(s, q->tqc.at[k]);
     for (size_t i = 0; i < n; i++)
         QG_TRY(mute_others(s, q, a, item, i, &question[i].mute));
-    QG_TRY(qg_study_ask(&study, question, n, error));
+    QG_TRY(mute_others(s, q, a, item, QG_NONE, &question[n].mute));
+    QG_TRY(qg_study_ask(&study, question, n + (s->left > 0), error));
     for (size_t i = 0; i < n; i++) {
         const double *row = error + i * n_out;
         s->harm[i * s->options + o] =
             qg_search_number(row[qg_study_worst(&study, row)]);
     }
+    if (s->left > 0)
+        s->rest = qg_search_number(
+            error[n * n_out + qg_study_worst(&study, error + n * n_out)]);
     return QG_OK;
 }
 
@@ -66,15 +80,6 @@ static void prefer_gradients(qg_searching *s)
             s->harm[i] = s->gradient[i];
 }
 
-/* Gradients need no measurement of the items that they reach. */
-static bool all_reached(const qg_searching *s)
-{
-    for (size_t i = 0; i < s->item.n; i++)
-        if (s->item.at[i].blind)
-            return false;
-    return true;
-}
-
 qg_status qg_search_harm(qg_searching *s)
 {
     QG_TRY(qg_search_uniform(s));
@@ -86,7 +91,7 @@ qg_status qg_search_harm(qg_searching *s)
     if (s->by_gradient)
         QG_TRY(qg_search_gradients(s));
     for (size_t o = 0; o < s->options; o++)
-        if (s->bits[o] && !(s->by_gradient && all_reached(s)))
+        if (s->bits[o] && (needs_items(s) || s->left > 0))
             QG_TRY(measure(s, &s->uniform[o], o));
     if (s->by_gradient)
         prefer_gradients(s);

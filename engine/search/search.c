@@ -466,6 +466,32 @@ static double noise_of(const qg_searching *s, const qg_tried *t)
     return (t->nsr * (double)n + t->judged * (double)judges) / (double)(n + judges);
 }
 
+/* The snapshot is a candidate where it keeps a budget of bits or bytes, or where it has
+ * fewer bits than what keeps one of noise. */
+static qg_status consider_snapshot(qg_searching *s)
+{
+    const qg_tried *t = &s->before, *best = best_judged(s);
+    const bool fits[] = {
+        [QG_BUDGET_NSR] = best && t->cost < best->cost,
+        [QG_BUDGET_BITS] = qg_search_mean_bits(s, t->cost) <= s->budget,
+        [QG_BUDGET_SIZE] = (double)qg_search_size(s, t->option) <= s->budget,
+    };
+    if (fits[s->kind])
+        s->found[QG_SNAPSHOT].policy = t;
+    return judge_method(s, QG_SNAPSHOT);
+}
+
+/* Also quantized from all samples nothing is worse than a snapshot in the budget. */
+static qg_status stay_at_snapshot(qg_searching *s)
+{
+    const qg_tried *t = s->found[QG_SNAPSHOT].policy;
+    QG_TRY(judge_method(s, s->winner));
+    if (s->kind != QG_BUDGET_NSR && t &&
+        t->deployed < s->found[s->winner].policy->deployed)
+        s->winner = QG_SNAPSHOT;
+    return QG_OK;
+}
+
 /* For noise, the fewest bits among those that meet the budget as judged; else the least
  * noise; the exact policy on ties. */
 static qg_status choose_winner(qg_searching *s)
@@ -484,6 +510,7 @@ static qg_status choose_winner(qg_searching *s)
         any = true;
     }
     assert(any); /* else the budget cannot be met, which is an error */
+    QG_TRY(stay_at_snapshot(s));
     const qg_tried *best = s->found[s->winner].policy;
     return fmax(best->nsr, best->judged) < QG_SEARCH_NO_NUMBER ? QG_OK : no_number(s);
 }
@@ -530,7 +557,10 @@ static qg_status write_patch(const qg_searching *s)
     qg_writer w;
     if (!s->o->patch)
         return QG_OK;
-    const char *comment = qg_arena_printf(s->arena, "qg search: %s", s->o->budget);
+    const char *comment = qg_arena_printf(
+        s->arena, "qg search: %s%s", s->o->budget,
+        s->winner == QG_SNAPSHOT ? ": no policy found is better than the snapshot"
+                                 : "");
     if (!comment)
         return qg_nomem(s->m->ctx);
     QG_TRY(qg_writer_open(s->m->ctx, s->o->patch, &w));
@@ -565,12 +595,33 @@ static qg_status measure_before(qg_searching *s)
     qg_status st = qg_again_quantize(&s->again, NULL, &trial);
     if (st == QG_OK)
         st = qg_again_check_holdout(&s->again, &trial);
+    double nsr[2] = { 0 };
     for (int k = 0; st == QG_OK && k < 2; k++) {
         qg_again_question q = { &trial, feed[k], s->metric };
-        st = qg_again_error(&s->again, &q, &s->before[k], NULL);
+        st = qg_again_error(&s->again, &q, &nsr[k], &s->before.doubt[0]);
     }
+    s->before.nsr = qg_search_number(nsr[0]);
+    s->before.judged = qg_search_number(nsr[1]);
+    s->before.deployed = -1;
     qg_again_drop(&trial);
     return st;
+}
+
+/* It has been measured: from now on it is a policy that was tried. */
+static qg_status list_before(qg_searching *s)
+{
+    qg_tried *t = &s->before;
+    t->option = QG_NEWN(s->arena, s->item.n, uint8_t);
+    if (!t->option)
+        return qg_nomem(s->m->ctx);
+    memset(t->option, QG_SEARCH_KEPT, s->item.n);
+    for (size_t i = 0; i < s->item.n; i++) {
+        size_t o = qg_search_option(s, t->option, i);
+        t->cost += s->item.at[i].now;
+        t->predicted +=
+            o < s->options ? s->harm[i * s->options + o] : -(double)INFINITY;
+    }
+    return qg_vec_push(s->m->ctx, s->arena, &s->tried, (const qg_tried *)t);
 }
 
 static qg_status run(qg_searching *s, qg_report **out)
@@ -589,9 +640,10 @@ static qg_status run(qg_searching *s, qg_report **out)
     QG_TRY(qg_search_items(s));
     QG_TRY(measure_before(s));
     QG_TRY(qg_search_harm(s));
+    QG_TRY(list_before(s));
     QG_TRY(s->kind == QG_BUDGET_NSR ? find_for_noise(s) : find_for_bits(s));
+    QG_TRY(consider_snapshot(s));
     QG_TRY(choose_winner(s));
-    QG_TRY(judge_method(s, s->winner));
     warn_deployed(s, s->found[s->winner].policy);
     QG_TRY(find_front(s));
     QG_TRY(write_patch(s));

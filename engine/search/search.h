@@ -48,7 +48,7 @@ enum { QG_SEARCH_KEPT = 255 };
 /* A policy: an option for every item. */
 typedef struct qg_tried {
     uint8_t *option;  /* [items] */
-    double predicted; /* sum of harms */
+    double predicted; /* sum of harms; negative: not known */
     double cost;      /* bits of all items */
     double nsr;       /* measured on the samples that choose */
     double judged;    /* on those that judge; negative: not yet */
@@ -56,7 +56,8 @@ typedef struct qg_tried {
     double doubt[2];  /* standard errors of `judged` and `deployed` */
 } qg_tried;
 
-enum qg_method { QG_EXACT, QG_GREEDY, QG_BY_HARM, QG_REFINED, QG_NMETHOD };
+/* QG_SNAPSHOT: every item QG_SEARCH_KEPT. */
+enum qg_method { QG_EXACT, QG_GREEDY, QG_BY_HARM, QG_REFINED, QG_SNAPSHOT, QG_NMETHOD };
 
 typedef struct qg_finding {
     const qg_tried *policy; /* NULL: the method meets no budget */
@@ -94,8 +95,9 @@ typedef struct qg_searching {
     enum qg_method winner;
     double reserve; /* the share of the budget kept for samples that are not seen */
     QG_VEC(const qg_tried *) front;
-    double before[2]; /* nsr of the network quantized as the snapshot: choose, judge */
-    size_t repaired;  /* items set to their best choice by the samples that judge */
+    double rest;     /* harm of what is no item, when groups are left; else 0 */
+    qg_tried before; /* the network quantized as the snapshot */
+    size_t repaired; /* items set to their best choice by the samples that judge */
 } qg_searching;
 
 /* items.c.  QG_EDATA when there is nothing to choose.  Again after `stuck` changed. */
@@ -112,7 +114,7 @@ QG_NODISCARD qg_status qg_search_uniform(qg_searching *s);
 bool qg_search_takes(const qg_searching *s, size_t i, size_t o);
 size_t qg_search_most(const qg_searching *s, size_t i);
 
-/* harm.c: fills uniform and harm. */
+/* harm.c: fills uniform, harm and rest. */
 QG_NODISCARD qg_status qg_search_harm(qg_searching *s);
 
 /* context.c: error [items][options] of the policy with item i at option o, on the
@@ -147,8 +149,12 @@ QG_NODISCARD qg_status qg_search_quantize_any(qg_searching *s, const uint8_t *op
 const qg_tqc *qg_search_wrong(const qg_searching *s, const uint8_t *option,
                               const qg_model *trial, size_t *at);
 double qg_search_mean_bits(const qg_searching *s, double cost);
-/* Bytes of all constants, rounded up; option NULL: in the snapshot. */
+/* Bytes of all constants, rounded up. */
 size_t qg_search_size(const qg_searching *s, const uint8_t *option);
+/* The option of an item, or the one with the bits that it keeps; s->options: none. */
+size_t qg_search_option(const qg_searching *s, const uint8_t *option, size_t i);
+/* Bits of an item of a policy. */
+double qg_search_cost(const qg_searching *s, const uint8_t *option, size_t i);
 
 /* answer.c */
 const char *qg_search_choice_text(const qg_searching *s, size_t o);

@@ -20,13 +20,28 @@ double qg_search_mean_bits(const qg_searching *s, double cost)
     return cost / s->elements;
 }
 
+double qg_search_cost(const qg_searching *s, const uint8_t *option, size_t i)
+{
+    return option[i] == QG_SEARCH_KEPT ? s->item.at[i].now
+                                       : s->cost[i * s->options + option[i]];
+}
+
+size_t qg_search_option(const qg_searching *s, const uint8_t *option, size_t i)
+{
+    size_t o = 0;
+    if (option[i] != QG_SEARCH_KEPT)
+        return option[i];
+    while (o < s->options && s->cost[i * s->options + o] != s->item.at[i].now)
+        o++;
+    return o;
+}
+
 size_t qg_search_size(const qg_searching *s, const uint8_t *option)
 {
     double bytes = s->fixed;
     for (size_t i = 0; i < s->item.n; i++)
         if (s->item.at[i].constant)
-            bytes +=
-                (option ? s->cost[i * s->options + option[i]] : s->item.at[i].now) / 8;
+            bytes += qg_search_cost(s, option, i) / 8;
     return (size_t)ceil(bytes);
 }
 
@@ -63,10 +78,15 @@ static void print_rule(const qg_searching *s, const uint8_t *option, size_t o, F
 qg_status qg_search_patch(const qg_searching *s, const uint8_t *option,
                           const char *comment, FILE *f)
 {
+    bool any = false;
     qg_again_print_head(&s->again, comment, f);
     for (size_t o = 0; o < s->options; o++)
-        if (has_option(s, option, o))
+        if (has_option(s, option, o)) {
             print_rule(s, option, o, f);
+            any = true;
+        }
+    if (!any)
+        (void)fputs("  []\n", f);
     return QG_OK;
 }
 

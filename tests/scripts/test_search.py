@@ -211,6 +211,34 @@ def check_size(folder):
     check("size: the policy has effect", {"3", "4", "6"} & set(tqcs))
 
 
+def check_snapshot_wins(snapshot, folder):
+    """Where the snapshot keeps the budget, nothing worse is written, and the policy that
+    changes nothing can be applied."""
+    patch, out = folder / "same.yaml", folder / "same"
+    for budget in ("size=1MB", "bits=9"):
+        r = answer("search", snapshot, "-d", CALIB, "--budget", budget, "--choices", "3,4",
+                   "-o", patch)
+        check(f"snapshot wins: {budget}", r["chosen"] == "snapshot" and
+              r["nsr"] < row(r, "exact")["nsr"] and {g["choice"] for g in r["groups"]} == {"8"},
+              r["chosen"])
+        qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "--policy", patch, "-o", out)
+        check(f"snapshot wins: {budget}: nothing changes",
+              len(answer("diff", snapshot, out).get("changes", [])) == 0)
+    r = answer("search", snapshot, "-d", CALIB, "--budget", "size=12kB", "-o", patch)
+    check("snapshot: beyond the budget it is no candidate", r["chosen"] != "snapshot")
+
+
+def check_predicted(folder):
+    """Groups that keep their bits are part of the prediction."""
+    coarse = folder / "coarse"
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "--set", "slot=in0 bits=4", "--set",
+       "slot=out0 bits=4", "-o", coarse)
+    for more in ((), ("--estimate", "gradient")):
+        r = answer("search", coarse, "-d", CALIB, "--budget", "size=25kB", *more)
+        check("predicted: kept groups count", r["groups_left"] > 0 and
+              0.3 < r["predicted"] / r["nsr"] < 3, r["predicted"], r["nsr"])
+
+
 def check_same_bytes(snapshot, patch):
     """For any number of threads; nothing is left beside the policy."""
     seen = set()
@@ -406,6 +434,9 @@ def check_errors(snapshot, folder):
     least = re.search(r"expected (size=\d+B) or more", qg(*words, "--budget", "size=1kB", fails=(
         "bytes with the fewest bits, 616 of them in constants that keep their bits"))).group(1)
     qg(*words, "--budget", least, warns="2 samples judge")
+    own = folder / "own.yaml"
+    own.write_text(pathlib.Path("configs/backends/trt-int8.yaml").read_text())
+    qg(*words, "--budget", "bits=6", "-b", own, warns="2 samples judge")
     (folder / "no.yaml").unlink()
     qg(*words, "--budget", "nsr=1e-9", "--choices", "2,3", fails="with the most bits")
     qg("search", snapshot, "-d", CALIB, "-n", 1, "--budget", "bits=6",
@@ -417,6 +448,10 @@ def check_errors(snapshot, folder):
        fails="takes MODEL.onnx and requires its --backend")
     qg("search", snapshot, "-d", CALIB, "--over", "rules", "-b", "trt-int8",
        fails="is a snapshot, expected with --over rules a model")
+    for verb in (("search", "--budget", "bits=6"), ("sensitivity", "--propose", "1%")):
+        qg(verb[0], snapshot, "-d", CALIB, "-n", 4, *verb[1:], "-b", "ort-int8", "-o",
+           folder / "no.yaml", fails="backend 'ort-int8': the snapshot is quantized for "
+           "trt-int8, expected that one or none; for ort-int8, make a snapshot of the model")
     check("a search that fails writes nothing", not (folder / "no.yaml").exists())
 
 
@@ -430,6 +465,8 @@ def main(networks=20, seed=0):
         check_gradients(snapshot, patch)
         check_readers(folder)
         check_size(folder)
+        check_snapshot_wins(snapshot, folder)
+        check_predicted(folder)
         check_set_options(folder)
         check_again(folder)
         check_proposal(folder)
