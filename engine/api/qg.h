@@ -663,8 +663,9 @@ QG_NODISCARD QG_API qg_status qg_model_explain(qg_model *m, const char *name,
 
 /* Differences of graph and TQCs, first to second.
  * By name: nodes and values that only one of them has, then schemes, states and
- * parameters that differ; fact identical: 1 when nothing does.  Both models must belong
- * to one context. */
+ * parameters that differ; fact identical: 1 when nothing does; same_structure: nodes,
+ * connections, attributes and types are equal; same_constants: so are the elements of
+ * the constants that both have.  Both models must belong to one context. */
 QG_NODISCARD QG_API qg_status qg_model_diff(qg_model *a, qg_model *b,
                                             qg_report **report);
 

@@ -47,6 +47,9 @@ QG_NODISCARD qg_status qg_text_print(const qg_graph *g, qg_text_table *table,
 enum { QG_FINGERPRINT_TEXT = 17 };
 QG_NODISCARD qg_status qg_graph_fingerprint(const qg_graph *g, qg_arena *a,
                                             char text[QG_FINGERPRINT_TEXT]);
+/* The same without the elements of constants; their types count. */
+QG_NODISCARD qg_status qg_graph_structure(const qg_graph *g, qg_arena *a,
+                                          char text[QG_FINGERPRINT_TEXT]);
 
 /* Borrowed for the call. */
 typedef struct qg_text_source {

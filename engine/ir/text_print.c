@@ -12,8 +12,9 @@ typedef struct printer {
     qg_text_table *table;
     QG_VEC(char) text;
     qg_status status;
-    int depth; /* of bodies */
-    bool bare; /* without platforms and their reasons */
+    int depth;   /* of bodies */
+    bool bare;   /* without platforms and their reasons */
+    bool hollow; /* without the elements of constants */
 } printer;
 
 /* Keeps a zero after the text, which is not part of it. */
@@ -299,7 +300,7 @@ static void put_givens(printer *p, const qg_graph *g)
         put(p, v->constant ? " = const " : " = outer ");
         put_type(p, v->constant ? v->constant : &v->type,
                  v->constant ? NULL : v->dim_name);
-        if (v->constant) {
+        if (v->constant && !p->hollow) {
             put(p, " ");
             put_content(p, v->constant);
         }
@@ -351,16 +352,28 @@ qg_status qg_text_print(const qg_graph *g, qg_text_table *table, qg_arena *a,
 }
 
 /* FNV-1a over the text. */
+static qg_status hash(printer *p, const qg_graph *g, char text[QG_FINGERPRINT_TEXT])
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    put_graph(p, g);
+    if (p->status != QG_OK)
+        return p->status;
+    for (size_t i = 0; i < p->text.n; i++)
+        h = (h ^ (unsigned char)p->text.at[i]) * UINT64_C(0x100000001b3);
+    (void)snprintf(text, QG_FINGERPRINT_TEXT, "%016llx", (unsigned long long)h);
+    return QG_OK;
+}
+
 qg_status qg_graph_fingerprint(const qg_graph *g, qg_arena *a,
                                char text[QG_FINGERPRINT_TEXT])
 {
     printer p = { .ctx = g->ctx, .arena = a, .bare = true };
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    put_graph(&p, g);
-    if (p.status != QG_OK)
-        return p.status;
-    for (size_t i = 0; i < p.text.n; i++)
-        h = (h ^ (unsigned char)p.text.at[i]) * UINT64_C(0x100000001b3);
-    (void)snprintf(text, QG_FINGERPRINT_TEXT, "%016llx", (unsigned long long)h);
-    return QG_OK;
+    return hash(&p, g, text);
+}
+
+qg_status qg_graph_structure(const qg_graph *g, qg_arena *a,
+                             char text[QG_FINGERPRINT_TEXT])
+{
+    printer p = { .ctx = g->ctx, .arena = a, .bare = true, .hollow = true };
+    return hash(&p, g, text);
 }

@@ -206,13 +206,17 @@ static qg_status compare_constants(diff *d)
 }
 
 /* Whether everything in the text form is equal but for platforms, which are columns of
- * their own, and their reasons, which name the backend. */
-static qg_status same_graphs(diff *d, bool *same)
+ * their own, and their reasons, which name the backend; *structure: but for the elements
+ * of constants as well. */
+static qg_status same_graphs(diff *d, bool *same, bool *structure)
 {
     char a[QG_FINGERPRINT_TEXT], b[QG_FINGERPRINT_TEXT];
     QG_TRY(qg_graph_fingerprint(d->a->graph, d->r->arena, a));
     QG_TRY(qg_graph_fingerprint(d->b->graph, d->r->arena, b));
     *same = strcmp(a, b) == 0;
+    QG_TRY(qg_graph_structure(d->a->graph, d->r->arena, a));
+    QG_TRY(qg_graph_structure(d->b->graph, d->r->arena, b));
+    *structure = strcmp(a, b) == 0;
     return QG_OK;
 }
 
@@ -406,19 +410,33 @@ static qg_status tables(diff *d)
     return compare_tqcs(d);
 }
 
-static qg_status facts(diff *d, bool same)
+/* Of a difference that no table has. */
+static const char *note_of(const diff *d, bool same, bool structure, bool listed)
+{
+    if (!structure && !listed)
+        return "nodes are equal; types, bodies or opsets differ: compare `qg dump` of "
+               "both";
+    if (structure && !same && !d->changed_constants)
+        return "constants of bodies, or of less than a byte, differ: compare `qg dump` "
+               "of both";
+    return NULL;
+}
+
+/* Where structures differ, constants are those that both have. */
+static qg_status facts(diff *d, bool same, bool structure)
 {
     qg_report *r = d->r;
     bool listed = d->only_a || d->only_b || d->changed_nodes;
+    const char *note = note_of(d, same, structure, listed);
     bool tqcs = d->changed_endpoints || d->changed_scales;
     QG_TRY(qg_report_add(r, "first", qg_cell_text(d->a->path)));
     QG_TRY(qg_report_add(r, "second", qg_cell_text(d->b->path)));
     QG_TRY(qg_report_add(r, "identical", qg_cell_bool(same && !listed && !tqcs)));
-    QG_TRY(qg_report_add(r, "same_graph", qg_cell_bool(same && !listed)));
-    if (!same && !listed && !d->changed_constants)
-        QG_TRY(qg_report_add(r, "note",
-                             qg_cell_text("nodes are equal; types, bodies or opsets "
-                                          "differ: compare `qg dump` of both")));
+    QG_TRY(qg_report_add(r, "same_structure", qg_cell_bool(structure && !listed)));
+    QG_TRY(qg_report_add(r, "same_constants",
+                         qg_cell_bool(!d->changed_constants && (same || !structure))));
+    if (note)
+        QG_TRY(qg_report_add(r, "note", qg_cell_text(note)));
     QG_TRY(qg_report_add(r, "nodes_only_in_first", qg_cell_count(d->only_a)));
     QG_TRY(qg_report_add(r, "nodes_only_in_second", qg_cell_count(d->only_b)));
     QG_TRY(qg_report_add(r, "nodes_changed", qg_cell_count(d->changed_nodes)));
@@ -443,10 +461,10 @@ static void tables_last(qg_report *r)
 
 static qg_status run(diff *d)
 {
-    bool same;
-    QG_TRY(same_graphs(d, &same));
+    bool same, structure;
+    QG_TRY(same_graphs(d, &same, &structure));
     QG_TRY(tables(d));
-    QG_TRY(facts(d, same));
+    QG_TRY(facts(d, same, structure));
     tables_last(d->r);
     return QG_OK;
 }
