@@ -120,8 +120,10 @@ static qg_status set_pass(const line *l, char *text, qg_backend *b)
     name[strcspn(name, " ")] = 0;
     if (!*name || m.node.n == 0)
         return qg_fail(l->ctx, QG_ECONFIG,
-                       "--set:%u: 'pass=%s', expected a pass and its parameters",
-                       l->number, name);
+                       "--set:%u: 'pass=%s': no parameter, expected a pass and its "
+                       "parameters: 'pass=%s run=yes' switches it on, run=no off "
+                       "(`qg list passes`)",
+                       l->number, name, *name ? name : "NAME");
     return qg_read_pass_settings(l->ctx, l->arena, &m.node, name, &b->setting);
 }
 
