@@ -1,5 +1,57 @@
 #include "engine/analysis/split.h"
 
+#include "engine/core/file.h"
+
+/* Whether sample i has the same bytes in both; x: [2 * inputs]. */
+static qg_status compare_sample(qg_model *m, const qg_feed *const feed[2], size_t i,
+                                qg_arena *a, bool *same)
+{
+    const size_t n = m->graph->input.n;
+    const qg_tensor **x = QG_NEWN(a, 2 * n, const qg_tensor *);
+    if (!x)
+        return qg_nomem(m->ctx);
+    for (size_t k = 0; k < 2; k++)
+        QG_TRY(feed[k]->fetch(feed[k]->ud, m->ctx, a, i, x + k * n));
+    for (size_t k = 0; k < n && *same; k++) {
+        size_t bytes = 0;
+        *same = x[k]->dtype == x[n + k]->dtype && qg_same_dims(x[k], x[n + k]);
+        if (*same)
+            QG_TRY(qg_tensor_bytes(m->ctx, "holdout", x[k], &bytes));
+        *same = *same && memcmp(x[k]->data, x[n + k]->data, bytes) == 0;
+    }
+    return QG_OK;
+}
+
+/* Every sample of the holdout is the one of the data with its number: a copy of the
+ * file, or its beginning.  Reading ends at the first difference. */
+static qg_status has_samples_of_data(qg_model *m, const qg_split *s, bool *same)
+{
+    const qg_feed *const feed[] = { &s->feed.feed, &s->holdout.feed };
+    *same = feed[1]->n <= feed[0]->n;
+    for (size_t i = 0; i < feed[1]->n && *same; i++) {
+        qg_arena *a = qg_arena_new(m->ctx->alloc);
+        qg_status st = a ? compare_sample(m, feed, i, a, same) : qg_nomem(m->ctx);
+        qg_arena_free(a);
+        QG_TRY(st);
+    }
+    return QG_OK;
+}
+
+/* Samples that a host makes are not asked for twice. */
+static qg_status warn_seen(qg_model *m, const qg_split_request *r, const qg_split *s)
+{
+    const char *data = r->work->data;
+    bool same = data && qg_is_same_file(data, r->holdout);
+    if (!same && !r->work->source)
+        QG_TRY(has_samples_of_data(m, s, &same));
+    if (same)
+        qg_warn(m->ctx,
+                "%s: holdout '%s': has the samples of the data, which then judge what "
+                "was made from them, expected others",
+                r->doing, r->holdout);
+    return QG_OK;
+}
+
 static qg_status open_holdout(qg_model *m, const qg_split_request *r, qg_split *out)
 {
     qg_workload other = *r->work;
@@ -9,7 +61,7 @@ static qg_status open_holdout(qg_model *m, const qg_split_request *r, qg_split *
     other.samples = 0;
     QG_TRY(qg_feed_open(m, &other, &out->holdout));
     out->judge = &out->holdout.feed;
-    return QG_OK;
+    return warn_seen(m, r, out);
 }
 
 qg_status qg_split_open(qg_model *m, const qg_split_request *r, qg_split *out)
