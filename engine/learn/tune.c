@@ -171,12 +171,6 @@ static bool weighs(const tuning *t)
     return t->choice.method->weighs && t->choice.loss.kind == QG_LOSS_BLOCKS;
 }
 
-static double rate_of(const tuning *t)
-{
-    return t->o->rate > 0 ? t->o->rate
-                          : t->choice.method->rate * t->choice.optimizer->rate_factor;
-}
-
 static qg_status learn_block(tuning *t, size_t k)
 {
     const size_t steps = t->o->steps ? t->o->steps : t->choice.method->iterations;
@@ -189,7 +183,7 @@ static qg_status learn_block(tuning *t, size_t k)
                                         .importance = weighs(t) ? &t->importance : NULL,
                                         .steps = steps,
                                         .optimizer = t->choice.optimizer,
-                                        .rate = rate_of(t),
+                                        .rate = t->choice.rate,
                                         .progress = &t->o->work.progress,
                                         .done = steps * t->done,
                                         .total = steps * t->chosen,
@@ -690,6 +684,21 @@ static void warn_of_no_step(const tuning *t)
                                                            : "powers of two: tqt");
 }
 
+/* Of most blocks the loss has at least doubled on the samples that judge, also with a
+ * quarter of what was learned. */
+static void warn_of_divergence(const tuning *t)
+{
+    const double rate = t->choice.rate, usual = t->choice.usual_rate;
+    size_t n = 0;
+    for (size_t k = 0; k < t->n_block; k++)
+        n += is_chosen(t, &t->block[k]) && isfinite(t->result[k].before) &&
+             !(t->result[k].after <= 2 * t->result[k].before);
+    if (2 * n > t->chosen)
+        qg_warn(t->m->ctx,
+                "tune: learning rate %g: %zu of %zu blocks diverged, expected about %g",
+                rate, n, t->chosen, rate > usual ? usual : rate / 10);
+}
+
 static void warn_of_few(const tuning *t, qg_tune_samples s)
 {
     const size_t n = qg_n_judges(s), enough = QG_TUNE_ENOUGH / 4;
@@ -741,6 +750,7 @@ static qg_status run(tuning *t, const qg_split *split, qg_report **out)
     for (size_t k = 0; k < t->n_block; k++)
         QG_TRY(tune_block(t, k));
     warn_of_no_step(t);
+    warn_of_divergence(t);
     QG_TRY(judge_network(t, &j));
     if (j.better)
         QG_TRY(write_all(t));

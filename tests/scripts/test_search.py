@@ -396,6 +396,9 @@ def check_holdout(snapshot, folder):
     more = "-d", CALIB, "--holdout", folder / "inf.npy"
     qg("search", snapshot, *more, "--budget", "bits=6", "-o", folder / "h.yaml", fails=says)
     qg("search", MODEL, "-b", "trt-int8", "--over", "rules", *more, fails=says)
+    qg("search", snapshot, "-d", CALIB, "--holdout", CALIB, "--budget", "bits=6", "--choices",
+       "4,8", "-o", folder / "h.yaml", warns="search: holdout 'configs/data/digits_calib.npy': "
+       "has the samples of the data")
 
 
 def check_deployed(folder):

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -282,6 +283,42 @@ def test_holdout(root, four):
     qg(*words[:4], "--holdout", root / "wide.npy", "-o", root / "m", fails="wide.npy")
     qg(*words[:4], "--holdout", root / "none.npy", "-o", root / "m", fails="none.npy")
     assert not (root / "m").exists() and not (root / "m.part").exists()
+
+
+def test_holdout_is_data(root, four):
+    """A holdout that is the data, by name, by another name or as a copy, is warned of."""
+    copy, link = root / "copy.npy", root / "link.npy"
+    shutil.copy(CALIB, copy)
+    link.symlink_to(pathlib.Path(CALIB).resolve())
+    folder, other = root / "samples", root / "copies"
+    for to in (folder, other):
+        to.mkdir()
+        shutil.copy(CALIB, to / "x.npy")
+    says = "which then judge what was made from them, expected others"
+    for data, holdout, seen in ((CALIB, CALIB, True), (CALIB, copy, True), (CALIB, link, True),
+                                (folder, folder, True), (folder, other, True),
+                                (CALIB, TEST, False), (TEST, CALIB, False)):
+        run = subprocess.run([QG, "tune", four, "-d", data, "--holdout", holdout, "--steps", "2",
+                              "--block", "gemm1", "-o", root / "same"], check=True,
+                             capture_output=True, text=True)
+        assert (says in run.stderr) == seen, (data, holdout, run.stderr)
+    qg("tune", four, "-d", CALIB, "-n", 20, "--holdout", CALIB, "--steps", 2, "--block", "gemm1",
+       "-o", root / "same", warns=says)
+    shutil.rmtree(root / "same")
+
+
+def test_divergence(root, four):
+    """A learning rate beyond all reason is warned of, with one that is not."""
+    for method, usual in (("lsq", "0.0075"), ("bias", "0.02"), ("adaround", "0.02")):
+        for rate in ("1e6", None):
+            run = subprocess.run([QG, "tune", four, "-d", CALIB, "--method", method, "--steps",
+                                  "60", *(["--lr", rate] if rate else []), "-o",
+                                  root / "diverged"], check=True, capture_output=True, text=True)
+            said = re.findall(r"learning rate 1e\+06: (\d+) of \d+ blocks diverged, expected "
+                              rf"about {usual}\n", run.stderr)
+            assert len(said) == (rate is not None), (method, rate, run.stderr)
+            assert rate or "diverged" not in run.stderr, run.stderr
+    shutil.rmtree(root / "diverged")
 
 
 def test_not_finite(root):
@@ -783,6 +820,8 @@ def main():
         test_grids(root, four)
         test_judged(root)
         test_holdout(root, four)
+        test_holdout_is_data(root, four)
+        test_divergence(root, four)
         test_eight_bits(root)
         test_gradients(root, four)
         test_optimizers(root, four)
