@@ -105,5 +105,7 @@ qg_status qg_tune_choose(qg_ctx *ctx, const qg_tune_options *o, qg_tune_choice *
     QG_TRY(choose_method(&c));
     QG_TRY(choose_gradient(&c));
     QG_TRY(choose_optimizer(&c));
+    out->usual_rate = out->method->rate * out->optimizer->rate_factor;
+    out->rate = o->rate > 0 ? o->rate : out->usual_rate;
     return choose_loss(&c);
 }

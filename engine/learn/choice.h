@@ -14,6 +14,7 @@ typedef struct qg_tune_choice {
     qg_step_gradient gradient;
     const qg_optimizer *optimizer;
     qg_loss loss;
+    double rate, usual_rate; /* of the first update; where none is given */
 } qg_tune_choice;
 
 /* QG_ECONFIG for a name that is unknown, with those that exist, and for options of

@@ -171,16 +171,6 @@ static bool weighs(const tuning *t)
     return t->choice.method->weighs && t->choice.loss.kind == QG_LOSS_BLOCKS;
 }
 
-static double usual_rate(const tuning *t)
-{
-    return t->choice.method->rate * t->choice.optimizer->rate_factor;
-}
-
-static double rate_of(const tuning *t)
-{
-    return t->o->rate > 0 ? t->o->rate : usual_rate(t);
-}
-
 static qg_status learn_block(tuning *t, size_t k)
 {
     const size_t steps = t->o->steps ? t->o->steps : t->choice.method->iterations;
@@ -193,7 +183,7 @@ static qg_status learn_block(tuning *t, size_t k)
                                         .importance = weighs(t) ? &t->importance : NULL,
                                         .steps = steps,
                                         .optimizer = t->choice.optimizer,
-                                        .rate = rate_of(t),
+                                        .rate = t->choice.rate,
                                         .progress = &t->o->work.progress,
                                         .done = steps * t->done,
                                         .total = steps * t->chosen,
@@ -692,10 +682,10 @@ static void warn_of_no_step(const tuning *t)
  * quarter of what was learned. */
 static void warn_of_divergence(const tuning *t)
 {
-    const double rate = rate_of(t), usual = usual_rate(t);
+    const double rate = t->choice.rate, usual = t->choice.usual_rate;
     size_t n = 0;
     for (size_t k = 0; k < t->n_block; k++)
-        n += is_chosen(t, &t->block[k]) &&
+        n += is_chosen(t, &t->block[k]) && isfinite(t->result[k].before) &&
              !(t->result[k].after <= 2 * t->result[k].before);
     if (2 * n > t->chosen)
         qg_warn(t->m->ctx,

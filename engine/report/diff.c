@@ -206,8 +206,8 @@ static qg_status compare_constants(diff *d)
 }
 
 /* Whether everything in the text form is equal but for platforms, which are columns of
- * their own, and their reasons, which name the backend; *structure: but for the elements
- * of constants as well. */
+ * their own, and their reasons, which name the backend; *structure: but for the
+ * elements of constants as well. */
 static qg_status same_graphs(diff *d, bool *same, bool *structure)
 {
     char a[QG_FINGERPRINT_TEXT], b[QG_FINGERPRINT_TEXT];
