@@ -10,9 +10,9 @@
 #include "engine/quant/backend.h"
 #include "engine/quant/quirk.h"
 
-/* QG_ECONFIG when an override matches nothing or names what is not in the graph, or
- * when the combined fields are not a legal scheme: the message names endpoint and rule.
- * Linear in nodes x rules.
+/* QG_ECONFIG when an override matches nothing or has a name that is not in the graph,
+ * or when the combined fields are not a legal scheme: the message names endpoint and
+ * rule.  Linear in nodes x rules.
  * The graph must be dispatched (node->platform) and hold no TQCs (asserted).  The last
  * rule that set the scheme is kept in tqc->rule, all of them in the journal. */
 QG_NODISCARD qg_status qg_rules_apply(qg_quant *q);

@@ -333,7 +333,7 @@ static void overrides_are_rules_at_the_end(void **state)
         { "slot=in0 bits=77",    "--set:3: set:3: bits: '77', expected an integer"  },
         { "slot=in0",            "set:3: set: has no field, expected one like bits" },
         { "op=Conv,Cnov bits=4", "unknown operator 'Cnov', did you mean 'Conv'"     },
-        { "pass=gptq",           "--set:3: 'pass=gptq': no parameter, expected"     },
+        { "pass=gptq",           "'pass=gptq run=yes' switches it on"               },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_fails(f.ctx, qg_backend_set(f.ctx, f.ctx->arena, wrong[i].text, b),
