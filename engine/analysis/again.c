@@ -28,18 +28,46 @@ static qg_status add_each(qg_again *g, qg_arena *a, const char *joined, bool is_
     return QG_OK;
 }
 
-/* Trials begin at the float network: what tune has learned has no part in them. */
-static void warn_tuned(const qg_again *g)
+static bool was_changed_by(const qg_again *g, const char *author)
 {
     const qg_quant *q = g->m->quant;
     for (size_t i = 0; i < q->journal.n; i++)
-        if (strncmp(q->journal.at[i].by, "tune/", 5) == 0) {
-            qg_warn(g->m->ctx,
-                    "the snapshot is tuned, and trials begin with the network before "
-                    "tuning: errors are without what tune learned, expected a snapshot "
-                    "that is not tuned: search first, then tune");
-            return;
-        }
+        if (strncmp(q->journal.at[i].by, author, strlen(author)) == 0)
+            return true;
+    return false;
+}
+
+/* Trials begin at the float network: what was done to the snapshot later has no part in
+ * them. */
+static void warn_changed(const qg_again *g)
+{
+    static const struct {
+        const char *author, *what;
+    } later[] = {
+        {"tune/",   "tuned"               },
+        { "switch", "switched"            },
+        { "host",   "changed by a program"}
+    };
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (was_changed_by(g, later[i].author))
+            qg_warn(
+                g->m->ctx,
+                "the snapshot is %s, and trials begin with the network before that: "
+                "errors are without it, expected a snapshot as `qg quantize` makes "
+                "it: search first",
+                later[i].what);
+}
+
+/* Nothing says how an imported network is quantized. */
+static qg_status check_origin(const qg_again *g)
+{
+    return was_changed_by(g, "import")
+               ? qg_fail(
+                     g->m->ctx, QG_EUNSUPPORTED,
+                     "the snapshot is %s, which says nothing of how to quantize the "
+                     "network once more, expected one that `qg quantize` made",
+                     g->m->quant->backend->name)
+               : QG_OK;
 }
 
 /* The graph of a snapshot is what its backend has made of the model, and a policy for
@@ -64,10 +92,11 @@ static qg_status check_backend(const qg_again *g, qg_arena *a, const char *name)
 qg_status qg_again_read(qg_again *g, qg_arena *a, const char *backend)
 {
     const qg_manifest *f = &g->m->info.manifest;
+    QG_TRY(check_origin(g));
     if (backend)
         QG_TRY(check_backend(g, a, backend));
     g->backend = backend ? backend : g->m->quant->backend->name;
-    warn_tuned(g);
+    warn_changed(g);
     for (size_t i = 0; i < f->n_option; i++) {
         const char *name = f->option[2 * i], *value = f->option[2 * i + 1];
         if (strcmp(name, "policy") == 0)
