@@ -461,11 +461,12 @@ static void wrong_parameters_are_refused(void **state)
         { "passes: {align: {x: {}}}\n", "x.yaml:3: passes: align: expected a number"},
     };
     static const char *const set[][2] = {
-        {"pass=align",            "'pass=align', expected a pass and its parameters"},
-        { "pass= run=no",         "expected a pass and its parameters"              },
-        { "pass=align run=",      "parameters of a pass, expected key=value"        },
-        { "pass=align run no",    "parameters of a pass, expected key=value"        },
-        { "pass=align run=maybe", "align: 'maybe', expected a number, yes or no"    },
+        {"pass=align",
+         "'pass=align': no parameter, expected a pass and its parameters"       },
+        { "pass= run=no",         "expected a pass and its parameters"          },
+        { "pass=align run=",      "parameters of a pass, expected key=value"    },
+        { "pass=align run no",    "parameters of a pass, expected key=value"    },
+        { "pass=align run=maybe", "align: 'maybe', expected a number, yes or no"},
     };
 
     fixture f = open_fixture();
