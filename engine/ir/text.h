@@ -47,7 +47,8 @@ QG_NODISCARD qg_status qg_text_print(const qg_graph *g, qg_text_table *table,
 enum { QG_FINGERPRINT_TEXT = 17 };
 QG_NODISCARD qg_status qg_graph_fingerprint(const qg_graph *g, qg_arena *a,
                                             char text[QG_FINGERPRINT_TEXT]);
-/* The same without the elements of constants; their types count. */
+/* The same without the elements of constants, and without constants that nothing reads
+ * (weights as they were before tuning); types count. */
 QG_NODISCARD qg_status qg_graph_structure(const qg_graph *g, qg_arena *a,
                                           char text[QG_FINGERPRINT_TEXT]);
 

@@ -14,7 +14,7 @@ typedef struct printer {
     qg_status status;
     int depth;   /* of bodies */
     bool bare;   /* without platforms and their reasons */
-    bool hollow; /* without the elements of constants */
+    bool hollow; /* without the elements of constants, and constants not in use */
 } printer;
 
 /* Keeps a zero after the text, which is not part of it. */
@@ -293,7 +293,8 @@ static void put_givens(printer *p, const qg_graph *g)
 {
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
-        if (v->def || v->is_input || (!v->constant && qg_value_watchers(v) == 0))
+        if (v->def || v->is_input ||
+            ((!v->constant || p->hollow) && qg_value_watchers(v) == 0))
             continue;
         begin_line(p);
         put_name(p, v->name);
