@@ -108,7 +108,7 @@ expect 1 "quirk 'ppq-ofset" quantize $model trt-int8 $data --quirks ppq-ofset-wi
 expect 1 "'fus': no such pass.*did you mean 'fuse'" \
     quantize $model trt-int8 $data --dump-after fus --dump-dir "$work/dumps"
 [ ! -e "$work/dumps" ] || complain 'a refused --dump-after made its folder'
-expect 1 'matches no' quantize $model trt-int8 $data --set 'op=Conv_99 bits=4'
+expect 1 "node 'Conv_99' does not exist" quantize $model trt-int8 $data --set 'op=Conv_99 bits=4'
 expect 1 "'bist', did you mean 'bits'" quantize $model trt-int8 $data --set 'op=Conv bist=4'
 expect 1 'has no field, expected one' quantize $model trt-int8 $data --set 'slot=weight'
 expect 1 'missing.yaml: No such file' quantize $model trt-int8 $data --policy "$work/missing.yaml"

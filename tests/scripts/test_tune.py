@@ -148,10 +148,11 @@ def test_search_warns(root):
     qg("search", root / "lsq", "-d", CALIB, "--budget", "bits=6", "-o", root / "policy.yaml",
        warns="the snapshot is tuned, and trials begin with the network before that")
     qg("switch", root / "four", "--set", "node=conv2 state=dequantized", "-o", root / "off")
-    qg("search", root / "off", "-d", CALIB, "--budget", "bits=8", warns="the snapshot is switched")
+    qg("search", root / "off", "-d", CALIB, "--budget", "bits=8", "-o", root / "policy.yaml",
+       warns="the snapshot is switched")
     qg("export", root / "four", "--format", "aimet", "-o", root / "aimet.json")
     qg("import", root / "aimet.json", "--format", "aimet", "--model", MODEL, "-o", root / "aimet")
-    qg("search", root / "aimet", "-d", CALIB, "--budget", "bits=8",
+    qg("search", root / "aimet", "-d", CALIB, "--budget", "bits=8", "-o", root / "policy.yaml",
        fails="the snapshot is imported from aimet")
 
 
