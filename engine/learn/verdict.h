@@ -6,7 +6,7 @@
  *             exceeds it with a given probability (Student 1908)
  *
  *     probability  t of 2, 4, 8, 16 samples, many  used for
- *     16 %         1.84, 1.20, 1.08, 1.03, 1       a block: others follow
+ *     16 %         1.84, 1.20, 1.08, 1.03, 1       a block of free weights
  *     5 %          6.31, 2.35, 1.89, 1.76, 1.64    the network, at last
  *
  * Logarithms, since losses of single samples differ by orders of magnitude; m bounds

@@ -62,9 +62,9 @@ def plain(value: Any) -> Any:
     )
 
 
-def is_file_or_array(value: Any) -> bool:
-    """Not a dict or an iterable of samples."""
-    return isinstance(value, (str, os.PathLike, np.ndarray)) or hasattr(value, "detach")
+def is_array(value: Any) -> bool:
+    """Of numpy, or a tensor of torch."""
+    return isinstance(value, np.ndarray) or hasattr(value, "detach")
 
 
 def config_text(value: Any) -> tuple[str, str] | None:
@@ -148,11 +148,12 @@ class _Call:
             value = written[0]
         if name in ARRAYS and isinstance(value, (list, tuple)):
             value = np.asarray(value)
-        if name in SAMPLES and not is_file_or_array(value):
+        file = isinstance(value, (str, os.PathLike))
+        if name in SAMPLES and not (file or is_array(value)):
             path = self.temporary(name, ".npz")
             np.savez(path, **self.samples(name, value))
             value = path
-        if is_file_or_array(value) and not isinstance(value, (str, os.PathLike)):
+        if is_array(value):
             path = self.temporary(name or "array", ".npy")
             np.save(path, np.asarray(value))
             value = path
@@ -259,8 +260,8 @@ def run_verb(
     """
     extend = (extend,) if isinstance(extend, Extension) else extend
     data = options.get("data")
-    named = verb not in SUBVERBS and files and isinstance(files[0], (str, os.PathLike))
-    if named and not (data is None or isinstance(data, (str, os.PathLike))):
+    path = verb not in SUBVERBS and files and isinstance(files[0], (str, os.PathLike))
+    if path and not (data is None or isinstance(data, (str, os.PathLike))):
         files = (load(files[0], shape=shape_words(options.get("shape")),
                       extend=tuple(extend)), *files[1:])  # whose inputs arrays are for
     given = [v for v in files if isinstance(v, Model)]
