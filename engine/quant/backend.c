@@ -132,14 +132,19 @@ bool qg_node_matches_condition(const void *ud, const qg_node *n,
     return false;
 }
 
-/* By side, then by role or index. */
-static bool slot_matches(const qg_slot_match *s, qg_endpoint at)
+/* By side, then by role or index.  The computed operand of a product is "input", and
+ * "weight" only for a match that has a condition on constants. */
+static bool slot_matches(const qg_endpoint_match *m, const qg_slot_match *s,
+                         qg_endpoint at)
 {
     if (s->is_output != at.is_output)
         return false;
     if (!s->role)
         return s->index < 0 || (uint32_t)s->index == at.slot;
-    return s->role == qg_endpoint_role(at);
+    char role = qg_endpoint_role(at);
+    if (role != 'w' || qg_endpoint_value(at)->constant)
+        return s->role == role;
+    return s->role == 'd' || (s->role == 'w' && m->constant != QG_ANY);
 }
 
 static bool answers(enum qg_answer wanted, bool is)
@@ -166,7 +171,7 @@ bool qg_endpoint_matches(const qg_endpoint_match *m, qg_endpoint at)
     assert(v); /* absent slots are nobody's endpoint */
     bool found = m->n_slot == 0;
     for (size_t i = 0; i < m->n_slot && !found; i++)
-        found = slot_matches(&m->slot[i], at);
+        found = slot_matches(m, &m->slot[i], at);
     return found && answers(m->constant, v->constant != NULL) &&
            answers(m->graph_input, v->is_input) &&
            answers(m->graph_output, v->is_output) &&

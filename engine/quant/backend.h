@@ -66,7 +66,8 @@ typedef struct qg_node_match {
     enum qg_layer layer;
 } qg_node_match;
 
-/* One word of `slot:`.  "in2": index 2; "in*": index -1; "weight": role 'w'. */
+/* One word of `slot:`.  "in2": index 2; "in*": index -1; "weight": role 'w', a constant
+ * unless `constant` is given; "input": role 'd', and a computed operand of role 'w'. */
 typedef struct qg_slot_match {
     bool is_output;
     char role;     /* letter of ir/op.h, 0: by index */
