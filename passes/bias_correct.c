@@ -9,6 +9,10 @@
  * corrected at once.  When the mean squared error of the block's output against the
  * float network has grown, the biases are restored and a near miss is recorded.
  *
+ * The bias of a product without a slot for one (MatMul) is the constant of an Add that
+ * the backend has fused with it; its channels are the last axis.  Nodes whose weights
+ * are rounded, and that have neither, are near misses.
+ *
  * Scales do not change, not even that of a bias derived from input and weight.
  * The biases of the float network stay beside the corrected ones (QG_UNTUNED in
  * engine/ir/graph.h).
@@ -28,8 +32,9 @@
 
 /* One bias that can be corrected. */
 typedef struct layer {
-    qg_node *node;
+    qg_node *node;           /* adds the bias: a convolution, Gemm, or the fused Add */
     uint32_t slot;           /* of the bias */
+    int32_t axis;            /* of the output: channels */
     size_t channels;         /* elements of the bias */
     float beta;              /* the operator adds beta * bias */
     qg_value *value;         /* the bias as it was ... */
@@ -101,11 +106,11 @@ static qg_status see_reference(void *state, qg_ctx *ctx, size_t sample,
     return qg_tensor_clone(ctx, w->sample, value, &w->wanted);
 }
 
-/* x is plain: [batch, channels, ...]. */
-static void channel_means(const qg_tensor *x, double *mean)
+/* x is plain: [..., channels, ...]. */
+static void channel_means(const qg_tensor *x, int32_t axis, double *mean)
 {
-    int64_t batch = x->dim[0], channels = x->dim[1];
-    int64_t inner = qg_dims_product(x, 2, x->rank);
+    int64_t batch = qg_dims_product(x, 0, axis), channels = x->dim[axis];
+    int64_t inner = qg_dims_product(x, axis + 1, x->rank);
     for (int64_t c = 0; c < channels; c++) {
         double sum = 0;
         for (int64_t b = 0; b < batch; b++)
@@ -141,7 +146,7 @@ static qg_status see_block(void *state, qg_ctx *ctx, size_t sample,
         layer *l = &c->layer.at[i];
         double *mean = w->is_rounded ? l->rounded : l->exact;
         if (l->node == at->endpoint.node)
-            channel_means(plain, mean + sample * l->channels);
+            channel_means(plain, l->axis, mean + sample * l->channels);
     }
     if (w->is_rounded && at->endpoint.node == c->end)
         c->loss[sample] = squared_error(plain, w->wanted);
@@ -281,20 +286,72 @@ static qg_status correct(const corrector *c, layer *l)
     return qg_edit_give_constant(g, l->node, l->slot, l->node->name, t);
 }
 
-/* Its bias is one float32 constant per channel of axis 1. */
+/* The slot of the constant of a sum that is fused with the product before it, which has
+ * no slot for a bias; -1: n is none. */
+static int fused_constant(const qg_node *n)
+{
+    if (!qg_node_has(n, QG_OP_JOIN) || !n->op->affine || n->n_in != 2)
+        return -1;
+    const qg_tqc *sum = qg_output_tqc(n, 0);
+    for (uint32_t k = 0; k < 2; k++) {
+        const qg_node *p = n->in[1 - k] ? n->in[1 - k]->def : NULL;
+        const qg_tqc *product = p ? qg_output_tqc(p, 0) : NULL;
+        if (n->in[k] && n->in[k]->constant && product && sum &&
+            qg_node_has(p, QG_OP_COMPUTE) && qg_op_slot_of(p->op, 'b') < 0 &&
+            qg_tqc_root(product) == qg_tqc_root(sum))
+            return (int)k;
+    }
+    return -1;
+}
+
+/* The sum that is fused with product n; NULL: there is none. */
+static qg_node *fused_sum(const qg_node *n)
+{
+    const qg_value *y = n->out[0];
+    qg_node *sum = y && y->use.n == 1 ? y->use.at[0].node : NULL;
+    return sum && qg_op_slot_of(n->op, 'b') < 0 && fused_constant(sum) >= 0 ? sum
+                                                                            : NULL;
+}
+
+/* Whether v is one float32 constant per channel of that axis of y. */
+static bool is_bias(const qg_value *v, const qg_tensor *y, int32_t axis)
+{
+    const qg_tensor *b = v ? v->constant : NULL;
+    return b && b->dtype == QG_F32 && y->dtype == QG_F32 && y->rank >= 2 &&
+           qg_tensor_count(b) == y->dim[axis] &&
+           (axis == 1 || b->dim[b->rank - 1] == y->dim[axis]);
+}
+
+/* Of weights that are rounded; other products have none to correct. */
+static qg_status miss_layer(const corrector *c, const qg_node *n)
+{
+    const qg_tqc *w = qg_role_tqc(n, 'w');
+    int b = qg_op_slot_of(n->op, 'b');
+    if (!qg_node_has(n, QG_OP_COMPUTE) || !w || !qg_tqc_is_constant(w) || fused_sum(n))
+        return QG_OK;
+    return qg_pass_near_miss(
+        c->env, "bias", n, "it has no %s, expected %s",
+        b < 0 ? "slot for a bias" : "bias that is a float constant per channel",
+        b < 0 ? "a convolution, Gemm, or an Add of a constant that the backend fuses "
+                "with it"
+              : "one");
+}
+
+/* Its bias is one float32 constant per channel: of axis 1, of a fused sum the last. */
 static qg_status add_layer(corrector *c, qg_node *n)
 {
-    int b = qg_op_slot_of(n->op, 'b');
+    int own = qg_node_has(n, QG_OP_COMPUTE) ? qg_op_slot_of(n->op, 'b') : -1;
+    int b = own >= 0 ? own : fused_constant(n);
     qg_value *v = b >= 0 && (uint32_t)b < n->n_in ? n->in[b] : NULL;
     const qg_tensor *y = n->out[0] ? &n->out[0]->type : NULL;
-    if (!qg_node_has(n, QG_OP_COMPUTE) || !v || !v->constant || !y ||
-        v->constant->dtype != QG_F32 || y->dtype != QG_F32 || y->rank < 2 ||
-        qg_tensor_count(v->constant) != y->dim[1])
-        return QG_OK;
+    int32_t axis = own >= 0 ? 1 : y ? y->rank - 1 : 0;
+    if (!y || !is_bias(v, y, axis))
+        return miss_layer(c, n);
     qg_arena *a = c->env->graph->arena;
     layer l = { .node = n,
                 .slot = (uint32_t)b,
-                .channels = (size_t)y->dim[1],
+                .axis = axis,
+                .channels = (size_t)y->dim[axis],
                 .value = v,
                 .old = v->constant };
     QG_TRY(qg_attr_float(c->env->ctx, n, "beta", 1, &l.beta));
@@ -393,6 +450,23 @@ static qg_status correct_all(corrector *c, const qg_blocks *blocks)
     return s;
 }
 
+/* A block that ends with a product ends with its fused sum. */
+static qg_status take_sums(const qg_graph *g, qg_blocks *blocks)
+{
+    for (size_t i = 0; i < blocks->n; i++) {
+        qg_block *b = &blocks->at[i];
+        qg_node *sum = fused_sum(b->node[b->n - 1]), **node;
+        if (!sum)
+            continue;
+        if (!(node = QG_NEWN(g->arena, b->n + 1, qg_node *)))
+            return qg_nomem(g->ctx);
+        memcpy(node, b->node, b->n * sizeof *node);
+        node[b->n] = sum;
+        *b = (qg_block){ node, b->n + 1 };
+    }
+    return QG_OK;
+}
+
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
@@ -405,6 +479,8 @@ static qg_status run(qg_pass_env *env)
     QG_TRY(qg_pass_listed_last(env, g->arena, &last));
     QG_TRY(
         qg_blocks_find(g, last, (int)qg_pass_value(env, "block"), g->arena, &blocks));
+    QG_TRY(take_sums(g, &blocks));
+    QG_TRY(qg_pass_pattern(env, "block", "no quantized node has a bias"));
     if (blocks.n == 0)
         return QG_OK;
     if (c.samples == 0)

@@ -389,8 +389,16 @@ static qg_status begin(equalizer *e)
     e->mark = QG_NEWN(e->arena, g->value.n, uint8_t);
     if (!e->of || !e->taken || !e->mark)
         return qg_nomem(e->env->ctx);
-    for (size_t i = 0; i < g->node.n; i++)
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        int w = qg_op_slot_of(n->op, 'w');
         QG_TRY(read_layer(e, g->node.at[i], &e->of[i]));
+        if (!e->of[i] && qg_node_has(n, QG_OP_COMPUTE) && float_constant(n, w))
+            QG_TRY(
+                qg_pass_near_miss(e->env, "layers-in-a-row", n,
+                                  "it is no layer whose channels are known, expected "
+                                  "a convolution or Gemm with constants alone"));
+    }
     return QG_OK;
 }
 

@@ -153,15 +153,54 @@ def check_bias_correct(folder):
     check("bias-correct: after gptq", both < 0.8 * alone, f"{alone:.3g} -> {both:.3g}")
 
 
-def product(folder, weight, gain=None):
-    """y = (gain x) W, for numbers that are computed here as well."""
+def patterns(snapshot, name):
+    """{pattern: (matched, misses)} of that pass."""
+    rows = json.loads((snapshot / "quant.json").read_text())["coverage"]
+    return {r["pattern"]: (r["matched"], r["near_misses"]) for r in rows if r["pass"] == name}
+
+
+def check_bias_of_products(folder):
+    """The constant that TensorRT adds in the kernel of a MatMul is its bias; elsewhere the
+    table tells why nothing happened."""
+    model, calib, unseen = transformer(folder, 0)
+    words = "--set", "pass=bias-correct run=yes"
+    plain = quantize(model, calib, folder / "plain", *FOUR)
+    right = quantize(model, calib, folder / "right", *FOUR, *words)
+    kept = {n for n in constants(right) if n.endswith(".untuned")}
+    same = difference(float_outputs(plain, unseen, folder),
+                      float_outputs(right, unseen, folder))
+    check("bias of a product: the float network stays", kept and same == 0, len(kept), same)
+    rng = np.random.default_rng(2)
+    model, x = (product(folder, rng.normal(0, 1, (16, 6)), bias=rng.normal(0, 1, 6)),
+                rng.uniform(0, 1, (2, 64, 16)).astype("f"))
+    for seed, path in enumerate((calib, unseen)):
+        np.save(path, x[seed])
+    before, after = (noise(quantize(model, calib, folder / "one", *FOUR, *more), unseen)
+                     for more in ((), words))
+    check("bias of a product: noise", after < 0.7 * before, f"{before:.3g} -> {after:.3g}")
+    apart = quantize(model, calib, folder / "apart", *FOUR, *words, backend="ort-int8")
+    rows = patterns(apart, "bias-correct")
+    text = str(rows.get("bias"))
+    check("bias of a product: a sum with its own grid", "no slot for a bias, expected" in text,
+          text[:160])
+    apart = quantize(model, calib, folder / "apart", "--set", "pass=equalize run=yes")
+    text = str(patterns(apart, "equalize"))
+    check("equalize: products are no layers", "expected a convolution or Gemm" in text,
+          text[:160])
+
+
+def product(folder, weight, gain=None, bias=None):
+    """y = (gain x) W + bias, for numbers that are computed here as well."""
     make = onnx.helper.make_node
     nodes, x = [], "x"
     weights = [numpy_helper.from_array(weight.astype("f"), "w")]
     if gain is not None:
         nodes, x = [make("Mul", ["x", "g"], ["m"])], "m"
         weights.append(numpy_helper.from_array(gain.astype("f"), "g"))
-    nodes.append(make("MatMul", [x, "w"], ["y"]))
+    nodes.append(make("MatMul", [x, "w"], ["y" if bias is None else "p"]))
+    if bias is not None:
+        nodes.append(make("Add", ["p", "b"], ["y"]))
+        weights.append(numpy_helper.from_array(bias.astype("f"), "b"))
     info, size = onnx.helper.make_tensor_value_info, weight.shape
     graph = onnx.helper.make_graph(nodes, "g", [info("x", 1, [1, size[0]])],
                                    [info("y", 1, [1, size[1]])], weights)
@@ -239,7 +278,7 @@ def check_split(folder):
 
 def main():
     for test in (check_smooth, check_factors, check_gptq, check_definition, check_bias_correct,
-                 check_split):
+                 check_bias_of_products, check_split):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return failures > 0
