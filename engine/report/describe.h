@@ -32,7 +32,7 @@ const qg_origin *qg_origin_named(const qg_backend *b, const char *id,
                                  const char **kind);
 
 /* "every scale within 1 % after 64 of 512 samples": a fact; who: "every scale".  After
- * more than half of the samples it is no assurance: then "not known: ...". */
+ * more than half of the samples it is no assurance: then "low: ...". */
 QG_NODISCARD qg_status qg_report_settled(qg_report *r, const char *fact,
                                          const char *who, uint64_t after, uint64_t n);
 

@@ -107,6 +107,7 @@ class Run(unittest.TestCase):
         x = samples(4)
         wrong = {
             r"int64\[1,1,8,8\], expected float32": (x * 9).astype(np.int64),
+            r"uint8\[1,1,8,8\], expected .*astype\('float32'\)": x.astype(np.uint8),
             "'image': array of complex64, expected float32": x.astype(np.complex64),
             "'image': NoneType, expected float32": None,
             "'image': array of <U1, expected float32": np.array(["a"]),
@@ -223,7 +224,8 @@ class Data(unittest.TestCase):
         for given in (labels, labels.tolist()):
             self.assertEqual(s.evaluate(data="configs/data/digits_test.npy", labels=given).json,
                              told)
-        with self.assertRaisesRegex(qg.DataError, r"^labels: is int64\[5\], expected"):
+        with self.assertRaisesRegex(qg.DataError, r"^labels: the array: is int64\[5\], "
+                                    "expected one integer"):
             s.evaluate(data="configs/data/digits_test.npy", labels=labels[:5].astype(np.int64))
 
     def test_encodings_of_a_model_in_memory(self):

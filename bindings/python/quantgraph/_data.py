@@ -78,6 +78,12 @@ class Input:
         """
         if a.dtype == self.dtype and a.flags.c_contiguous:
             return a
+        if a.dtype.kind in "biu" and self.dtype == np.float32:
+            raise DataError(
+                f"data: the array for input '{self.name}' is {spelled(a.dtype, a.shape)}, "
+                f"expected {spelled(self.dtype, self.dims)}: x.astype('float32'), scaled as "
+                "the model expects it"
+            )
         both = a.dtype.kind == "f" and self.dtype == np.float32
         out: Array = np.ascontiguousarray(
             a, np.float32 if both else a.dtype.newbyteorder("=")

@@ -178,6 +178,7 @@ class _Messages:
     def named(self, message: str) -> str:
         """A message that names arguments, not the files that stand for them."""
         for file, name in self.names.items():
+            message = message.replace(f"{name}: {file}: is ", f"{name}: the array: is ")
             message = message.replace(f"{name}: {file}", name).replace(file, name)
         return message
 
