@@ -492,7 +492,7 @@ typedef struct qg_analyse_options {
     size_t size;
     qg_workload work;    /* data: required */
     const char *by;      /* "graph", "layer", "cause"; NULL: graph */
-    const char *metric;  /* "nsr" or "snr" (noise-to-signal power ratio), "mse", "cosine" */
+    const char *metric;  /* "nsr" or "snr" (noise-to-signal ratio), "mse", "cosine" */
     size_t top;          /* rows shown, worst first; 0: all */
     const char *mode;    /* simulate or integer of QG_RUN_MODE_MAP; NULL: simulate */
     const char *profile; /* for integer, as in qg_run_options */

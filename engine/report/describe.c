@@ -83,8 +83,8 @@ qg_status qg_report_settled(qg_report *r, const char *fact, const char *who,
     assert(after <= n);
     if (2 * after > n)
         return qg_report_addf(r, fact,
-                              "low: some scale changed by more than 1 %% until sample "
-                              "%llu of %llu; more samples narrow its interval",
+                              "low: a scale changed by more than 1 %% until sample "
+                              "%llu of %llu",
                               (unsigned long long)after, (unsigned long long)n);
     return qg_report_addf(r, fact, "%s within 1 %% after %llu of %llu samples", who,
                           (unsigned long long)after, (unsigned long long)n);
