@@ -157,6 +157,9 @@ size_t qg_search_option(const qg_searching *s, const uint8_t *option, size_t i);
 /* Bits of an item of a policy. */
 double qg_search_cost(const qg_searching *s, const uint8_t *option, size_t i);
 
+/* search.c: "chosen", or why a policy that was judged is not. */
+const char *qg_search_result(const qg_searching *s, const qg_tried *t);
+
 /* answer.c */
 const char *qg_search_choice_text(const qg_searching *s, size_t o);
 QG_NODISCARD qg_status qg_search_report(const qg_searching *s, qg_report *r);
