@@ -505,7 +505,7 @@ static const char *up_to(const qg_searching *s, const char *what, double error,
                                                           what, (error + apart) * 100);
 }
 
-const char *qg_search_result(const qg_searching *s, const qg_tried *t)
+static const char *result_of(const qg_searching *s, const qg_tried *t)
 {
     if (t == s->found[s->winner].policy)
         return "chosen";
@@ -568,6 +568,14 @@ static qg_status choose_winner(qg_searching *s)
     QG_TRY(stay_at_snapshot(s));
     const qg_tried *best = s->found[s->winner].policy;
     return fmax(best->nsr, best->judged) < QG_SEARCH_NO_NUMBER ? QG_OK : no_number(s);
+}
+
+static void tell_results(qg_searching *s)
+{
+    for (int how = 0; how < QG_NMETHOD; how++) {
+        const qg_tried *t = how == QG_SNAPSHOT ? &s->before : s->found[how].policy;
+        s->result[how] = t ? result_of(s, t) : NULL;
+    }
 }
 
 /* --- the front --- */
@@ -700,6 +708,7 @@ static qg_status run(qg_searching *s, qg_report **out)
     QG_TRY(consider_snapshot(s));
     QG_TRY(choose_winner(s));
     warn_deployed(s, s->found[s->winner].policy);
+    tell_results(s);
     QG_TRY(find_front(s));
     QG_TRY(write_patch(s));
     QG_TRY(qg_report_new(s->m->ctx, "search", &report));

@@ -94,6 +94,7 @@ typedef struct qg_searching {
     QG_VEC(const qg_tried *) tried;
     qg_finding found[QG_NMETHOD];
     enum qg_method winner;
+    const char *result[QG_NMETHOD]; /* "chosen", or why the method's policy is not */
     double reserve; /* the share of the budget kept for samples that are not seen */
     QG_VEC(const qg_tried *) front;
     double rest;     /* harm of what is no item, when groups are left; else 0 */
@@ -156,9 +157,6 @@ size_t qg_search_size(const qg_searching *s, const uint8_t *option);
 size_t qg_search_option(const qg_searching *s, const uint8_t *option, size_t i);
 /* Bits of an item of a policy. */
 double qg_search_cost(const qg_searching *s, const uint8_t *option, size_t i);
-
-/* search.c: "chosen", or why a policy that was judged is not. */
-const char *qg_search_result(const qg_searching *s, const qg_tried *t);
 
 /* answer.c */
 const char *qg_search_choice_text(const qg_searching *s, size_t o);
