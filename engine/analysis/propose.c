@@ -39,6 +39,12 @@ typedef struct verdict {
 
 /* --- the patch --- */
 
+/* A bound has the grid of its input: its constant may be that of many nodes. */
+static bool leads(const qg_tqc *t)
+{
+    return qg_tqc_is_on_grid(t) && !qg_tqc_is_bound(t);
+}
+
 /* Marks the values of the parts of the first k rows; how many there are. */
 static size_t choose_values(search *p, size_t k)
 {
@@ -47,12 +53,13 @@ static size_t choose_values(search *p, size_t k)
     memset(p->chosen, 0, q->tqc.n);
     memset(p->raised, 0, p->s->m->graph->value.n);
     for (size_t i = 0; i < q->tqc.n; i++)
-        for (size_t row = 0; qg_tqc_is_on_grid(q->tqc.at[i]) && row < k; row++)
+        for (size_t row = 0; leads(q->tqc.at[i]) && row < k; row++)
             if (qg_sensitivity_key(p->s, q->tqc.at[i]) == p->s->row.at[row].key)
                 p->chosen[qg_part_of(&p->parts, (uint32_t)i)] = 1;
     for (size_t i = 0; i < q->tqc.n; i++) {
         uint8_t *raised = &p->raised[qg_tqc_value(q->tqc.at[i])->id];
-        bool in = p->chosen[qg_part_of(&p->parts, (uint32_t)i)];
+        bool in = !qg_tqc_is_bound(q->tqc.at[i]) &&
+                  p->chosen[qg_part_of(&p->parts, (uint32_t)i)];
         n += in && !*raised;
         *raised = *raised || in;
     }

@@ -83,7 +83,8 @@ static qg_status find_predicate(const reader *r, const qg_yaml *y, const char *w
                         word, qg_suggest_text(&s, text));
 }
 
-/* The words of `fate` are those of QG_FATE_MAP, others operators. */
+/* The words of `fate` are those of QG_FATE_MAP, of `export-refuses` placements, others
+ * operators. */
 static qg_status check_words(const reader *r, const qg_yaml *y, const char *what,
                              const qg_condition *c)
 {
@@ -93,13 +94,17 @@ static qg_status check_words(const reader *r, const qg_yaml *y, const char *what
 #undef X
             NULL
     };
+    const char *const *words = c->predicate == QG_PREDICATE_FATE ? known
+                               : c->predicate == QG_PREDICATE_EXPORT_REFUSES
+                                   ? qg_placements
+                                   : NULL;
     for (size_t i = 0; i < c->n_word; i++) {
         const qg_yaml *at = y->kind == QG_YAML_LIST ? y->item[i] : y;
         int k;
-        if (c->predicate != QG_PREDICATE_FATE)
-            QG_TRY(qg_need_op(&r->base, at, what, c->word[i]));
+        if (words)
+            QG_TRY(qg_yaml_choice(r->ctx, at, what, words, &k));
         else
-            QG_TRY(qg_yaml_choice(r->ctx, at, what, known, &k));
+            QG_TRY(qg_need_op(&r->base, at, what, c->word[i]));
     }
     return QG_OK;
 }

@@ -220,6 +220,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
     X(CENTERED, "centered", NONE, "the real 0 is the middle code of the type, signed "\
       "or unsigned")                                                                   \
     X(BITS_ABOVE, "bits-above", NUMBER, "codes have more bits")                        \
+    X(EXPORT_REFUSES, "export-refuses", WORDS, "`qg export` with one of these "        \
+      "placements refuses the activation")                                             \
     X(CODES_BELOW, "codes-below", NUMBER, "the lowest code is below")                  \
     X(CODES_ABOVE, "codes-above", NUMBER, "the highest code is above")                 \
     X(USES_BELOW, "uses-below", NUMBER, "a code is below: of a constant one that it "  \

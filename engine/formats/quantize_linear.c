@@ -114,17 +114,33 @@ bool qg_onnx_turns_zero_points(const qg_tqc *t, const qg_qparam *p)
            any_offset(p);
 }
 
+/* Why TensorRT has no such type, NULL: it has. */
+static const char *no_trt_type(qg_dtype code, bool constant)
+{
+    size_t bits = qg_dtype_bits(code);
+    bool is_int = code == QG_I8 || (constant && code == QG_I4);
+    if (is_int || code == QG_F8E4M3FN || (constant && code == QG_F4E2M1))
+        return NULL;
+    if (bits != 8 && !(constant && bits == 4))
+        return constant ? "TensorRT has weights of 8 and 4 bits only"
+                        : "TensorRT has activations of 8 bits only (weights also of 4)";
+    return qg_dtype_kind_of(code) == QG_KIND_UINT
+               ? "TensorRT has signed codes only"
+               : "TensorRT has floating-point codes of E4M3 only (weights also of "
+                 "E2M1)";
+}
+
 /* TensorRT reads int8, float8 and 4-bit weights, all with zero point 0, and a bias in
  * float only.  Source: TensorRT developer guide, "Working with Quantized Types". */
 static qg_onnx_grid for_trt(const qg_tqc *t, bool constant, qg_onnx_grid g)
 {
-    const uint64_t known = QG_DT(I8) | QG_DT(F8E4M3FN);
+    const char *no_type = no_trt_type(g.code, constant);
     if (g.code == QG_I32)
         return fault("TensorRT adds a bias in float");
     if (has_offset(t))
         return fault("TensorRT supports zero point 0 only");
-    if (!((constant ? known | QG_DT(I4) | QG_DT(F4E2M1) : known) >> g.code & 1))
-        return fault("TensorRT does not support this integer type");
+    if (no_type)
+        return fault(no_type);
     if (!constant && t->scheme.policy & (QG_PER_CHANNEL | QG_BLOCK))
         return fault("TensorRT quantizes only weights per channel");
     return g;
@@ -176,6 +192,14 @@ qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement p
     if (place == QG_PLACE_OPENVINO && !constant && has_offset(t))
         g.code = for_openvino(g.code);
     return place == QG_PLACE_TRT ? for_trt(t, constant, g) : g;
+}
+
+const char *qg_onnx_refusal(const qg_tqc *t, enum qg_placement place)
+{
+    bool constant = qg_tqc_is_constant(t);
+    return place == QG_PLACE_TRT && !constant
+               ? qg_onnx_grid_of(t, constant, place).fault
+               : NULL;
 }
 
 bool qg_onnx_same_grid(const qg_tqc *a, const qg_tqc *b)

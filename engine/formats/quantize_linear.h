@@ -44,6 +44,10 @@ typedef struct qg_onnx_grid {
  * it. */
 qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement place);
 
+/* Why a file for this reader cannot have the endpoint at all, so that the export is
+ * refused: an activation that TensorRT would not read.  NULL: it can, or loses it. */
+const char *qg_onnx_refusal(const qg_tqc *t, enum qg_placement place);
+
 /* The difference of that type's codes from those of the scheme: 0, or half of the
  * type's range where an unsigned type holds signed codes (OpenVINO). */
 int32_t qg_onnx_shift(const qg_tqc *t, qg_dtype code);

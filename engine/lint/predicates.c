@@ -532,6 +532,20 @@ static bool bits_above(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
     return s->at->scheme.bits > c->number;
 }
 
+static bool export_refuses(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const char *why = NULL;
+    (void)l;
+    for (int k = 0; !why && qg_placements[k]; k++)
+        for (size_t i = 0; !why && i < c->n_word; i++)
+            if (strcmp(qg_placements[k], c->word[i]) == 0)
+                why = qg_onnx_refusal(s->at, (enum qg_placement)k);
+    if (why)
+        (void)snprintf(s->detail, sizeof s->detail, "%u bits: %s", s->at->scheme.bits,
+                       why);
+    return why != NULL;
+}
+
 static bool codes_below(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)l;
@@ -738,6 +752,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_ZERO_POINT] = zero_point,
     [QG_PREDICATE_CENTERED] = qg_test_centered,
     [QG_PREDICATE_BITS_ABOVE] = bits_above,
+    [QG_PREDICATE_EXPORT_REFUSES] = export_refuses,
     [QG_PREDICATE_CODES_BELOW] = codes_below,
     [QG_PREDICATE_CODES_ABOVE] = codes_above,
     [QG_PREDICATE_USES_BELOW] = qg_test_uses_below,

@@ -23,6 +23,11 @@ bool qg_tqc_is_constant(const qg_tqc *t)
 
 char qg_tqc_role(const qg_tqc *t) { return qg_endpoint_role(qg_tqc_endpoint(t)); }
 
+bool qg_tqc_is_bound(const qg_tqc *t)
+{
+    return qg_tqc_role(t) == 'p' && qg_tqc_is_constant(t) && t->up != t;
+}
+
 const char *qg_tqc_text(const qg_tqc *t, char text[QG_ENDPOINT_TEXT])
 {
     return qg_endpoint_text(qg_tqc_endpoint(t), text);

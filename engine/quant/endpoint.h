@@ -16,6 +16,9 @@ qg_value *qg_tqc_value(const qg_tqc *t);
 bool qg_tqc_is_constant(const qg_tqc *t);
 /* The letter of its slot, as qg_endpoint_role gives it. */
 char qg_tqc_role(const qg_tqc *t);
+/* A constant bound (Clip's limits, the value of Pad) that has the grid of input 0, its
+ * bits included, whatever a rule gives it (derive-passive). */
+bool qg_tqc_is_bound(const qg_tqc *t);
 /* "Conv_3.in1", as qg_endpoint_text gives it. */
 const char *qg_tqc_text(const qg_tqc *t, char text[QG_ENDPOINT_TEXT]);
 /* The TQC that such a text names; NULL: none of g. */

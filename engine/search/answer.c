@@ -21,23 +21,24 @@ static qg_cell predicted_cell(const qg_searching *s, const qg_tried *p)
 }
 
 static qg_status add_policy(const qg_searching *s, qg_report *r, qg_table *t,
-                            const char *name, const qg_tried *p)
+                            enum qg_method how, const qg_tried *p)
 {
-    return qg_table_cells(
-        r, t, qg_cell_text(name), qg_cell_number(qg_search_mean_bits(s, p->cost)),
-        qg_cell_count(qg_search_size(s, p->option)), predicted_cell(s, p),
-        nsr_cell(s, p->nsr), nsr_cell(s, p->judged));
+    return qg_table_cells(r, t, qg_cell_text(method_name[how]),
+                          qg_cell_number(qg_search_mean_bits(s, p->cost)),
+                          qg_cell_count(qg_search_size(s, p->option)),
+                          predicted_cell(s, p), nsr_cell(s, p->nsr),
+                          nsr_cell(s, p->judged), qg_cell_made(s->result[how]));
 }
 
 static qg_status report_policies(const qg_searching *s, qg_report *r)
 {
     qg_table *t;
-    QG_TRY(qg_report_table(r, "policies",
-                           "policy mean_bits size predicted nsr judged_nsr", &t));
+    QG_TRY(qg_report_table(
+        r, "policies", "policy mean_bits size predicted nsr judged_nsr result", &t));
     for (int how = 0; how < QG_SNAPSHOT; how++)
         if (s->found[how].policy)
-            QG_TRY(add_policy(s, r, t, method_name[how], s->found[how].policy));
-    return add_policy(s, r, t, method_name[QG_SNAPSHOT], &s->before);
+            QG_TRY(add_policy(s, r, t, (enum qg_method)how, s->found[how].policy));
+    return add_policy(s, r, t, QG_SNAPSHOT, &s->before);
 }
 
 static qg_status report_groups(const qg_searching *s, qg_report *r)

@@ -23,24 +23,35 @@ static void join(uint32_t *up, uint32_t a, uint32_t b)
         up[a] = b;
 }
 
-/* Values keep their names. */
+/* Values keep their names.  A bound is of the item whose grid it has: many nodes may
+ * read the constant. */
 uint32_t qg_search_item_of(const qg_searching *s, const qg_tqc *t)
 {
-    const qg_value *v = qg_graph_value(s->m->graph, qg_tqc_value(t)->name);
-    return v && !t->derive ? s->item_of[v->id] : QG_NONE;
+    const qg_tqc *at = qg_tqc_is_bound(t) ? qg_tqc_root(t) : t;
+    const qg_value *v = qg_graph_value(s->m->graph, qg_tqc_value(at)->name);
+    return v && !at->derive ? s->item_of[v->id] : QG_NONE;
 }
 
 bool qg_search_is_free(const qg_tqc *t)
 {
     const qg_tqc *root = qg_tqc_root(t);
     return qg_tqc_is_on_grid(t) && !t->derive && !root->derive && !root->quantizer &&
-           !(root->scheme.policy & QG_FLOATING);
+           !qg_tqc_is_bound(t) && !(root->scheme.policy & QG_FLOATING);
+}
+
+/* Of a constant that has the grid of an activation, too. */
+static bool has_activation(const qg_tqc *root)
+{
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root))
+        if (!qg_tqc_is_constant(t))
+            return true;
+    return false;
 }
 
 static bool is_choice(const qg_searching *s, const qg_tqc *t)
 {
     return qg_search_is_free(t) &&
-           (s->kind != QG_BUDGET_SIZE || qg_tqc_value(t)->constant != NULL);
+           (s->kind != QG_BUDGET_SIZE || !has_activation(qg_tqc_root(t)));
 }
 
 /* [values] what leads each value; `chosen`: the bits of values that have a choice. */
@@ -55,7 +66,7 @@ static void join_groups(const qg_searching *s, uint32_t *up, uint8_t *chosen)
             continue;
         chosen[qg_tqc_value(t)->id] = t->scheme.bits;
         for (const qg_tqc *u = root; u; u = qg_group_next(u, root))
-            if (!u->derive)
+            if (!u->derive && !qg_tqc_is_bound(u))
                 join(up, qg_tqc_value(t)->id, qg_tqc_value(u)->id);
     }
 }
@@ -65,8 +76,8 @@ static const qg_tensor *type_of(const qg_value *v)
     return v->constant ? v->constant : &v->type;
 }
 
-/* Groups that are left: of unknown size, with a range that bits alone do not tell, or
- * whose bits stay in a trial (s->stuck). */
+/* Groups that are left: of unknown size, with a range that bits alone do not tell, of a
+ * value that is no choice elsewhere, or whose bits stay in a trial (s->stuck). */
 static void mark_left(const qg_searching *s, uint32_t *up, const uint8_t *chosen,
                       uint8_t *left)
 {
@@ -77,8 +88,11 @@ static void mark_left(const qg_searching *s, uint32_t *up, const uint8_t *chosen
             left[leader(up, v)] = 1;
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
-        if (is_choice(s, t) && !qg_scheme_takes_bits(&t->scheme))
-            left[leader(up, qg_tqc_value(t)->id)] = 1;
+        uint32_t v = qg_tqc_value(t)->id;
+        bool chooses = is_choice(s, t);
+        if ((chooses && !qg_scheme_takes_bits(&t->scheme)) ||
+            (chosen[v] && qg_search_is_free(t) && !chooses))
+            left[leader(up, v)] = 1;
     }
 }
 
@@ -99,6 +113,7 @@ static qg_status add_value(qg_searching *s, uint32_t *up, uint32_t v, uint8_t bi
     if (bits) {
         double n = (double)qg_tensor_count(type_of(value));
         item->elements += n;
+        item->stored += value->constant ? n : 0;
         item->now += n * bits;
     }
     return QG_OK;
@@ -137,13 +152,21 @@ static size_t count_left(const qg_searching *s)
     return n;
 }
 
-/* Constants that are left are stored as in the snapshot. */
-static void count_fixed(qg_searching *s)
+/* Constants that are left are stored as in the snapshot, bounds with the bits of the
+ * grid at their first reader, as qg_stored_bits has it. */
+static void count_stored(qg_searching *s)
 {
     const qg_graph *g = s->m->graph;
-    for (size_t i = 0; i < g->value.n; i++)
-        if (s->item_of[i] == QG_NONE)
-            s->fixed += qg_constant_bits(g->value.at[i]) / 8;
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *v = g->value.at[i];
+        const qg_use *use = v->constant && v->use.n ? &v->use.at[0] : NULL;
+        const qg_tqc *t = use ? qg_input_tqc(use->node, use->slot) : NULL;
+        uint32_t item = t && qg_tqc_is_bound(t) ? qg_search_item_of(s, t) : QG_NONE;
+        if (item != QG_NONE)
+            s->item.at[item].stored += (double)qg_tensor_count(v->constant);
+        else if (s->item_of[i] == QG_NONE)
+            s->fixed += qg_constant_bits(v) / 8;
+    }
 }
 
 static qg_status count_costs(qg_searching *s)
@@ -183,7 +206,7 @@ qg_status qg_search_items(qg_searching *s)
     mark_left(s, up, chosen, left);
     QG_TRY(add_values(s, up, chosen, left));
     s->left += count_left(s);
-    count_fixed(s);
+    count_stored(s);
     if (s->item.n == 0)
         return qg_fail(s->m->ctx, QG_EDATA,
                        "search: no quantized %s of known size on an integer grid whose "

@@ -391,27 +391,29 @@ static qg_status tighten_again(qg_searching *s, enum qg_method how)
     return QG_OK;
 }
 
-/* The exact policy of a limit, of predicted noise or of bits, if it keeps the budget
- * and is cheaper than the one so far.  Without the reserve: greedy's may be of an
- * earlier one. */
-static qg_status try_exact(qg_searching *s, enum qg_budget_kind kind, double limit)
+/* The policy of a limit, of predicted noise or of bits, if it keeps the budget and is
+ * cheaper than the method's so far.  Without the reserve: greedy's may be of an earlier
+ * one. */
+static qg_status try_at(qg_searching *s, enum qg_method how, enum qg_budget_kind kind,
+                        double limit)
 {
     const enum qg_budget_kind asked = s->kind;
-    qg_finding *exact = &s->found[QG_EXACT];
+    qg_finding *f = &s->found[how];
     qg_selection x;
     bool found;
     s->kind = kind;
-    qg_status st = qg_search_select(s, QG_EXACT, limit, &x, &found);
+    qg_status st = qg_search_select(s, how, limit, &x, &found);
     s->kind = asked;
     QG_TRY(st);
     const qg_tried *t = NULL;
     if (found)
         QG_TRY(qg_search_try(s, x.option, false, &t));
-    if (!t || t->nsr > s->budget || (exact->policy && t->cost >= exact->policy->cost))
+    if (!t || t->nsr > s->budget ||
+        (is_judged_good(s, f->policy) && t->cost >= f->policy->cost))
         return QG_OK;
     QG_TRY(qg_search_judge(s, &t));
     if (is_judged_good(s, t))
-        *exact = (qg_finding){ .policy = t, .bound = x.bound, .value = x.loss };
+        *f = (qg_finding){ .policy = t, .bound = x.bound, .value = x.loss };
     return QG_OK;
 }
 
@@ -432,13 +434,42 @@ static qg_status try_beside_greedy(qg_searching *s)
     qg_selection x;
     bool found;
     if (is_behind_greedy(s))
-        QG_TRY(try_exact(s, QG_BUDGET_NSR, greedy->predicted));
+        QG_TRY(try_at(s, QG_EXACT, QG_BUDGET_NSR, greedy->predicted));
     if (is_behind_greedy(s))
-        QG_TRY(try_exact(s, QG_BUDGET_BITS, greedy->cost * (1 + 1e-12)));
+        QG_TRY(try_at(s, QG_EXACT, QG_BUDGET_BITS, greedy->cost * (1 + 1e-12)));
     if (!is_behind_greedy(s) || !is_judged_good(s, greedy))
         return QG_OK;
     QG_TRY(qg_search_select(s, QG_EXACT, greedy->predicted, &x, &found));
     s->found[QG_EXACT] = (qg_finding){ greedy, fmin(x.bound, x.loss), greedy->cost };
+    return QG_OK;
+}
+
+/* Between the fewest bits and those of the best policy, by halves: limits of noise and
+ * the few reserves leave out many. */
+static qg_status close_in(qg_searching *s)
+{
+    static const enum qg_method method[] = { QG_EXACT, QG_GREEDY, QG_REFINED };
+    double low = least(s, s->cost), high = best_judged(s)->cost;
+    for (int k = 0; k < MOST_TRIES && high > low * 1.01; k++) {
+        double limit = (low + high) / 2;
+        for (size_t i = 0; i < sizeof method / sizeof *method; i++)
+            QG_TRY(try_at(s, method[i], QG_BUDGET_BITS, limit));
+        low = best_judged(s)->cost < high ? low : limit;
+        high = best_judged(s)->cost;
+    }
+    return QG_OK;
+}
+
+static qg_status refine_and_close_in(qg_searching *s)
+{
+    QG_TRY(refine_for_noise(s));
+    for (int k = 0; k < ROUNDS; k++) {
+        const qg_tried *before = best_judged(s);
+        QG_TRY(close_in(s));
+        if (best_judged(s) == before)
+            return QG_OK;
+        QG_TRY(qg_search_set_context(s, best_judged(s)));
+    }
     return QG_OK;
 }
 
@@ -454,7 +485,7 @@ static qg_status find_for_noise(qg_searching *s)
         if (is_judged_good(s, s->found[QG_EXACT].policy))
             break;
     }
-    return best_judged(s) ? refine_for_noise(s) : repair(s);
+    return best_judged(s) ? refine_and_close_in(s) : repair(s);
 }
 
 /* --- the winner --- */
@@ -464,6 +495,30 @@ static double noise_of(const qg_searching *s, const qg_tried *t)
 {
     size_t n = s->split.choose->n, judges = s->split.judge->n;
     return (t->nsr * (double)n + t->judged * (double)judges) / (double)(n + judges);
+}
+
+static const char *up_to(const qg_searching *s, const char *what, double error,
+                         double apart)
+{
+    return error >= QG_SEARCH_NO_NUMBER ? "not finite"
+                                        : qg_arena_printf(s->arena, "%s up to %.3g %%",
+                                                          what, (error + apart) * 100);
+}
+
+static const char *result_of(const qg_searching *s, const qg_tried *t)
+{
+    if (t == s->found[s->winner].policy)
+        return "chosen";
+    if (s->kind != QG_BUDGET_NSR)
+        return t == &s->before && !s->found[QG_SNAPSHOT].policy ? "beyond the budget"
+                                                                : "more noise";
+    double judged = margin(s->split.judge, t->doubt[0]);
+    double deployed = margin(&s->split.feed.feed, t->doubt[1]);
+    if (t->judged + judged > s->budget)
+        return up_to(s, "judged", t->judged, judged);
+    return t->deployed + deployed > s->budget
+               ? up_to(s, "deployed", t->deployed, deployed)
+               : "more bits";
 }
 
 /* The snapshot is a candidate where it keeps a budget of bits or bytes, or where it has
@@ -513,6 +568,14 @@ static qg_status choose_winner(qg_searching *s)
     QG_TRY(stay_at_snapshot(s));
     const qg_tried *best = s->found[s->winner].policy;
     return fmax(best->nsr, best->judged) < QG_SEARCH_NO_NUMBER ? QG_OK : no_number(s);
+}
+
+static void tell_results(qg_searching *s)
+{
+    for (int how = 0; how < QG_NMETHOD; how++) {
+        const qg_tried *t = how == QG_SNAPSHOT ? &s->before : s->found[how].policy;
+        s->result[how] = t ? result_of(s, t) : NULL;
+    }
 }
 
 /* --- the front --- */
@@ -645,6 +708,7 @@ static qg_status run(qg_searching *s, qg_report **out)
     QG_TRY(consider_snapshot(s));
     QG_TRY(choose_winner(s));
     warn_deployed(s, s->found[s->winner].policy);
+    tell_results(s);
     QG_TRY(find_front(s));
     QG_TRY(write_patch(s));
     QG_TRY(qg_report_new(s->m->ctx, "search", &report));

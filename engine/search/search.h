@@ -33,6 +33,7 @@ typedef struct qg_item {
     bool constant;         /* all of its values are weights */
     size_t values;
     double elements; /* of the values that are rounded */
+    double stored;   /* of constants that have the item's bits */
     double now;      /* bits of all elements in the snapshot */
     bool blind;      /* gradients do not reach all of its values */
 } qg_item;
@@ -93,6 +94,7 @@ typedef struct qg_searching {
     QG_VEC(const qg_tried *) tried;
     qg_finding found[QG_NMETHOD];
     enum qg_method winner;
+    const char *result[QG_NMETHOD]; /* "chosen", or why the method's policy is not */
     double reserve; /* the share of the budget kept for samples that are not seen */
     QG_VEC(const qg_tried *) front;
     double rest;     /* harm of what is no item, when groups are left; else 0 */

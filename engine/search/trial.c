@@ -40,8 +40,9 @@ size_t qg_search_size(const qg_searching *s, const uint8_t *option)
 {
     double bytes = s->fixed;
     for (size_t i = 0; i < s->item.n; i++)
-        if (s->item.at[i].constant)
-            bytes += qg_search_cost(s, option, i) / 8;
+        if (s->item.at[i].stored > 0)
+            bytes += qg_search_cost(s, option, i) / s->item.at[i].elements *
+                     s->item.at[i].stored / 8;
     return (size_t)ceil(bytes);
 }
 

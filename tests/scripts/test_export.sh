@@ -70,6 +70,10 @@ quantize asym trt-int8 --set 'op=Conv slot=in0 policy=per-tensor,linear,asymmetr
 expect 1 'in0: TensorRT .*expected a scheme for TensorRT or another --placement' \
     "$qg" export "$work/asym" --format onnx-qdq --placement trt -o "$work/out"
 
+quantize narrow trt-int8 --set 'op=Conv slot=in0 bits=4'
+expect 1 "in0: TensorRT has activations of 8 bits only .weights also of 4.; activation '.*' has 4 bits, expected a scheme for TensorRT or another --placement" \
+    "$qg" export "$work/narrow" --format onnx-qdq -o "$work/out"
+
 # What is there stays: files of a snapshot, the other file of the same command, second
 # files that something else wrote, models that are exports, policies of others.
 cp -r "$work/trt" "$work/kept"

@@ -395,6 +395,10 @@ CASES = {
     "guide-symmetric": ("trt", DEFAULT, (conv, TENSORRT)),
     "guide-signed-codes": ("trt", (conv, TENSORRT, ASYMMETRIC.format("input")), (conv, "trt-fp8")),
     "guide-widths": ("trt", (conv, TENSORRT, WIDE.format("input")), (conv, TENSORRT)),
+    "refused-activation": ("trt", (conv, TENSORRT, "op=Conv slot=input bits=4"),
+                           (conv, TENSORRT, "op=Conv slot=weight bits=4")),
+    "refused-floating-activation": ("trt", (conv, "trt-fp8", "op=Conv slot=input exponent-bits=5 "
+                                            "range=-57344,57344"), (conv, "trt-fp8")),
     "float16-casts": ("ort", (half, RUNTIME), (conv, RUNTIME)),
     "opset-too-new": ("trt", (new_opset, TENSORRT), (conv, TENSORRT)),
     "refused-operator": ("tflite", (softplus, TFLITE), (pooled, TFLITE)),

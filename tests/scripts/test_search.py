@@ -192,6 +192,65 @@ def check_readers(folder):
                   measured, found[1][key])
 
 
+def bounded(op, shared, path):
+    """Three layers, each with constants of its own behind it, or all with the same ones."""
+    rng = np.random.default_rng(0)
+    nodes, constants, x = [], {"pads": np.array([0, 0, 0, 0, 0, 0, 1, 1])}, "x"
+    bounds = {"Clip": {"lo": 0, "hi": 1}, "Pad": {"fill": 0}, "Max": {"least": 0.1}}[op]
+    for k in range(3):
+        constants[f"w{k}"] = rng.normal(0, 0.3, (8, 8, 3, 3)).astype("f4")
+        names = [name if shared else f"{name}{k}" for name in bounds]
+        constants.update(zip(names, map(np.float32, bounds.values())))
+        nodes += [helper.make_node("Conv", [x, f"w{k}"], [f"c{k}"], f"conv{k}", pads=[1] * 4),
+                  helper.make_node(op, [f"c{k}", *["pads"][:op == "Pad"], *names], [f"y{k}"],
+                                   f"op{k}")]
+        x = f"y{k}"
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", 1, ["N", 8, 8, 8])],
+        [helper.make_tensor_value_info(x, 1, None)],
+        [numpy_helper.from_array(v, n) for n, v in constants.items()])
+    onnx.save(helper.make_model(graph, ir_version=8,
+                                opset_imports=[helper.make_opsetid("", 17)]), path)
+
+
+def check_shared_bounds(folder):
+    """Constants that exporters store once, Clip's limits and the value of Pad, have the grid
+    of each layer and tie no layers together; with a budget of bytes activations stay."""
+    model, data, snapshot, patch = (folder / n for n in (
+        "bounds.onnx", "bounds.npy", "bounds", "bounds.yaml"))
+    np.save(data, np.random.default_rng(1).normal(size=(32, 8, 8, 8)).astype("f4"))
+    for op, backend in itertools.product(("Clip", "Pad"), ("trt-int8", "tflite-int8")):
+        found = {}
+        for shared, budget in itertools.product((True, False), ("bits=6", "size=2kB")):
+            bounded(op, shared, model)
+            words = "quantize", model, "-b", backend, "-d", data, "-o"
+            qg(*words, snapshot)
+            r = answer("search", snapshot, "-d", data, "--budget", budget, "-o", patch)
+            found[shared, budget] = r["groups"], r["nsr"], r["groups_left"]
+            qg(*words, folder / "bounded", "--policy", patch)
+            error = max(e["error"] for e in answer("analyse", folder / "bounded", "-d",
+                                                   data)["errors"])
+            size = answer("report", folder / "bounded", "-d", data, "-o",
+                          folder / "bounds.html")["quantized_bytes"]
+            check(f"bounds: {backend} {op} {budget}: as deployed", size == r["size"] and
+                  abs(error / r["deployed_nsr"] - 1) < 1e-6, size, r["size"])
+            if budget == "size=2kB":
+                check(f"bounds: {backend} {op}: weights alone",
+                      {g["group"] for g in r["groups"]} == {"w0", "w1", "w2"})
+        check(f"bounds: {backend} {op}: shared as copied", len(found[True, "bits=6"][0]) == 7
+              and all(found[True, b] == found[False, b] for b in ("bits=6", "size=2kB")))
+    bounded("Max", True, model)
+    qg("quantize", model, "-b", "tflite-int8", "-d", data, "-o", snapshot)
+    r = answer("search", snapshot, "-d", data, "--budget", "size=2kB", "-o", patch)
+    check("bounds: a constant on the grid of an activation is left",
+          {g["group"] for g in r["groups"]} == {"w0", "w1", "w2"}, r["groups_left"])
+    bounded("Clip", True, model)
+    qg("quantize", model, "-b", "trt-int8", "-d", data, "-o", snapshot)
+    patch.unlink()
+    qg("sensitivity", snapshot, "-d", data, "--propose", "0.003%", "-o", patch)
+    check("bounds: a proposal does not name them", not re.search('"(lo|hi)"', patch.read_text()))
+
+
 def check_size(folder):
     """Bytes of the weights as chosen; activations keep their bits; --holdout judges."""
     snapshot, patch = folder / "digits", folder / "size.yaml"
@@ -237,6 +296,29 @@ def check_predicted(folder):
         r = answer("search", coarse, "-d", CALIB, "--budget", "size=25kB", *more)
         check("predicted: kept groups count", r["groups_left"] > 0 and
               0.3 < r["predicted"] / r["nsr"] < 3, r["predicted"], r["nsr"])
+
+
+def check_fewest_bits(folder):
+    """With a budget of noise: what fewer bits find keeps it not, or nearly as many are
+    needed.  The table says of every policy why it is not the one."""
+    model, data, snapshot, patch = (folder / n for n in (
+        "few.onnx", "few.npy", "few", "few.yaml"))
+    for seed, backend in ((306, "tflite-int8"), (311, "ort-int8")):
+        network = Network(seed)
+        network.save(model)
+        np.save(data, network.samples(32))
+        qg("quantize", model, "-b", backend, "-d", data, "-o", snapshot)
+        words = "search", snapshot, "-d", data, "-o", patch, "--budget"
+        r = answer(*words, "nsr=0.5%")
+        fewer = answer(*words, f"bits={0.95 * r['mean_bits']}")
+        most = max(fewer[n] + 2.14 * fewer[f"{n}_error"]
+                   for n in ("judged_nsr", "deployed_nsr"))
+        check(f"fewest bits: network {seed}: fewer do not keep the budget", most > 0.005,
+              r["mean_bits"], f"{most:.3g}")
+        results = {p["policy"]: p["result"] for p in r["policies"]}
+        reason = re.compile(r"more bits|(judged|deployed) up to [0-9.]+ %")
+        check(f"fewest bits: network {seed}: results", results.pop(r["chosen"]) == "chosen"
+              and all(x == "chosen" or reason.fullmatch(x) for x in results.values()), results)
 
 
 def check_same_bytes(snapshot, patch):
@@ -469,9 +551,11 @@ def main(networks=20, seed=0):
         qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", snapshot)
         check_gradients(snapshot, patch)
         check_readers(folder)
+        check_shared_bounds(folder)
         check_size(folder)
         check_snapshot_wins(snapshot, folder)
         check_predicted(folder)
+        check_fewest_bits(folder)
         check_set_options(folder)
         check_again(folder)
         check_proposal(folder)

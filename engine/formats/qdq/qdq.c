@@ -282,9 +282,9 @@ static qg_status lose_endpoint(builder *b, const qg_tqc *t, const char *why)
     bool constant = qg_tqc_is_constant(t);
     if (b->place == QG_PLACE_TRT && !constant)
         return qg_fail(b->ctx, QG_EUNSUPPORTED,
-                       "export: %s: %s, expected a scheme for TensorRT or another "
-                       "--placement",
-                       qg_tqc_text(t, at), why);
+                       "export: %s: %s; activation '%s' has %u bits, expected a scheme "
+                       "for TensorRT or another --placement",
+                       qg_tqc_text(t, at), why, qg_tqc_value(t)->name, t->scheme.bits);
     return qg_export_lose(
         b->e, QG_SAYS_ENDPOINT, t, "%s: %s",
         constant ? "written as float values on its grid" : "stays float", why);
