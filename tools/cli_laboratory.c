@@ -196,6 +196,7 @@ static qg_status ask_tune(const cli_call *c, qg_model *m, qg_report **r)
     o.labels = a->labels;
     o.holdout = a->holdout;
     o.qdrop = a->qdrop;
+    o.no_mixup = a->no_mixup;
     o.steps = a->steps;
     o.seed = a->seed;
     if (a->rate)

@@ -175,6 +175,8 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "blocks, mse, kd, labels; default blocks" },
     [CLI_O_QDROP] = { NAMED("qdrop", 0, NULL), FLAG(qdrop),
         .help = "round each element with probability 1/2 (QDrop)" },
+    [CLI_O_NO_MIXUP] = { NAMED("no-mixup", 0, NULL), FLAG(no_mixup),
+        .help = "learn from the samples alone, without mixtures of two" },
     [CLI_O_BLOCK_NAME] = { NAMED("block", 0, "NAME"), TEXT(block_name),
         .help = "only the block of this name" },
     [CLI_O_BUDGET] = { NAMED("budget", 0, "WHAT=N"), TEXT(budget),

@@ -403,6 +403,7 @@ typedef struct qg_tune_options {
                  * probability 1/2 (QDrop) */
     const char *holdout; /* DATA that judges; NULL: every fourth sample of work, which
                           * then does not teach */
+    bool no_mixup;       /* learn from the samples alone, without mixtures of them */
 } qg_tune_options;
 QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
 
@@ -413,8 +414,8 @@ QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
  * does a model whose outputs are not clearly better (engine/learn/verdict.h).
  * With another loss than blocks the network learns as a whole; kd and labels judge,
  * too, and labels only with as many right as before.
- * Facts: method, gradient, optimizer, loss, qdrop, samples, judged_on, better_blocks,
- * metric (nsr, divergence, cross-entropy), before, after (of the model as it is then),
+ * Facts: method, gradient, optimizer, loss, qdrop, samples, mixtures (of two samples,
+ * learned from as well), judged_on, better_blocks, metric (nsr, divergence, cross-entropy), before, after (of the model as it is then),
  * changed; learned and why, of what was not taken; kd and labels also nsr_before,
  * nsr_after; labels also top1_before, top1_after.  Tables blocks: block, nodes,
  * before, after, verdict; curves: the mean loss in each tenth of the

@@ -6,7 +6,7 @@
 
 #include "engine/core/file.h"
 
-static const char magic[] = "qgtune 8\n";
+static const char magic[] = "qgtune 9\n";
 
 /* --- the name -------------------------------------------------------------------- */
 
@@ -66,8 +66,8 @@ static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
     qg_hash h;
     const qg_tape *t = r->tapes->tape[0];
     const uint64_t number[] = {
-        r->steps,  r->rng.state, (uint64_t)t->gradient,    t->n_weight,
-        t->n_step, r->drops,     r->stream->sample.holdout
+        r->steps,  r->rng.state, (uint64_t)t->gradient,     t->n_weight,
+        t->n_step, r->drops,     r->stream->sample.holdout, r->stream->sample.mixed
     };
     qg_hash_begin(&h);
     qg_hash_add(&h, magic, sizeof magic);

@@ -13,7 +13,7 @@
  * Changed samples, options or models therefore find none of the old files; nothing else
  * identifies a run.
  *
- * File     "qgtune 8\n"; before, after, curve: float64; kept: uint64; when kept,
+ * File     "qgtune 9\n"; before, after, curve: float64; kept: uint64; when kept,
  *          weights of the tape, then scales and, where they are learned, zero points
  *          of each of its steps: float32, int32; SHA-256 of all that, as text.
  *          Little-endian.  Written by rename (file.h).

@@ -71,6 +71,14 @@ ADAM(adam_avx512)
     adam_plain(s, g, &a);
 }
 
+/* Apart from the step itself, whose size does not depend on it (AdamW). */
+static void pull_back(qg_optimized *s, double rate)
+{
+    const double part = rate * s->decay;
+    for (size_t i = 0; s->decay > 0 && i < s->n; i++)
+        s->p[i] -= part * (s->p[i] - (double)s->start[i]);
+}
+
 static void momentum(qg_optimized *s, const double *g, double rate)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -82,8 +90,10 @@ static void momentum(qg_optimized *s, const double *g, double rate)
 void qg_optimizer_step(qg_optimized *s, const double *g, size_t t, size_t steps)
 {
     const double rate = s->rate * (1 + cos(pi * (double)(t - 1) / (double)steps)) / 2;
-    if (s->by->adaptive)
-        adam(s, g, t, rate);
-    else
+    if (!s->by->adaptive) {
         momentum(s, g, rate);
+        return;
+    }
+    adam(s, g, t, rate);
+    pull_back(s, rate);
 }

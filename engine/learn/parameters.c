@@ -34,16 +34,29 @@ static double rms(const qg_tensor *t)
     return n > 0 ? sqrt(sum / (double)n) : 0;
 }
 
+/* Of the grid that the result of the node lies on, which may be that of a later node
+ * in its group; 0: not rounded. */
+static double step_of_output(const qg_value *v)
+{
+    const qg_tqc *out = v->use.n ? qg_output_tqc(v->use.at[0].node, 0) : NULL;
+    const qg_qparam p = out ? qg_tqc_param(out) : (qg_qparam){ 0 };
+    return p.n && p.scale ? (double)p.scale[0] : 0;
+}
+
+/* A bias may start near zero and have far to go. */
+static double unit_of_bias(const qg_tape_weight *w)
+{
+    const double size = fmax(rms(&w->start) / 4, step_of_output(w->value));
+    return size > 0 ? size : 1e-3;
+}
+
 static double unit_of(const qg_tape *t, const qg_tape_weight *w)
 {
     const qg_tape_step *s = w->step == QG_NONE ? NULL : &t->step[w->step];
     double sum = 0;
     for (size_t i = 0; w->role == 'w' && s && i < s->n; i++)
         sum += (double)s->scale[i];
-    if (sum > 0)
-        return sum / (double)s->n;
-    const double size = rms(&w->start) / 4;
-    return size > 0 ? size : 1e-3;
+    return sum > 0 ? sum / (double)s->n : unit_of_bias(w);
 }
 
 static bool is_power_of_two(const qg_tape_step *s)
@@ -65,12 +78,17 @@ static double rate_of(const qg_parameters *w, const learned *l)
     return paced ? w->rate * w->method->pace : w->rate;
 }
 
+/* Of weights that learn freely, and biases beside them. */
+static const double DECAY = 0.5;
+
 static qg_status add(qg_parameters *w, learned l, size_t n)
 {
     l.state = qg_optimized_new(w->arena, w->optimizer, n, rate_of(w, &l));
     l.start = QG_NEWN(w->arena, n, float);
     l.grad = QG_NEWN(w->arena, n, double);
     l.mean = QG_NEWN(w->arena, n, double);
+    l.state.start = l.start;
+    l.state.decay = l.kind == WEIGHT && w->method->weights ? DECAY : 0;
     l.best = l.kind == ROUNDING ? NULL : QG_NEWN(w->arena, n, float);
     if (!l.state.p || !l.start || !l.grad || !l.mean || (!l.best && l.kind != ROUNDING))
         return qg_nomem(w->ctx);

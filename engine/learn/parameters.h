@@ -13,9 +13,12 @@
  * has no rounding to learn.  The logarithm keeps a scale positive, and makes a change
  * relative.
  *
- * Units    of weights, their step; of biases, a quarter of their root mean square; of
- *          a step size, its logarithm, within a factor of e^3; of a border
- *          (step_gradient.h), half of the range as it was; of a rounding, V
+ * Units    of weights, their step; of biases, the step of what the node gives or a
+ *          quarter of their root mean square, whichever is more; of a step size, its
+ *          logarithm, within a factor of e^3; of a border (step_gradient.h), half of
+ *          the range as it was; of a rounding, V
+ * Decay    weights, and biases beside them, go back to where they began with a rate of
+ *          DECAY (optimizer.h)
  * Rates    `rate`; of step sizes of activations that are no powers of two, and of their
  *          borders, `pace` of the method times as much: with few bits they have far to
  *          go, and when they are as slow as weights the steps are over before they

@@ -43,11 +43,14 @@ static const qg_tensor *target(const work *w, size_t k, size_t sample)
     return qg_stream_value(w->r->stream, w->tape->out[k], QG_LANE_FLOAT, sample);
 }
 
+/* Samples that were given, and mixtures. */
+static size_t n_all(const work *w) { return qg_n_samples(w->r->stream->sample); }
+
 static bool is_float(const qg_tensor *y) { return y->dtype == QG_F32; }
 
 static double power_of(const work *w, size_t k, size_t sample)
 {
-    return w->power[k * w->r->stream->sample.n + sample];
+    return w->power[k * n_all(w) + sample];
 }
 
 /* Whether output k is part of the loss. */
@@ -256,7 +259,7 @@ static qg_status take_room(work *w, const qg_value *v, qg_tensor *out)
 {
     const qg_stream *s = w->r->stream;
     const qg_tensor *largest = NULL;
-    for (size_t i = 0; i < s->sample.n; i++) {
+    for (size_t i = 0; i < n_all(w); i++) {
         const qg_tensor *t = qg_stream_value(s, v, QG_LANE_FLOAT, i);
         if (is_float(t) && (!largest || qg_tensor_count(t) > qg_tensor_count(largest)))
             largest = t;
@@ -298,31 +301,46 @@ static qg_status prepare_tapes(work *w)
     return QG_OK;
 }
 
+static qg_status prepare_power(work *w, size_t k)
+{
+    for (size_t i = 0; i < n_all(w); i++) {
+        const qg_tensor *f = target(w, k, i);
+        if (!counts(w, k, f))
+            continue;
+        QG_TRY(qg_loss_check(w->r->ctx, &w->r->loss, f, i));
+        w->power[k * n_all(w) + i] =
+            qg_power_row(f->f32, weight_of(w, k), (size_t)qg_tensor_count(f));
+    }
+    return QG_OK;
+}
+
+/* A mixture for which the float network gives no finite numbers. */
+static bool says_nothing(const work *w, size_t i)
+{
+    for (size_t k = 0; i >= w->r->stream->sample.n && k < w->tape->n_out; k++)
+        if (!isfinite(power_of(w, k, i)))
+            return true;
+    return false;
+}
+
 static qg_status prepare_samples(work *w)
 {
-    const size_t n = w->r->stream->sample.n;
-    w->pupil = QG_NEWN(w->arena, n, size_t);
-    w->judge = QG_NEWN(w->arena, n, size_t);
-    w->noise = QG_NEWN(w->arena, w->tape->n_out * n, double);
-    w->signal = QG_NEWN(w->arena, w->tape->n_out * n, double);
-    w->power = QG_NEWN(w->arena, w->tape->n_out * n, double);
+    const qg_tune_samples s = w->r->stream->sample;
+    w->pupil = QG_NEWN(w->arena, n_all(w), size_t);
+    w->judge = QG_NEWN(w->arena, s.n, size_t);
+    w->noise = QG_NEWN(w->arena, w->tape->n_out * s.n, double);
+    w->signal = QG_NEWN(w->arena, w->tape->n_out * s.n, double);
+    w->power = QG_NEWN(w->arena, w->tape->n_out * n_all(w), double);
     if (!w->pupil || !w->judge || !w->noise || !w->signal || !w->power)
         return qg_nomem(w->r->ctx);
-    for (size_t i = 0; i < n; i++) {
-        if (qg_teaches(w->r->stream->sample, i))
+    for (size_t k = 0; k < w->tape->n_out; k++)
+        QG_TRY(prepare_power(w, k));
+    for (size_t i = 0; i < n_all(w); i++) {
+        if (qg_teaches(s, i) && !says_nothing(w, i))
             w->pupil[w->n_pupil++] = i;
-        if (qg_judges(w->r->stream->sample, i))
+        if (qg_judges(s, i))
             w->judge[w->n_judge++] = i;
     }
-    for (size_t k = 0; k < w->tape->n_out; k++)
-        for (size_t i = 0; i < n; i++) {
-            const qg_tensor *f = target(w, k, i);
-            if (!counts(w, k, f))
-                continue;
-            QG_TRY(qg_loss_check(w->r->ctx, &w->r->loss, f, i));
-            w->power[k * n + i] =
-                qg_power_row(f->f32, weight_of(w, k), (size_t)qg_tensor_count(f));
-        }
     return QG_OK;
 }
 

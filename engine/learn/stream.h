@@ -12,13 +12,15 @@
  *
  * Inputs from NOW let a block compensate the errors of the blocks before it.
  *
- * Every node runs once per sample and variant, with its definition.
+ * Every node runs once per sample and variant, with its definition; mixtures
+ * (mixup.h) are samples, of which nothing is compared: they have no lane BEFORE.
  * Memory   values alive between two blocks, for all samples and variants; the results
  *          of a block are freed together, after the last reader of any of them.  Inputs
  *          of the graph are stored once for all variants. */
 #ifndef QG_ENGINE_LEARN_STREAM_H
 #define QG_ENGINE_LEARN_STREAM_H
 
+#include "engine/core/rng.h"
 #include "engine/exec/ahead.h"
 #include "engine/learn/block.h"
 #include "engine/learn/tapes.h"
@@ -28,21 +30,24 @@
  * learned so far. */
 enum qg_lane { QG_LANE_FLOAT, QG_LANE_BEFORE, QG_LANE_NOW, QG_NLANE };
 
-/* The caller sets ctx, graph, block, n_block and n_in before qg_stream_open. */
+/* The caller sets ctx, graph, block, n_block, n_in, mixtures and rng before
+ * qg_stream_open. */
 typedef struct qg_stream {
     qg_ctx *ctx;
     const qg_graph *graph;
     const qg_block *block;
     size_t n_block;
+    size_t mixtures; /* at most; those that are made: sample.mixed */
+    qg_rng rng;      /* for them */
     qg_tune_samples sample;
+    size_t room; /* samples and mixtures, at most */
     qg_arena *arena;
     qg_arena **held; /* [blocks + 1] results of a block; 0: graph inputs */
     size_t *last;    /* [values] the last block that reads it, from 1; n_block + 1: an
                       * output of the graph */
-    const qg_tensor *
-        *at[QG_NLANE];     /* [values * samples] NULL: not computed, or freed */
-    const qg_tensor ***in; /* [tapes][values] of one forward */
-    size_t n_in;           /* tapes that `in` has room for */
+    const qg_tensor **at[QG_NLANE]; /* [values * room] NULL: not computed, or freed */
+    const qg_tensor ***in;          /* [tapes][values] of one forward */
+    size_t n_in;                    /* tapes that `in` has room for */
 } qg_stream;
 
 qg_tune_samples qg_stream_samples(const qg_feed *feed, const qg_feed *holdout);

@@ -18,6 +18,8 @@
 #include "engine/learn/checkpoint.h"
 #include "engine/learn/choice.h"
 #include "engine/learn/error_row.h"
+#include "engine/learn/judgement.h"
+#include "engine/learn/mixup.h"
 #include "engine/learn/write.h"
 #include "engine/session/session.h"
 
@@ -171,9 +173,14 @@ static bool weighs(const tuning *t)
     return t->choice.method->weighs && t->choice.loss.kind == QG_LOSS_BLOCKS;
 }
 
+static size_t steps_of(const tuning *t)
+{
+    return t->o->steps ? t->o->steps : t->choice.method->iterations;
+}
+
 static qg_status learn_block(tuning *t, size_t k)
 {
-    const size_t steps = t->o->steps ? t->o->steps : t->choice.method->iterations;
+    const size_t steps = steps_of(t);
     t->result[k] = (qg_reconstruction){ .ctx = t->m->ctx,
                                         .method = t->choice.method,
                                         .stream = &t->stream,
@@ -367,131 +374,15 @@ static qg_status tune_all(tuning *t)
 
 /* --- the network ----------------------------------------------------------------- */
 
-/* Of one output, the metric of each sample: of those that judge, then of the others.
- * n 0: the output is no float32, or 0 everywhere. */
-typedef struct output_errors {
-    double *before, *after;
-    size_t n, judges;
-} output_errors;
-
-static double mean_of(const double *x, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += x[i];
-    return n ? sum / (double)n : 0;
-}
-
 /* A loss that is no noise of outputs has judged them, on the same samples. */
 static bool has_own_verdict(const tuning *t)
 {
     return t->choice.loss.kind == QG_LOSS_KD || t->choice.loss.kind == QG_LOSS_LABELS;
 }
 
-/* Of sample i; the power of what the float network gives. */
-static double error_of_output(const tuning *t, const qg_value *v,
-                              const qg_metric *metric, size_t i, output_errors *e)
-{
-    const qg_stream *s = &t->stream;
-    const qg_tensor *f = qg_stream_value(s, v, QG_LANE_FLOAT, i);
-    if (!f)
-        return 0;
-    e->before[e->n] =
-        qg_measure(metric, f->f32, qg_stream_value(s, v, QG_LANE_BEFORE, i));
-    e->after[e->n++] =
-        qg_measure(metric, f->f32, qg_stream_value(s, v, QG_LANE_NOW, i));
-    return qg_power_row(f->f32, NULL, (size_t)qg_tensor_count(f));
-}
-
-static qg_status errors_of_output(const tuning *t, const qg_value *v,
-                                  const qg_metric *metric, output_errors *e)
-{
-    const qg_tune_samples s = t->stream.sample;
-    double signal = 0;
-    *e = (output_errors){ .before = QG_NEWN(t->arena, s.n, double),
-                          .after = QG_NEWN(t->arena, s.n, double) };
-    if (!e->before || !e->after)
-        return qg_nomem(t->m->ctx);
-    if (v->type.dtype != QG_F32)
-        return QG_OK;
-    for (size_t i = 0; i < s.n; i++)
-        if (qg_judges(s, i))
-            signal += error_of_output(t, v, metric, i, e);
-    e->judges = e->n;
-    for (size_t i = 0; i < s.n; i++)
-        if (!qg_judges(s, i))
-            (void)error_of_output(t, v, metric, i, e);
-    if (!(signal > 0))
-        e->n = e->judges = 0;
-    return QG_OK;
-}
-
-/* NaN is worse than any number. */
-static double worse_of(double a, double b) { return isnan(a) || b <= a ? a : b; }
-
-/* On the samples that judge, before and after. */
-typedef struct judgement {
-    double loss[2];  /* what judges: of labels and kd, else the noise */
-    double noise[2]; /* of the worst output */
-    double top1[2];  /* labels only */
-    bool better;
-} judgement;
-
-/* Better: all outputs together, the worst of them is no worse than before, and no other
- * is clearly worse.  A holdout judges alone. */
-static qg_status judge_outputs(const tuning *t, judgement *j)
-{
-    const qg_graph *g = t->m->graph;
-    const size_t most = t->stream.sample.n;
-    const qg_metric *metric;
-    output_errors sum = { .before = QG_NEWN(t->arena, most, double),
-                          .after = QG_NEWN(t->arena, most, double) };
-    bool worse = false;
-    QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
-    if (!sum.before || !sum.after)
-        return qg_nomem(t->m->ctx);
-    for (size_t k = 0; k < g->output.n; k++) {
-        output_errors e;
-        QG_TRY(errors_of_output(t, g->output.at[k], metric, &e));
-        for (size_t i = 0; i < e.n; i++) {
-            sum.before[i] += e.before[i];
-            sum.after[i] += e.after[i];
-        }
-        if (!e.n)
-            continue;
-        sum.n = e.n;
-        sum.judges = e.judges;
-        worse = worse || qg_is_better(e.after, e.before, e.judges, QG_ONE_IN_SIX);
-        j->noise[0] = worse_of(j->noise[0], mean_of(e.before, e.judges));
-        j->noise[1] = worse_of(j->noise[1], mean_of(e.after, e.judges));
-    }
-    j->better = !worse && (isnan(j->noise[0]) || j->noise[1] <= j->noise[0]) &&
-                qg_is_network_better(sum.before, sum.after, sum.judges,
-                                     t->stream.sample.holdout ? sum.judges : sum.n);
-    return QG_OK;
-}
-
-static qg_status top1_of(const tuning *t, enum qg_lane lane, double *top1)
-{
-    const qg_stream *s = &t->stream;
-    const qg_value *y = t->m->graph->output.at[0];
-    const int64_t *label = t->choice.loss.label;
-    size_t right = 0;
-    for (size_t i = 0; i < s->sample.n; i++) {
-        int32_t vote;
-        if (!qg_judges(s->sample, i))
-            continue;
-        QG_TRY(qg_class_of(t->m->ctx, "tune", qg_stream_value(s, y, lane, i), label[i],
-                           &vote));
-        right += vote == label[i];
-    }
-    *top1 = (double)right / (double)qg_n_judges(s->sample);
-    return QG_OK;
-}
-
 /* With a loss of classes the one block that learns has been judged by it
  * (reconstruct.h); labels also want as many right as before. */
-static qg_status judge_classes(const tuning *t, judgement *j)
+static qg_status judge_classes(const tuning *t, qg_judgement *j)
 {
     const bool labels = t->choice.loss.kind == QG_LOSS_LABELS;
     for (size_t k = 0; k < t->n_block; k++)
@@ -501,16 +392,14 @@ static qg_status judge_classes(const tuning *t, judgement *j)
             j->better = t->result[k].kept;
         }
     if (labels)
-        QG_TRY(top1_of(t, QG_LANE_BEFORE, &j->top1[0]));
-    if (labels)
-        QG_TRY(top1_of(t, QG_LANE_NOW, &j->top1[1]));
+        QG_TRY(qg_judge_labels(&t->stream, t->choice.loss.label, j));
     j->better = j->better && j->top1[1] >= j->top1[0];
     return QG_OK;
 }
 
-static qg_status judge_network(const tuning *t, judgement *j)
+static qg_status judge_network(const tuning *t, qg_judgement *j)
 {
-    QG_TRY(judge_outputs(t, j));
+    QG_TRY(qg_judge_outputs(&t->stream, t->arena, j));
     memcpy(j->loss, j->noise, sizeof j->loss);
     return has_own_verdict(t) ? judge_classes(t, j) : QG_OK;
 }
@@ -598,6 +487,7 @@ static qg_status report_judges(const tuning *t, qg_report *r)
     const qg_tune_samples s = t->stream.sample;
     const size_t n = qg_n_judges(s);
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(s.n - s.holdout)));
+    QG_TRY(qg_report_add(r, "mixtures", qg_cell_count(s.mixed)));
     if (s.holdout)
         return qg_report_addf(r, "judged_on", "%zu samples of the holdout", n);
     if (s.n < QG_TUNE_LEAST)
@@ -611,7 +501,7 @@ static qg_status report_judges(const tuning *t, qg_report *r)
 }
 
 /* What the output shows: of a start that stays, the errors that it had. */
-static qg_status report_verdict(const tuning *t, const judgement *j, qg_report *r)
+static qg_status report_verdict(const tuning *t, const qg_judgement *j, qg_report *r)
 {
     const int end = j->better;
     const qg_metric *metric;
@@ -640,7 +530,7 @@ static qg_status report_verdict(const tuning *t, const judgement *j, qg_report *
                                             "it was"));
 }
 
-static qg_status report(const tuning *t, const judgement *j, qg_report *r)
+static qg_status report(const tuning *t, const qg_judgement *j, qg_report *r)
 {
     QG_TRY(qg_report_add(r, "method", qg_cell_text(t->choice.method->name)));
     QG_TRY(qg_report_add(r, "gradient",
@@ -723,10 +613,30 @@ static qg_status load_labels(tuning *t)
                           t->o->work.samples > 0 && !s.holdout, &t->choice.loss.label);
 }
 
+/* Bytes of an input of the network that is float32, as far as dims are known. */
+static size_t bytes_of_inputs(const qg_graph *g)
+{
+    size_t bytes = 0;
+    for (size_t k = 0; k < g->input.n; k++) {
+        const int64_t n = qg_tensor_count(&g->input.at[k]->type);
+        bytes += n > 0 ? (size_t)n * sizeof(float) : 0;
+    }
+    return bytes;
+}
+
+static size_t n_mixtures(const tuning *t)
+{
+    const qg_tune_samples s = t->stream.sample;
+    if (t->o->no_mixup || t->choice.loss.kind == QG_LOSS_LABELS)
+        return 0;
+    return qg_mixup_count(s.n - qg_n_judges(s), steps_of(t),
+                          bytes_of_inputs(t->m->graph));
+}
+
 static qg_status run(tuning *t, const qg_split *split, qg_report **out)
 {
     qg_report *r;
-    judgement j = { 0 };
+    qg_judgement j = { 0 };
     t->n_tape = qg_pool_workers(t->o->work.jobs, split->choose->n);
     t->stream = (qg_stream){ .ctx = t->m->ctx,
                              .graph = t->m->graph,
@@ -738,6 +648,8 @@ static qg_status run(tuning *t, const qg_split *split, qg_report **out)
     if (!t->wanted)
         return qg_nomem(t->m->ctx);
     QG_TRY(tune_all(t));
+    t->stream.mixtures = n_mixtures(t);
+    t->stream.rng = (qg_rng){ ~seed_of(t) };
     QG_TRY(qg_stream_open(&t->stream, split->choose, split->judge));
     if (weighs(t))
         QG_TRY(weigh(t));

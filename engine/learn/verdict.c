@@ -6,6 +6,8 @@ static bool all_do_both(qg_tune_samples s) { return !s.holdout && s.n < QG_TUNE_
 
 bool qg_judges(qg_tune_samples s, size_t i)
 {
+    if (i >= s.n)
+        return false;
     return s.holdout ? i >= s.n - s.holdout : all_do_both(s) || i % 4 == 3;
 }
 
@@ -98,3 +100,5 @@ bool qg_is_network_better(const double *before, const double *after, size_t judg
 {
     return judges && is_better(before, after, judges, n, QG_ONE_IN_TWENTY);
 }
+
+size_t qg_n_samples(qg_tune_samples s) { return s.n + s.mixed; }

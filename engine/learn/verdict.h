@@ -49,14 +49,16 @@ enum { QG_TUNE_LEAST = 4, QG_TUNE_ENOUGH = 16 /* fewer: a warning */ };
 
 /* The samples of a tune.  With a holdout the last ones judge and the others teach;
  * without, every fourth judges and does not teach, and with fewer than QG_TUNE_LEAST
- * all do both. */
+ * all do both.  Mixtures have the numbers behind them, and teach. */
 typedef struct qg_tune_samples {
-    size_t n;       /* all */
+    size_t n;       /* all that were given */
     size_t holdout; /* of them, from the holdout */
+    size_t mixed;   /* mixtures (mixup.h), beside n */
 } qg_tune_samples;
 
 bool qg_judges(qg_tune_samples s, size_t i);
 bool qg_teaches(qg_tune_samples s, size_t i);
 size_t qg_n_judges(qg_tune_samples s);
+size_t qg_n_samples(qg_tune_samples s); /* with mixtures */
 
 #endif
