@@ -154,6 +154,11 @@ def test_search_warns(root):
     qg("import", root / "aimet.json", "--format", "aimet", "--model", MODEL, "-o", root / "aimet")
     qg("search", root / "aimet", "-d", CALIB, "--budget", "bits=8", "-o", root / "policy.yaml",
        fails="the snapshot is imported from aimet")
+    qg("export", root / "four", "--format", "ppq-json", "-o", root / "ppq.json")
+    qg("import", root / "ppq.json", "--format", "ppq-json", "--model", root / "four" / "model.onnx",
+       "-o", root / "ppq")
+    qg("search", root / "ppq", "-d", CALIB, "--budget", "bits=8", "-o", root / "policy.yaml",
+       fails="which says nothing of how to quantize the network once more")
 
 
 def test_nothing_gained(root, four):
