@@ -61,7 +61,7 @@ static void warn_changed(const qg_again *g)
 /* Nothing says how an imported network is quantized. */
 static qg_status check_origin(const qg_again *g)
 {
-    return was_changed_by(g, "import")
+    return strncmp(g->m->quant->backend->name, QG_IMPORTED, strlen(QG_IMPORTED)) == 0
                ? qg_fail(
                      g->m->ctx, QG_EUNSUPPORTED,
                      "the snapshot is %s, which says nothing of how to quantize the "

@@ -10,7 +10,7 @@ qg_status qg_import_quant(qg_graph *g, const char *name, const char *profile,
 {
     qg_backend *b = QG_NEW(g->arena, qg_backend);
     qg_quant *q;
-    if (!b || !(b->name = qg_arena_printf(g->arena, "imported from %s", name)))
+    if (!b || !(b->name = qg_arena_printf(g->arena, QG_IMPORTED "%s", name)))
         return qg_nomem(g->ctx);
     b->profile = profile;
     QG_TRY(qg_quant_new(g, b, &q));

@@ -1,5 +1,6 @@
 #include "engine/learn/parameters.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -163,6 +164,13 @@ static double ratio_of(const qg_tape_step *s, double p)
     return is_power_of_two(s) ? exp2(ceil(p / log(2))) : exp(p);
 }
 
+/* Positive and finite, as a rounding expects, however far a block diverges. */
+static float scale_of(const qg_tape_step *s, size_t i, double p)
+{
+    const float scale = s->start[i] * (float)ratio_of(s, p);
+    return fmaxf(FLT_MIN, fminf(FLT_MAX, scale));
+}
+
 /* A grid that a rounding refers to must stay. */
 static bool is_grid_of_weights(const qg_tape *t, const qg_tape_step *s)
 {
@@ -229,7 +237,7 @@ static void store(const learned *l, bool hard)
     else if (l->kind == WEIGHT)
         store_weights(l->weight->now.f32, p, l->unit, l->state.n);
     for (size_t i = 0; l->kind == STEP && i < l->state.n; i++)
-        l->step->scale[i] = l->step->start[i] * (float)ratio_of(l->step, p[i]);
+        l->step->scale[i] = scale_of(l->step, i, p[i]);
     for (size_t i = 0; l->kind == BORDER && i < l->state.n; i++)
         l->step->offset[i] = zero_of(l, i);
 }

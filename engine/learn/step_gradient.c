@@ -185,6 +185,24 @@ static void rounded(const qg_step_rounding *r, const qg_lsq_borders *b, float *g
     }
 }
 
+/* A range beyond float32 and its values are taken in units of 2^64: the gradient of x is
+ * the same in any unit, and so is that of the range, an error in ranges. */
+static qg_status in_units(const qg_step_rounding *r, float unit, size_t at,
+                          const float **x)
+{
+    const size_t n = r->layer.inner;
+    *x = r->x + at;
+    if (unit == 1)
+        return QG_OK;
+    float *scaled = QG_NEWN(r->scratch, n, float);
+    if (!scaled)
+        return qg_nomem(r->ctx);
+    for (size_t i = 0; i < n; i++)
+        scaled[i] = r->x[at + i] * unit;
+    *x = scaled;
+    return QG_OK;
+}
+
 /* One channel after the other, since each may have levels of its own. */
 static qg_status nncf(const qg_step_rounding *r, qg_step_gradient how, float *g,
                       double *by_scale, double *by_border)
@@ -197,7 +215,9 @@ static qg_status nncf(const qg_step_rounding *r, qg_step_gradient how, float *g,
         limits(r, c, &low, &high);
         if (shifts) /* also where all codes are negative */
             high = low + (double)r->tqc->scheme.qmax - (double)r->tqc->scheme.qmin;
-        const double s = (double)r->scale[c];
+        const float whole = (float)((double)r->scale[c] * (high - low));
+        const float unit = isfinite(whole) ? 1 : 0x1p-64f;
+        const double s = (double)r->scale[c] * (double)unit;
         const qg_nncf_range range = { (float)(s * low), (float)(s * (high - low)) };
         const int32_t most = (int32_t)(high - low);
         const qg_nncf q = {
@@ -213,11 +233,13 @@ static qg_status nncf(const qg_step_rounding *r, qg_step_gradient how, float *g,
         for (size_t o = 0; o < l->outer; o++) {
             const size_t at = (o * l->channels + c) * l->inner;
             double part = 0, border = 0;
+            const float *x;
             const qg_nncf_gradients out = { .x = g + at,
                                             .range = &part,
                                             .low = shifts ? &border : NULL };
-            QG_TRY(qg_nncf_backward(r->ctx, qg_tqc_text(r->tqc, text), &q, r->x + at,
-                                    g + at, &out));
+            QG_TRY(in_units(r, unit, at, &x));
+            QG_TRY(qg_nncf_backward(r->ctx, qg_tqc_text(r->tqc, text), &q, x, g + at,
+                                    &out));
             sum += part;
             moved += border;
         }

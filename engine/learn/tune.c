@@ -489,7 +489,8 @@ static qg_status report_judges(const tuning *t, qg_report *r)
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(s.n - s.holdout)));
     QG_TRY(qg_report_add(r, "mixtures", qg_cell_count(s.mixed)));
     if (s.holdout)
-        return qg_report_addf(r, "judged_on", "%zu samples of the holdout", n);
+        return qg_report_addf(r, "judged_on", "%zu sample%s of the holdout", n,
+                              n == 1 ? "" : "s");
     if (s.n < QG_TUNE_LEAST)
         return qg_report_addf(r, "judged_on",
                               "the samples that taught: %zu, too few to hold any back",
@@ -588,9 +589,9 @@ static void warn_of_few(const tuning *t, qg_tune_samples s)
     const size_t n = qg_n_judges(s), enough = QG_TUNE_ENOUGH / 4;
     if (s.holdout && n < enough)
         qg_warn(t->m->ctx,
-                "tune: holdout: %zu samples: the result may not hold on others, "
+                "tune: holdout: %zu sample%s: the result may not hold on others, "
                 "expected at least %zu",
-                n, enough);
+                n, n == 1 ? "" : "s", enough);
     else if (!s.holdout && s.n < QG_TUNE_LEAST)
         qg_warn(
             t->m->ctx,

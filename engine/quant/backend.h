@@ -243,6 +243,9 @@ bool qg_node_matches_condition(const void *ud, const qg_node *n,
                                char text[QG_CONDITION_TEXT]);
 /* The slot is present (asserted). */
 bool qg_endpoint_matches(const qg_endpoint_match *m, qg_endpoint at);
+/* Names of what a snapshot has in place of a backend when its scales were read from a
+ * file begin with this: it says nothing of how to quantize. */
+#define QG_IMPORTED "imported from "
 /* Whether the operator is in `quantizes` (`passive`). */
 bool qg_backend_quantizes(const qg_backend *b, const qg_op *op);
 bool qg_backend_is_passive(const qg_backend *b, const qg_op *op);

@@ -18,7 +18,7 @@
 
 QG_OPTIONS_INIT(qg_search_options)
 
-enum { MOST_TRIES = 8, ROUNDS = 3, FRONT = 9, FEW_JUDGES = 8 };
+enum { MOST_TRIES = 8, ROUNDS = 3, FRONT = 9, FEW_JUDGES = 8, FEW_FOR_NOISE = 32 };
 
 /* --- options --- */
 
@@ -226,13 +226,13 @@ static double margin(const qg_feed *feed, double doubt)
 
 static void warn_few(const qg_searching *s)
 {
-    size_t n = s->split.judge->n;
-    const char *unknown = s->kind == QG_BUDGET_NSR
-                              ? "whether the budget holds on others"
-                              : "which policy is the best on others";
-    if (n < FEW_JUDGES)
-        qg_warn(s->m->ctx, "search: %zu %s: %s is not known, expected at least %d", n,
-                n == 1 ? "sample judges" : "samples judge", unknown, FEW_JUDGES);
+    const bool noise = s->kind == QG_BUDGET_NSR;
+    size_t n = s->split.judge->n, few = noise ? FEW_FOR_NOISE : FEW_JUDGES;
+    const char *unknown = noise ? "whether the budget holds on others"
+                                : "which policy is the best on others";
+    if (n < few)
+        qg_warn(s->m->ctx, "search: %zu %s: %s is not known, expected at least %zu", n,
+                n == 1 ? "sample judges" : "samples judge", unknown, few);
 }
 
 static qg_status too_noisy(const qg_searching *s, const qg_tried *t)

@@ -6,13 +6,14 @@
 
 #include "engine/ir/infer.h"
 
-static qg_status nothing(qg_ctx *ctx, const char *doing)
+/* floats: an output is float32, so that a shape is what it lacks. */
+static qg_status nothing(qg_ctx *ctx, const char *doing, bool floats)
 {
-    return qg_fail(ctx, QG_EDATA,
-                   "%s: no output is float32 with a shape that is known before a run, "
-                   "expected an output to measure; samples of one shape, or --shape, "
-                   "make shapes known",
-                   doing);
+    return qg_fail(
+        ctx, QG_EDATA,
+        "%s: no output is float32 with a shape that is known before a run, "
+        "expected an output to measure%s",
+        doing, floats ? "; samples of one shape, or --shape, make shapes known" : "");
 }
 
 static bool is_measurable(const qg_tensor *t)
@@ -23,16 +24,18 @@ static bool is_measurable(const qg_tensor *t)
 qg_status qg_plan_measures(qg_ctx *ctx, const qg_plan *p, qg_arena *a,
                            const char *doing, uint8_t **out)
 {
-    size_t n = p->graph->output.n, some = 0;
+    size_t n = p->graph->output.n, some = 0, floats = 0;
     uint8_t *measured = QG_NEWN(a, n, uint8_t);
     if (!measured)
         return qg_nomem(ctx);
     for (size_t k = 0; k < n; k++) {
-        measured[k] = is_measurable(&p->tensor.at[p->output[k]].type);
+        const qg_tensor *type = &p->tensor.at[p->output[k]].type;
+        measured[k] = is_measurable(type);
         some += measured[k];
+        floats += type->dtype == QG_F32;
     }
     *out = measured;
-    return some ? QG_OK : nothing(ctx, doing);
+    return some ? QG_OK : nothing(ctx, doing, floats > 0);
 }
 
 /* --- in front of a choice by data --- */
@@ -156,13 +159,17 @@ qg_status qg_measured_find(qg_graph *g, const qg_feed *feed, const char *doing,
     const qg_tensor **known;
     *out = (qg_measured){ .graph = g, .at = g->output.at, .n = g->output.n };
     QG_TRY(qg_infer_values(g->ctx, g, feed ? feed->shape : NULL, a, &type, &known));
-    for (size_t i = 0; i < g->output.n; i++)
-        if (is_measurable(&type[g->output.at[i]->id]))
+    bool floats = false;
+    for (size_t i = 0; i < g->output.n; i++) {
+        const qg_tensor *t = &type[g->output.at[i]->id];
+        if (is_measurable(t))
             return QG_OK;
+        floats |= t->dtype == QG_F32;
+    }
     search s = { .graph = g, .type = type, .known = known };
     QG_TRY(walk(&s, a));
     if (s.n_found == 0)
-        return nothing(g->ctx, doing ? doing : "measure");
+        return nothing(g->ctx, doing ? doing : "measure", floats);
     out->at = s.found;
     out->n = s.n_found;
     out->instead = true;

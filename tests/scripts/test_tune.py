@@ -154,6 +154,11 @@ def test_search_warns(root):
     qg("import", root / "aimet.json", "--format", "aimet", "--model", MODEL, "-o", root / "aimet")
     qg("search", root / "aimet", "-d", CALIB, "--budget", "bits=8", "-o", root / "policy.yaml",
        fails="the snapshot is imported from aimet")
+    qg("export", root / "four", "--format", "ppq-json", "-o", root / "ppq.json")
+    qg("import", root / "ppq.json", "--format", "ppq-json", "--model", root / "four" / "model.onnx",
+       "-o", root / "ppq")
+    qg("search", root / "ppq", "-d", CALIB, "--budget", "bits=8", "-o", root / "policy.yaml",
+       fails="which says nothing of how to quantize the network once more")
 
 
 def test_nothing_gained(root, four):
@@ -327,6 +332,31 @@ def test_divergence(root, four):
             assert len(said) == (rate is not None), (method, rate, run.stderr)
             assert rate or "diverged" not in run.stderr, run.stderr
     shutil.rmtree(root / "diverged")
+
+
+def test_beyond_float32(root):
+    """Steps that grow until their range, or they themselves, leave float32: the block has
+    diverged and stays."""
+    node, rng, out = onnx.helper.make_node, np.random.default_rng(0), root / "beyond-out"
+    info = [onnx.helper.make_tensor_value_info(n, 1, [1, 8]) for n in ("x", "y")]
+    constants = {"w": rng.normal(size=(8, 8)), "k": np.array(2e37), "c": rng.normal(size=8) * 2e37}
+    nodes = [node("MatMul", ["x", "w"], ["a"], name="product"),
+             node("Mul", ["a", "k"], ["b"], name="large"),
+             node("Add", ["b", "c"], ["y"], name="sum")]
+    graph = onnx.helper.make_graph(nodes, "g", info[:1], info[1:], [
+        onnx.numpy_helper.from_array(v.astype(np.float32), k) for k, v in constants.items()])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)],
+                                     ir_version=8), root / "beyond.onnx")
+    np.save(root / "beyond.npy", rng.normal(size=(16, 1, 8)).astype(np.float32))
+    for bits in (3, 8):
+        qg("quantize", root / "beyond.onnx", "-b", "openvino-int8", "-d", root / "beyond.npy",
+           "--set", f"node=sum slot=out0 bits={bits}", "-o", root / "beyond")
+        for gradient in ("lsq", "pact", "nncf", "nncf-exact", "nncf-asymmetric"):
+            for rate in (0.1, 1):
+                qg("tune", root / "beyond", "-d", root / "beyond.npy", "--loss", "mse",
+                   "--gradient", gradient, "--lr", rate, "--steps", 1000, "-o", out,
+                   warns="1 of 1 blocks diverged")
+                assert hashes(out) == hashes(root / "beyond"), (bits, gradient, rate)
 
 
 def test_not_finite(root):
@@ -829,6 +859,7 @@ def main():
         test_holdout(root, four)
         test_holdout_is_data(root, four)
         test_divergence(root, four)
+        test_beyond_float32(root)
         test_eight_bits(root)
         test_gradients(root, four)
         test_optimizers(root, four)

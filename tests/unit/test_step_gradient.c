@@ -42,10 +42,10 @@ static qg_tqc *weights_of(qg_model *m)
 
 /* known: what x was rounded to is given. */
 static void check(qg_ctx *ctx, const qg_tqc *t, qg_step_gradient how, double factor,
-                  bool known)
+                  bool known, float last)
 {
     qg_rng rng = { 11 };
-    float x[N], y[N], g[N], start[N], scale[CHANNELS] = { 0.01f, 0.5f, 2 };
+    float x[N], y[N], g[N], start[N], scale[CHANNELS] = { 0.01f, 0.5f, last };
     double got[CHANNELS], want[CHANNELS] = { 0 };
     const double n = t->scheme.qmin, m = t->scheme.qmax;
     for (int i = 0; i < N; i++) {
@@ -190,11 +190,14 @@ static void gradients_are_those_of_the_table(void **state)
     const qg_tqc *t = weights_of(m);
     for (int known = 0; known < 2; known++) {
         const double factor = qg_lsq_factor(EACH, t->scheme.qmax);
-        check(ctx, t, QG_STEP_GRADIENT_LSQ, factor, known);
-        check(ctx, t, QG_STEP_GRADIENT_PACT, 1, known);
-        check(ctx, t, QG_STEP_GRADIENT_NNCF, 1, known);
-        check(ctx, t, QG_STEP_GRADIENT_NNCF_EXACT, 1, known);
-        check(ctx, t, QG_STEP_GRADIENT_LSQ_PLUS, factor, known);
+        check(ctx, t, QG_STEP_GRADIENT_LSQ, factor, known, 2);
+        check(ctx, t, QG_STEP_GRADIENT_PACT, 1, known, 2);
+        for (int k = 0; k < 2; k++) { /* range, not ends, beyond float32 */
+            const float last = k ? 2e36f : 2;
+            check(ctx, t, QG_STEP_GRADIENT_NNCF, 1, known, last);
+            check(ctx, t, QG_STEP_GRADIENT_NNCF_EXACT, 1, known, last);
+        }
+        check(ctx, t, QG_STEP_GRADIENT_LSQ_PLUS, factor, known, 2);
     }
     qg_model_close(m);
     qg_close(ctx);

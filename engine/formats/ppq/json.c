@@ -584,7 +584,7 @@ static qg_status read_all(reader *r, const qg_json *root)
     QG_TRY(qg_quant_new(r->g, b, &r->q));
     r->q->author = "import";
     QG_TRY(read_dispatchings(r, root, &backend));
-    b->name = qg_arena_printf(r->g->arena, "imported from ppq-json %s",
+    b->name = qg_arena_printf(r->g->arena, QG_IMPORTED "ppq-json %s",
                               backend ? backend : "FP32");
     if (!b->name)
         return qg_nomem(r->ctx);
