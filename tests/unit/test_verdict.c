@@ -127,12 +127,12 @@ static void every_fourth_sample_judges(void **state)
     for (size_t n = 1; n < 40; n++) {
         size_t judges = 0, both = 0;
         for (size_t i = 0; i < n; i++) {
-            judges += qg_judges((qg_tune_samples){ n, 0 }, i);
-            both += qg_judges((qg_tune_samples){ n, 0 }, i) &&
-                    qg_teaches((qg_tune_samples){ n, 0 }, i);
+            judges += qg_judges((qg_tune_samples){ .n = n }, i);
+            both += qg_judges((qg_tune_samples){ .n = n }, i) &&
+                    qg_teaches((qg_tune_samples){ .n = n }, i);
         }
         assert_cmp_int(judges, ==, n < 4 ? n : n / 4);
-        assert_cmp_int(qg_n_judges((qg_tune_samples){ n, 0 }), ==, judges);
+        assert_cmp_int(qg_n_judges((qg_tune_samples){ .n = n }), ==, judges);
         assert_cmp_int(both, ==, n < 4 ? n : 0);
     }
 }
@@ -141,7 +141,7 @@ static void a_holdout_judges_alone(void **state)
 {
     (void)state;
     for (size_t n = 2; n < 12; n++) {
-        const qg_tune_samples s = { n, n / 2 };
+        const qg_tune_samples s = { .n = n, .holdout = n / 2, .mixed = 3 };
         for (size_t i = 0; i < n; i++) {
             assert_cmp_int(qg_judges(s, i), ==, i >= n - n / 2);
             assert_cmp_int(qg_teaches(s, i), ==, i < n - n / 2);
