@@ -12,7 +12,8 @@
  * How many  as many as make QG_MIXUP_ENOUGH samples with those that teach; at most one
  *           for twelve steps of a block, and 64 MiB of inputs
  * Without   networks with an input that is no float32 and differs between samples
- *           (tokens), samples of different dims, and a loss of labels
+ *           (tokens), samples of different dims, and a loss of classes: kd on mixtures
+ *           makes their divergence small, and fewer classes right
  * Source    Zhang et al. 2018; for networks that learn from another one: Beyer et al.
  *           2022, section 3
  *

@@ -628,7 +628,7 @@ static size_t bytes_of_inputs(const qg_graph *g)
 static size_t n_mixtures(const tuning *t)
 {
     const qg_tune_samples s = t->stream.sample;
-    if (t->o->no_mixup || t->choice.loss.kind == QG_LOSS_LABELS)
+    if (t->o->no_mixup || has_own_verdict(t))
         return 0;
     return qg_mixup_count(s.n - qg_n_judges(s), steps_of(t),
                           bytes_of_inputs(t->m->graph));

@@ -571,14 +571,14 @@ def test_qdrop(root, four):
 
 def test_mixtures(root, four):
     """As many as make 192 samples with those that teach, one for twelve steps; none on demand
-    and with labels; other results with them, the same in any number of threads."""
-    def mixtures(*more):
-        return answer("tune", four, "-d", CALIB, "--steps", 240, *more, "-o",
+    and with losses of classes; other results with them, the same in any number of threads."""
+    def mixtures(*more, steps=240):
+        return answer("tune", four, "-d", CALIB, "--steps", steps, *more, "-o",
                       root / "mixed")["mixtures"]
     assert mixtures() == 20 and mixtures("-n", 8) == 20 and mixtures("--no-mixup") == 0
-    assert mixtures("--steps", 6000, "--block", "gemm1") == 192 - 48
+    assert mixtures("--block", "gemm1", steps=6000) == 192 - 48
     np.save(root / "zeros.npy", np.zeros(len(np.load(CALIB)), int))
-    assert mixtures("--loss", "kd") == 20
+    assert mixtures("--loss", "mse") == 20 and mixtures("--loss", "kd") == 0
     assert mixtures("--loss", "labels", "--labels", root / "zeros.npy") == 0
     words = ["tune", four, "-d", CALIB, "--steps", 240]
     for name, more in {"m1": ["-j1"], "m2": ["-j2"], "m3": ["--no-mixup"]}.items():
