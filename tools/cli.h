@@ -102,7 +102,8 @@ typedef struct cli_option {
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
     X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(FROM) X(SEED) X(TRACE) X(YAML)     \
-    X(METHOD) X(STEPS) X(RATE) X(GRADIENT) X(OPTIMIZER) X(BLOCK_NAME) X(LOSS) X(QDROP) X(NO_MIXUP) \
+    X(METHOD) X(STEPS) X(RATE) X(GRADIENT) X(OPTIMIZER) X(BLOCK_NAME) X(LOSS) X(QDROP) \
+    X(NO_MIXUP)                                                                \
     X(BUDGET) X(CHOICES) X(ESTIMATE) X(OVER)                                   \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \

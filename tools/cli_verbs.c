@@ -534,8 +534,8 @@ const cli_verb cli_verbs[] = {
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(METHOD), TAKES(STEPS), TAKES(RATE),
                TAKES(GRADIENT), TAKES(OPTIMIZER), TAKES(LOSS), TAKES(LABELS),
-               TAKES(JUDGES), TAKES(QDROP), TAKES(NO_MIXUP), TAKES(BLOCK_NAME), TAKES(SEED),
-               NEEDS(SNAPSHOT) },
+               TAKES(JUDGES), TAKES(QDROP), TAKES(NO_MIXUP), TAKES(BLOCK_NAME),
+               TAKES(SEED), NEEDS(SNAPSHOT) },
       .about = "Each block learns to give the outputs of the float network, from what\n"
                "the blocks before it give.  No labels are needed.  --holdout judges,\n"
                "else a quarter of the samples: a block that is not clearly better\n"

@@ -1,5 +1,6 @@
-/* judgement.h -- what a tune has done to the outputs of the network, on the samples that
- * judge: from the lanes FLOAT, BEFORE and NOW of the stream, once all blocks are done.
+/* judgement.h -- what a tune has done to the outputs of the network, on the samples
+ * that judge: from the lanes FLOAT, BEFORE and NOW of the stream, once all blocks are
+ * done.
  *
  * Metric  of qg analyse: of each output and sample, noise over signal; the mean over
  *         samples, of the worst output */

@@ -185,8 +185,8 @@ static void rounded(const qg_step_rounding *r, const qg_lsq_borders *b, float *g
     }
 }
 
-/* A range beyond float32 and its values are taken in units of 2^64: the gradient of x is
- * the same in any unit, and so is that of the range, an error in ranges. */
+/* A range beyond float32 and its values are taken in units of 2^64: the gradient of x
+ * is the same in any unit, and so is that of the range, an error in ranges. */
 static qg_status in_units(const qg_step_rounding *r, float unit, size_t at,
                           const float **x)
 {
