@@ -319,7 +319,8 @@ def exact_peak(words):
 
 def test_peak(work):
     """The process itself stays below --max-mem, whatever the number of threads: what they free
-    is given back.  Code and libraries (`qg version`) come on top."""
+    is given back.  Code and libraries come on top: those of `qg version`, and at most 4 MiB of
+    pages that it does not touch."""
     model, data, start = write_deep(work), work / "deep.npy", work / "deep"
     bits = ["--set", "op=Conv slot=in1 bits=4"]
     accepted("deep", ["quantize", model, "-b", "trt-int8", "-d", data, *bits, "-o", start])
@@ -338,9 +339,9 @@ def test_peak(work):
         status, error, peak = exact_peak(words)
         over = peak - base - limit
         print(f"{words[0]} -j{threads} under {limit}M: exit {status}, {over:+.1f} MB")
-        if over > 2 or (status != 0 and "--max-mem" not in error):
+        if over > 4 or (status != 0 and "--max-mem" not in error):
             complaints.append(f"{words}: exit {status}, {over:.1f} MB above the limit, "
-                              f"{error.strip()[:300]!r}; expected at most 2")
+                              f"{error.strip()[:300]!r}; expected at most 4")
 
 
 def main():
