@@ -293,7 +293,8 @@ def check_predicted(folder):
     qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "--set", "slot=in0 bits=4", "--set",
        "slot=out0 bits=4", "-o", coarse)
     for more in ((), ("--estimate", "gradient")):
-        r = answer("search", coarse, "-d", CALIB, "--budget", "size=25kB", *more)
+        r = answer("search", coarse, "-d", CALIB, "--budget", "size=25kB", *more, "-o",
+                   folder / "coarse.yaml")
         check("predicted: kept groups count", r["groups_left"] > 0 and
               0.3 < r["predicted"] / r["nsr"] < 3, r["predicted"], r["nsr"])
 
