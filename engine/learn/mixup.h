@@ -4,8 +4,8 @@
  *     x = p a + (1 - p) b    each input in float32, elementwise, p uniform in (0.7, 1)
  *
  * A block has more weights than a few dozen samples can teach, and learns these by
- * heart.  A MobileNet with weights of 4 bits kept a fifth of its noise on the 24 samples
- * that it learned from, and 57 % on 256 others; with mixtures, and the decay of
+ * heart.  A MobileNet with weights of 4 bits kept a fifth of its noise on the 24 it
+ * learned from, and 57 % on 256 others; with mixtures, and the decay of
  * parameters.h, 47 % on the others (means of three sets of samples).  Mixtures of equal
  * parts do as well there, but cost small networks more, whose activations they shift.
  *
