@@ -8,8 +8,8 @@ With QG=path of `qg`, from the project's root.  PPQ_PYTHON is the Python that ha
 torch (as for ppq_goldens.py).  Networks are Ultraface and stand-ins of ../shared; --write
 puts the table into docs/learning.md, at its end when there is none.
 
---sets is the number of sets of samples, each drawn anew, and their geometric mean is a line of
-its own (of Ultraface one set, which takes PPQ a minute and a half).
+--sets is the number of sets of samples, each drawn anew; their geometric mean is a line of its
+own.
 
 Both start from their own calibration for TensorRT; --bits are those of the weights, -7 to 7 for 4.
 PPQ's time is that of the pass alone; ours that of the whole command, reading and writing
@@ -204,7 +204,7 @@ def compared(name, sets, job, peer_command):
                 + " | ".join(f"{c:.3g}" for c in cells[:4])
                 + f" | {cells[4]:.0f} | {cells[5]:.1f} |")
     found = []
-    for number in range(1 if name == "ultraface" else sets):
+    for number in range(sets):
         found.append(measured(name, number, job, peer_command))
         for out, cells in found[-1].items():
             yield line(out, number + 1, cells)
