@@ -317,16 +317,16 @@ def test_holdout_is_data(root, four):
                                 (folder, folder, True), (folder, other, True),
                                 (CALIB, TEST, False), (TEST, CALIB, False)):
         run = subprocess.run([QG, "tune", four, "-d", data, "--holdout", holdout, "--steps", "2",
-                              "--block", "gemm1", "-o", root / "same"], check=True,
+                              "--block", "gemm0", "-o", root / "same"], check=True,
                              capture_output=True, text=True)
         assert (says in run.stderr) == seen, (data, holdout, run.stderr)
-    qg("tune", four, "-d", CALIB, "-n", 20, "--holdout", CALIB, "--steps", 2, "--block", "gemm1",
+    qg("tune", four, "-d", CALIB, "-n", 20, "--holdout", CALIB, "--steps", 2, "--block", "gemm0",
        "-o", root / "same", warns=says)
     shutil.rmtree(root / "same")
     images = np.load(CALIB)
     np.save(root / "mixed-up.npy", np.concatenate([images[:40][::-1], np.load(TEST)[:8]]))
     words = ["tune", four, "-d", CALIB, "--holdout", root / "mixed-up.npy", "--steps", 2,
-             "--block", "gemm1", "-o", root / "same"]
+             "--block", "gemm0", "-o", root / "same"]
     assert answer(*words)["judged_on"] == "8 samples of the holdout"
     qg(*words, warns="samples: 40 of 112 are equal to an earlier one and are left out")
 
@@ -614,7 +614,7 @@ def test_mixtures(root, four):
         return answer("tune", four, "-d", CALIB, "--steps", steps, *more, "-o",
                       root / "mixed")["mixtures"]
     assert mixtures() == 20 and mixtures("-n", 8) == 20 and mixtures("--no-mixup") == 0
-    assert mixtures("--block", "gemm1", steps=6000) == 192 - 48
+    assert mixtures("--block", "gemm0", steps=6000) == 192 - 48
     np.save(root / "zeros.npy", np.zeros(len(np.load(CALIB)), int))
     assert mixtures("--loss", "mse") == 20 and mixtures("--loss", "kd") == 0
     assert mixtures("--loss", "labels", "--labels", root / "zeros.npy") == 0
@@ -702,7 +702,7 @@ def test_losses(root, four):
     """The network as one block, or the last one: less divergence on samples held back, no
     lower accuracy on others; labels reach the accuracy of the float network on their own."""
     start = answer("evaluate", four, "-d", TEST, "--labels", LABELS)
-    for name, more in (("mse", []), ("kd", []), ("kd", ["--block", "gemm1"]),
+    for name, more in (("mse", []), ("kd", []), ("kd", ["--block", "gemm0"]),
                        ("kd", ["--qdrop", "--lr", "0.005"]), ("kd", ["--method", "bias"])):
         out = root / "-".join(["loss", name, *(m.strip("-") for m in more)])
         report = answer("tune", four, "-d", CALIB, "--loss", name, *more, "-o", out)
