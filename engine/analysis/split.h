@@ -8,6 +8,7 @@
 #ifndef QG_ENGINE_ANALYSIS_SPLIT_H
 #define QG_ENGINE_ANALYSIS_SPLIT_H
 
+#include "engine/core/hash.h"
 #include "engine/session/session.h"
 #include "engine/session/source.h"
 
@@ -29,6 +30,10 @@ typedef struct qg_split_request {
 QG_NODISCARD qg_status qg_split_open(qg_model *m, const qg_split_request *r,
                                      qg_split *out);
 void qg_split_close(qg_split *s);
+
+/* Of one sample, n inputs: types, dims and bytes.  Equal samples have equal hashes. */
+QG_NODISCARD qg_status qg_sample_hash(qg_ctx *ctx, const qg_tensor *const *x, size_t n,
+                                      char text[QG_HASH_TEXT]);
 
 /* The samples that choose, as a workload of their own; borrows from s. */
 qg_workload qg_split_work(const qg_split *s, const qg_workload *work);

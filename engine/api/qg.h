@@ -414,13 +414,15 @@ QG_API void qg_tune_options_init(qg_tune_options *o, size_t size);
  * does a model whose outputs are not clearly better (engine/learn/verdict.h).
  * With another loss than blocks the network learns as a whole; kd and labels judge,
  * too, and labels only with as many right as before.
+ * Samples that are equal to an earlier one are left out, with a warning.
  * Facts: method, gradient, optimizer, loss, qdrop, samples, mixtures (of two samples,
  * learned from as well), judged_on, better_blocks, metric (nsr, divergence,
  * cross-entropy), before, after (of the model as it is then), changed; learned and why,
- * of what was not taken; kd and labels also nsr_before, nsr_after; labels also
- * top1_before, top1_after.  Tables blocks: block, nodes, before, after, verdict;
- * curves: the mean loss in each tenth of the steps.  A function of model, samples and
- * options alone. */
+ * of what was not taken, for labels with top1_learned; kd and labels also nsr_before,
+ * nsr_after; labels also top1_before, top1_after.  Tables blocks: block, nodes, before,
+ * after, verdict; curves: the mean loss in each tenth of the steps.  A function of
+ * model, samples and options alone, and of max_memory where that is too little for the
+ * mixtures. */
 QG_NODISCARD QG_API qg_status qg_model_tune(qg_model *m, const qg_tune_options *o,
                                             qg_report **report);
 /* Removes what qg_model_tune wrote to the folder, and the folder when it is empty then;

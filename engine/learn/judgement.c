@@ -95,7 +95,7 @@ qg_status qg_judge_outputs(const qg_stream *s, qg_arena *a, qg_judgement *j)
     return QG_OK;
 }
 
-static qg_status top1_of(const qg_stream *s, const int64_t *label, enum qg_lane lane,
+static qg_status top1_of(const qg_stream *s, const qg_loss *loss, enum qg_lane lane,
                          double *top1)
 {
     const qg_value *y = s->graph->output.at[0];
@@ -104,16 +104,17 @@ static qg_status top1_of(const qg_stream *s, const int64_t *label, enum qg_lane 
         int32_t vote;
         if (!qg_judges(s->sample, i))
             continue;
-        QG_TRY(qg_class_of(s->ctx, "tune", qg_stream_value(s, y, lane, i), label[i],
-                           &vote));
-        right += vote == label[i];
+        const int64_t label = qg_loss_label(loss, i);
+        QG_TRY(
+            qg_class_of(s->ctx, "tune", qg_stream_value(s, y, lane, i), label, &vote));
+        right += vote == label;
     }
     *top1 = (double)right / (double)qg_n_judges(s->sample);
     return QG_OK;
 }
 
-qg_status qg_judge_labels(const qg_stream *s, const int64_t *label, qg_judgement *j)
+qg_status qg_judge_labels(const qg_stream *s, const qg_loss *loss, qg_judgement *j)
 {
-    QG_TRY(top1_of(s, label, QG_LANE_BEFORE, &j->top1[0]));
-    return top1_of(s, label, QG_LANE_NOW, &j->top1[1]);
+    QG_TRY(top1_of(s, loss, QG_LANE_BEFORE, &j->top1[0]));
+    return top1_of(s, loss, QG_LANE_NOW, &j->top1[1]);
 }

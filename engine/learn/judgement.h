@@ -7,6 +7,7 @@
 #ifndef QG_ENGINE_LEARN_JUDGEMENT_H
 #define QG_ENGINE_LEARN_JUDGEMENT_H
 
+#include "engine/learn/loss.h"
 #include "engine/learn/stream.h"
 
 /* On the samples that judge, before and after. */
@@ -22,8 +23,8 @@ typedef struct qg_judgement {
 QG_NODISCARD qg_status qg_judge_outputs(const qg_stream *s, qg_arena *a,
                                         qg_judgement *j);
 
-/* top1: of label[samples], by the first output. */
-QG_NODISCARD qg_status qg_judge_labels(const qg_stream *s, const int64_t *label,
+/* top1: of the labels of a loss, by the first output. */
+QG_NODISCARD qg_status qg_judge_labels(const qg_stream *s, const qg_loss *loss,
                                        qg_judgement *j);
 
 #endif

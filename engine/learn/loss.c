@@ -35,17 +35,27 @@ bool qg_loss_compares(const qg_loss *l, const qg_graph *g, const qg_value *v)
                                       : v->is_output);
 }
 
+size_t qg_loss_given(const qg_loss *l, size_t sample)
+{
+    return l->given ? l->given[sample] : sample;
+}
+
+int64_t qg_loss_label(const qg_loss *l, size_t sample)
+{
+    return l->label[qg_loss_given(l, sample)];
+}
+
 qg_status qg_loss_check(qg_ctx *ctx, const qg_loss *l, const qg_tensor *f,
                         size_t sample)
 {
     const int64_t n = qg_tensor_count(f);
-    const int64_t label = l->kind == QG_LOSS_LABELS ? l->label[sample] : 0;
+    const int64_t label = l->kind == QG_LOSS_LABELS ? qg_loss_label(l, sample) : 0;
     if (label >= 0 && label < n)
         return QG_OK;
     return qg_fail(ctx, QG_EDATA,
                    "labels: sample %zu: is %lld, expected one of the %lld classes of "
                    "the first output",
-                   sample, (long long)label, (long long)n);
+                   qg_loss_given(l, sample), (long long)label, (long long)n);
 }
 
 /* --- rows ------------------------------------------------------------------------ */
@@ -128,7 +138,7 @@ double qg_loss_of_classes(const qg_loss *l, const qg_tensor *y, const qg_tensor 
             const int64_t at = place(&a, r, k);
             const double ln_q = logit((double)y->f32[at], p) - of_y;
             const double ln_p = labels ? 0 : logit((double)f->f32[at], p) - of_f;
-            const double want = labels ? (k == l->label[sample]) : exp(ln_p);
+            const double want = labels ? (k == qg_loss_label(l, sample)) : exp(ln_p);
             loss += want * (ln_p - ln_q);
             if (g)
                 g->f32[at] = (float)((exp(ln_q) - want) / (double)a.n *

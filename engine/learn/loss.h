@@ -35,8 +35,12 @@ typedef enum qg_loss_kind {
 /* A loss; borrowed. */
 typedef struct qg_loss {
     qg_loss_kind kind;
-    const int64_t *label; /* [samples] LABELS: the class of each */
+    const int64_t *label; /* LABELS: the class of each sample that was given */
+    const size_t *given;  /* [samples] its number among them; NULL: the same */
 } qg_loss;
+
+size_t qg_loss_given(const qg_loss *l, size_t sample);
+int64_t qg_loss_label(const qg_loss *l, size_t sample); /* LABELS only */
 
 const char *qg_loss_name(qg_loss_kind k);
 const char *qg_loss_metric(qg_loss_kind k); /* of its values, on samples that judge */

@@ -2,22 +2,42 @@
 
 #include "engine/ir/tensor_memory.h"
 
-enum { STEPS_EACH = 12, MOST_BYTES = 1 << 26 };
+enum { STEPS_EACH = 12, MOST_BYTES = 1 << 26, PART = 8 /* of all memory */ };
 
-size_t qg_mixup_count(size_t n, size_t steps, size_t bytes)
+size_t qg_mixup_count(size_t n, size_t steps, size_t bytes, size_t limit)
 {
+    const size_t most = limit / PART < MOST_BYTES ? limit / PART : MOST_BYTES;
     size_t count = n < QG_MIXUP_ENOUGH ? QG_MIXUP_ENOUGH - n : 0;
     if (count > steps / STEPS_EACH)
         count = steps / STEPS_EACH;
-    return bytes && count > MOST_BYTES / bytes ? MOST_BYTES / bytes : count;
+    return bytes && count > most / bytes ? most / bytes : count;
+}
+
+size_t qg_mixup_bytes(const qg_tensor *const *x, size_t n)
+{
+    size_t bytes = 0;
+    for (size_t k = 0; k < n; k++)
+        bytes +=
+            x[k]->dtype == QG_F32 ? (size_t)qg_tensor_count(x[k]) * sizeof(float) : 0;
+    return bytes;
 }
 
 float qg_mixup_part(float drawn) { return 0.7f + 0.3f * drawn; }
 
 static bool are_equal(const qg_tensor *x, const qg_tensor *y)
 {
+    if (x->dtype != y->dtype || !qg_same_dims(x, y))
+        return false;
     for (int64_t i = 0; i < qg_tensor_count(x); i++)
         if (qg_tensor_f64(x, i) != qg_tensor_f64(y, i))
+            return false;
+    return true;
+}
+
+bool qg_mixup_agree(const qg_tensor *const *x, const qg_tensor *const *y, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (x[k]->dtype != QG_F32 && !are_equal(x[k], y[k]))
             return false;
     return true;
 }
@@ -26,11 +46,9 @@ bool qg_mixup_can(const qg_tensor *const *x, const qg_tensor *const *y, size_t n
 {
     bool mixes = false;
     for (size_t k = 0; k < n; k++) {
-        const bool real = x[k]->dtype == QG_F32 && y[k]->dtype == QG_F32;
-        if (x[k]->dtype != y[k]->dtype || !qg_same_dims(x[k], y[k]) ||
-            (!real && !are_equal(x[k], y[k])))
+        if (!qg_same_dims(x[k], y[k]))
             return false;
-        mixes = mixes || real;
+        mixes = mixes || x[k]->dtype == QG_F32;
     }
     return mixes;
 }

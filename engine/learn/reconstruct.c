@@ -16,6 +16,7 @@ typedef struct work {
     qg_tensor **grad_at;            /* [tapes][n_out] */
     qg_tensor **mixed;              /* [tapes][n_in] inputs of lanes NOW and FLOAT */
     double *loss_of;                /* [tapes] of the last forward */
+    bool *failed;                   /* [tapes] it was a mixture that cannot be run */
     size_t *pupil, n_pupil;         /* samples that teach */
     size_t *judge, n_judge;
     size_t drawn;                  /* of the present order of the pupils */
@@ -193,7 +194,10 @@ static qg_status learn_sample(void *ud, qg_tape *t, size_t i)
 {
     work *w = ud;
     const size_t sample = w->batch[i], place = t->place;
-    QG_TRY(forward_to_learn(w, t, i));
+    const qg_status s = forward_to_learn(w, t, i);
+    w->failed[place] = qg_stream_leaves_out(w->r->stream, sample, s);
+    if (s != QG_OK)
+        return w->failed[place] ? QG_OK : s;
     w->loss_of[place] = 0;
     for (size_t k = 0; k < t->n_out; k++)
         gradient_of_output(w, t, k, sample);
@@ -212,6 +216,8 @@ static void note_loss(work *w, size_t t, double loss)
 static qg_status add_sample(void *ud, qg_tape *t, size_t i)
 {
     work *w = ud;
+    if (w->failed[t->place])
+        return QG_OK;
     note_loss(w, w->first + i, w->loss_of[t->place]);
     qg_parameters_add(&w->p, t);
     return QG_OK;
@@ -287,7 +293,8 @@ static qg_status prepare_tapes(work *w)
     w->grad_at = QG_NEWN(w->arena, n, qg_tensor *);
     w->mixed = QG_NEWN(w->arena, n, qg_tensor *);
     w->loss_of = QG_NEWN(w->arena, n, double);
-    if (!w->mixed || !w->in || !w->grad || !w->grad_at || !w->loss_of)
+    w->failed = QG_NEWN(w->arena, n, bool);
+    if (!w->mixed || !w->in || !w->grad || !w->grad_at || !w->loss_of || !w->failed)
         return qg_nomem(w->r->ctx);
     for (size_t k = 0; k < n; k++) {
         w->in[k] = QG_NEWN(w->arena, w->tape->n_in, const qg_tensor *);

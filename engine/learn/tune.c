@@ -114,7 +114,7 @@ static qg_status check_output(const tuning *t, const qg_value *v)
             return qg_fail(t->m->ctx, QG_ENUMERIC,
                            "tune: sample %zu: the float network gives NaN or infinity "
                            "at its output '%s', expected finite numbers",
-                           i, v->name);
+                           t->stream.given[i], v->name);
     }
     return QG_OK;
 }
@@ -264,7 +264,7 @@ static qg_status run_block(tuning *t, size_t k, thrift how)
 /* From the fastest way to the one that needs least memory, each from the start of the
  * block.  Memory that lacks for no single node, such as the state of an optimizer,
  * lacks for the block. */
-static qg_status tune_block(tuning *t, size_t k)
+static qg_status tune_in_some_way(tuning *t, size_t k)
 {
     static const thrift ways[] = {
         {false,  false},
@@ -272,7 +272,6 @@ static qg_status tune_block(tuning *t, size_t k)
         { true,  false},
         { true,  true }
     };
-    qg_ctx *ctx = t->m->ctx;
     qg_status s = QG_EMEMORY;
     for (size_t i = 0; i < sizeof ways / sizeof *ways && s == QG_EMEMORY; i++) {
         if (ways[i].alone && t->n_tape == 1)
@@ -283,7 +282,18 @@ static qg_status tune_block(tuning *t, size_t k)
         }
         s = run_block(t, k, ways[i]);
     }
-    return qg_node_memory(ctx, s, "learn", head_of(t, &t->block[k]));
+    return s;
+}
+
+static qg_status tune_block(tuning *t, size_t k)
+{
+    qg_status s = tune_in_some_way(t, k);
+    if (s == QG_EMEMORY && qg_stream_unmix(&t->stream)) {
+        qg_tapes_free(&t->tapes[k]);
+        QG_TRY(qg_stream_undo(&t->stream, k));
+        s = tune_in_some_way(t, k);
+    }
+    return qg_node_memory(t->m->ctx, s, "learn", head_of(t, &t->block[k]));
 }
 
 /* "A, B, C and 5 more": the blocks that can learn. */
@@ -392,7 +402,7 @@ static qg_status judge_classes(const tuning *t, qg_judgement *j)
             j->better = t->result[k].kept;
         }
     if (labels)
-        QG_TRY(qg_judge_labels(&t->stream, t->choice.loss.label, j));
+        QG_TRY(qg_judge_labels(&t->stream, &t->choice.loss, j));
     j->better = j->better && j->top1[1] >= j->top1[0];
     return QG_OK;
 }
@@ -523,6 +533,8 @@ static qg_status report_verdict(const tuning *t, const qg_judgement *j, qg_repor
     if (j->better)
         return QG_OK;
     QG_TRY(qg_report_add(r, "learned", loss_cell(t, metric, j->loss[1])));
+    if (t->choice.loss.kind == QG_LOSS_LABELS)
+        QG_TRY(qg_report_add(r, "top1_learned", qg_cell_percent(j->top1[1])));
     return qg_report_add(r, "why",
                          qg_cell_text(j->top1[1] < j->top1[0]
                                           ? "fewer labels are right: the model stays "
@@ -584,8 +596,15 @@ static void warn_of_divergence(const tuning *t)
                 rate, n, t->chosen, rate > usual ? usual : rate / 10);
 }
 
-static void warn_of_few(const tuning *t, qg_tune_samples s)
+static void warn_of_samples(const tuning *t)
 {
+    const qg_tune_samples s = t->stream.sample;
+    const size_t repeats = t->stream.repeats;
+    if (repeats)
+        qg_warn(t->m->ctx,
+                "tune: samples: %zu of %zu are equal to an earlier one and are left "
+                "out, expected different ones",
+                repeats, repeats + s.n);
     const size_t n = qg_n_judges(s), enough = QG_TUNE_ENOUGH / 4;
     if (s.holdout && n < enough)
         qg_warn(t->m->ctx,
@@ -614,24 +633,26 @@ static qg_status load_labels(tuning *t)
                           t->o->work.samples > 0 && !s.holdout, &t->choice.loss.label);
 }
 
-/* Bytes of an input of the network that is float32, as far as dims are known. */
-static size_t bytes_of_inputs(const qg_graph *g)
-{
-    size_t bytes = 0;
-    for (size_t k = 0; k < g->input.n; k++) {
-        const int64_t n = qg_tensor_count(&g->input.at[k]->type);
-        bytes += n > 0 ? (size_t)n * sizeof(float) : 0;
-    }
-    return bytes;
-}
-
 static size_t n_mixtures(const tuning *t)
 {
     const qg_tune_samples s = t->stream.sample;
-    if (t->o->no_mixup || has_own_verdict(t))
+    const qg_budget *b = t->m->ctx->budget;
+    const size_t bytes = qg_stream_mixture_bytes(&t->stream);
+    if (t->o->no_mixup || has_own_verdict(t) || !bytes)
         return 0;
-    return qg_mixup_count(s.n - qg_n_judges(s), steps_of(t),
-                          bytes_of_inputs(t->m->graph));
+    return qg_mixup_count(s.n - qg_n_judges(s), steps_of(t), bytes,
+                          b ? qg_budget_limit(b) : SIZE_MAX);
+}
+
+/* Of the samples that are left of all. */
+static qg_status take_samples(tuning *t, const qg_split *split)
+{
+    QG_TRY(qg_stream_fetch(&t->stream, split->choose, split->judge));
+    warn_of_samples(t);
+    t->choice.loss.given = t->stream.given;
+    t->stream.mixtures = n_mixtures(t);
+    t->stream.rng = (qg_rng){ ~seed_of(t) };
+    return qg_stream_open(&t->stream);
 }
 
 static qg_status run(tuning *t, const qg_split *split, qg_report **out)
@@ -643,17 +664,15 @@ static qg_status run(tuning *t, const qg_split *split, qg_report **out)
                              .graph = t->m->graph,
                              .sample = qg_stream_samples(split->choose, split->judge),
                              .n_in = t->n_tape };
-    warn_of_few(t, t->stream.sample);
     QG_TRY(load_labels(t));
     t->wanted = qg_block_wanted(t->m->graph, t->arena);
     if (!t->wanted)
         return qg_nomem(t->m->ctx);
     QG_TRY(tune_all(t));
-    t->stream.mixtures = n_mixtures(t);
-    t->stream.rng = (qg_rng){ ~seed_of(t) };
-    QG_TRY(qg_stream_open(&t->stream, split->choose, split->judge));
+    QG_TRY(take_samples(t, split));
     if (weighs(t))
         QG_TRY(weigh(t));
+    QG_TRY(qg_stream_mix(&t->stream));
     for (size_t k = 0; k < t->n_block; k++)
         QG_TRY(tune_block(t, k));
     warn_of_no_step(t);

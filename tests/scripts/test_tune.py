@@ -204,6 +204,10 @@ def test_mistakes(root, four):
         qg("tune", four, "-d", CALIB, "--method", method, "--gradient", "lsq", "-o", root / "m",
            fails=f"gradient lsq: method {method} learns no step sizes, expected no gradient, or a "
                  "method that does: lsq, adaquant, brecq")
+    refused = answer("tune", four, "-d", CALIB, "--loss", "labels", "--labels",
+                     root / "zeros.npy", "--method", "bias", "--lr", 1e-7, "--steps", 20, "-o",
+                     root / "few")
+    assert refused["changed"] is False and "top1_learned" in refused, refused
     qg("tune", four, "-d", CALIB, "--loss", "labels", "-o", root / "m",
        fails="loss labels: there are none, expected --labels FILE")
     qg("tune", four, "-d", CALIB, "--labels", LABELS, "-o", root / "m",
@@ -284,7 +288,7 @@ def test_holdout(root, four):
     for when, folder in (("before", four), ("after", root / "holdout1")):
         shown = answer("analyse", folder, "-d", TEST, "--kernels", "reference")
         assert abs(one[when] / shown["errors"][0]["error"] - 1) < 1e-5, (when, one, shown)
-    np.save(root / "pupils.npy", np.load(CALIB)[:3])
+    np.save(root / "pupils.npy", np.load(TEST)[:3])
     run = subprocess.run([QG, "tune", four, "-d", root / "pupils.npy", "--holdout", CALIB,
                           "--steps", "20", "-o", root / "m"], check=True, capture_output=True,
                          text=True)
@@ -309,7 +313,7 @@ def test_holdout_is_data(root, four):
     for to in (folder, other):
         to.mkdir()
         shutil.copy(CALIB, to / "x.npy")
-    says = "which then judge what was made from them, expected others"
+    says = "which cannot judge what was made from them, expected others"
     for data, holdout, seen in ((CALIB, CALIB, True), (CALIB, copy, True), (CALIB, link, True),
                                 (folder, folder, True), (folder, other, True),
                                 (CALIB, TEST, False), (TEST, CALIB, False)):
@@ -320,6 +324,39 @@ def test_holdout_is_data(root, four):
     qg("tune", four, "-d", CALIB, "-n", 20, "--holdout", CALIB, "--steps", 2, "--block", "gemm0",
        "-o", root / "same", warns=says)
     shutil.rmtree(root / "same")
+    images = np.load(CALIB)
+    np.save(root / "mixed-up.npy", np.concatenate([images[:40][::-1], np.load(TEST)[:8]]))
+    words = ["tune", four, "-d", CALIB, "--holdout", root / "mixed-up.npy", "--steps", 2,
+             "--block", "gemm0", "-o", root / "same"]
+    assert answer(*words)["judged_on"] == "8 samples of the holdout"
+    qg(*words, warns="samples: 40 of 112 are equal to an earlier one and are left out")
+
+
+def test_equal_samples(root, four):
+    """Samples that are equal, in -d, to an earlier one neither teach nor judge: the result is
+    that of the samples without them, also of classes; all equal, it is one sample."""
+    images, classes = np.load(TEST)[:24], np.load(LABELS)[:24]
+    twice = np.repeat(np.arange(24), 4)
+    for name, order in (("once", np.arange(24)), ("twice", twice), ("one", [0] * 24)):
+        np.save(root / f"{name}.npy", images[order])
+        np.save(root / f"{name}-labels.npy", classes[order])
+    for method, *more in (("lsq",), ("brecq",), ("lsq", "--loss", "labels")):
+        reports = []
+        for name in ("once", "twice"):
+            labels = ["--labels", root / f"{name}-labels.npy"] if more else []
+            words = ["tune", four, "-d", root / f"{name}.npy", "--method", method, *more, *labels,
+                     "--steps", 240, "-o", root / name]
+            if name == "twice":
+                qg(*words, warns="samples: 72 of 96 are equal to an earlier one and are left out")
+            reports.append(answer(*words))
+        assert reports[0] == reports[1] and reports[0]["samples"] == 24, reports
+        assert hashes(root / "once") == hashes(root / "twice")
+    qg("tune", four, "-d", root / "one.npy", "--steps", 2, "-o", root / "m",
+       warns="samples: 1, which teach and judge")
+    classes[5] = 10
+    np.save(root / "wrong.npy", classes[twice])
+    qg("tune", four, "-d", root / "twice.npy", "--loss", "labels", "--labels", root / "wrong.npy",
+       "-o", root / "m", fails="labels: sample 20: is 10, expected one of the 10 classes")
 
 
 def test_divergence(root, four):
@@ -586,6 +623,80 @@ def test_mixtures(root, four):
     for name, more in {"m1": ["-j1"], "m2": ["-j2"], "m3": ["--no-mixup"]}.items():
         qg(*words, *more, "-o", root / name)
     assert hashes(root / "m1") == hashes(root / "m2") != hashes(root / "m3")
+
+
+def test_mixtures_of(root):
+    """None where an input that is no float32 differs between any two samples; of samples of
+    equal dims where these differ; those that the network cannot run are left out; none where
+    memory lacks for them, in any number of threads."""
+    h, f32, rng = onnx.helper, onnx.TensorProto.FLOAT, np.random.default_rng(4)
+
+    def quantized(name, nodes, inputs, outputs, weights):
+        graph = h.make_graph(
+            nodes, name, [h.make_tensor_value_info(n, t, d) for n, t, d in inputs],
+            [h.make_tensor_value_info(n, f32, None) for n in outputs],
+            [onnx.numpy_helper.from_array(w.astype("f4"), n) for n, w in weights.items()])
+        onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8),
+                  root / f"{name}.onnx")
+        qg("quantize", root / f"{name}.onnx", "-b", "trt-int8", "-d", root / f"{name}.npz",
+           "--set", "trait=compute slot=in1 bits=4", "-o", root / f"{name}-start")
+
+    def tuned(name, *more, **expect):
+        words = ["tune", root / f"{name}-start", "-d", root / f"{name}.npz", *more, "-o",
+                 root / f"{name}-tuned"]
+        if expect:
+            qg(*words, **expect)
+        return answer(*words)
+
+    w = {"w": rng.normal(0, .4, (6, 8)), "v": rng.normal(0, .4, (8, 4))}
+    x = rng.normal(0, 1, (24, 1, 6)).astype("f4")
+    mask = np.zeros((24, 1, 8), bool)
+    mask[3] = True
+    for name, m in (("masks", mask), ("mask", np.zeros_like(mask))):
+        np.savez(root / f"{name}.npz", x=x, m=m)
+        quantized(name, [h.make_node("MatMul", ["x", "w"], ["a"], "a"),
+                         h.make_node("Where", ["m", "a", "zero"], ["b"], "b"),
+                         h.make_node("MatMul", ["a", "v"], ["y"], "y"),
+                         h.make_node("Identity", ["b"], ["z"], "z")],
+                  [("x", f32, [1, 6]), ("m", onnx.TensorProto.BOOL, [1, 8])], "yz",
+                  {**w, "zero": np.zeros(1)})
+        made = tuned(name, "--steps", 240)["mixtures"]
+        assert made == (20 if name == "mask" else 0), (name, made)
+
+    shapes = np.array([[2, 16], [16, 2], [4, 8], [8, 4]], "f4")
+    np.savez(root / "shape.npz", x=rng.normal(0, 1, (24, 4, 6)).astype("f4"),
+             s=shapes[rng.integers(0, 4, 24)])
+    quantized("shape", [h.make_node("MatMul", ["x", "w"], ["m"], "m1"),
+                        h.make_node("Relu", ["m"], ["q"], "q"),
+                        h.make_node("Cast", ["s"], ["i"], "c", to=onnx.TensorProto.INT64),
+                        h.make_node("Reshape", ["q", "i"], ["z"], "re"),
+                        h.make_node("ReduceMean", ["z"], ["u"], "r", axes=[0], keepdims=1),
+                        h.make_node("MatMul", ["q", "v"], ["y"], "m2")],
+              [("x", f32, [4, 6]), ("s", f32, [2])], "yu", w)
+    made = tuned("shape", "--steps", 240)["mixtures"]
+    assert 0 < made < 20, made
+
+    np.savez(root / "open.npz", x=rng.normal(0, 1, (8, 3, 256, 256)).astype("f4"))
+    quantized("open", [h.make_node("Conv", ["x", "c"], ["a"], "a", strides=[4, 4]),
+                       h.make_node("Conv", ["a", "d"], ["b"], "b", strides=[2, 2]),
+                       h.make_node("GlobalAveragePool", ["b"], ["y"], "y")],
+              [("x", f32, [1, 3, "h", "w"])], "y",
+              {"c": rng.normal(0, .2, (4, 3, 3, 3)), "d": rng.normal(0, .2, (4, 4, 3, 3))})
+    ample = tuned("open", "--steps", 1200)
+    assert ample["mixtures"] == 64 * 2**20 // (3 * 256 * 256 * 4), ample["mixtures"]
+    assert ample == tuned("open", "--steps", 1200, "--max-mem", "999M", "-j2")
+    assert tuned("open", "--steps", 1200, "--max-mem", "64M")["mixtures"] == 10
+    alone = tuned("open", "--steps", 1200, "--no-mixup")
+    for limit in range(30, 10, -1):
+        status, error, _ = peak("tune", root / "open-start", "-d", root / "open.npz", "--steps",
+                                1200, "--max-mem", f"{limit}M", "-o", root / "open-little",
+                                "-j2")
+        if status or "memory lacks" in error:
+            break
+    assert status == 0 and "mixtures: memory lacks for them" in error, (limit, status, error)
+    little = tuned("open", "--steps", 1200, "--max-mem", f"{limit}M", "-j1")
+    assert little == tuned("open", "--steps", 1200, "--max-mem", f"{limit}M", "-j2")
+    assert little["mixtures"] == alone["mixtures"] == 0, little
 
 
 def test_losses(root, four):
@@ -877,6 +988,7 @@ def main():
         test_judged(root)
         test_holdout(root, four)
         test_holdout_is_data(root, four)
+        test_equal_samples(root, four)
         test_divergence(root, four)
         test_beyond_float32(root)
         test_eight_bits(root)
@@ -885,6 +997,7 @@ def main():
         test_offsets(root)
         test_qdrop(root, four)
         test_mixtures(root, four)
+        test_mixtures_of(root)
         test_losses(root, four)
         test_labels(root)
         test_memory(root)

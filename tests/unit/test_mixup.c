@@ -13,13 +13,16 @@ static qg_tensor of(qg_dtype dtype, int64_t n, void *data)
 
 static void test_how_many(void **state)
 {
+    const size_t ample = SIZE_MAX;
     (void)state;
-    assert_cmp_int(qg_mixup_count(24, 1 << 20, 4), ==, QG_MIXUP_ENOUGH - 24);
-    assert_cmp_int(qg_mixup_count(QG_MIXUP_ENOUGH, 1 << 20, 4), ==, 0);
-    assert_cmp_int(qg_mixup_count(1000, 1 << 20, 4), ==, 0);
-    assert_cmp_int(qg_mixup_count(24, 120, 4), ==, 10); /* one for twelve steps */
-    assert_cmp_int(qg_mixup_count(24, 1 << 20, 1 << 24), ==, 4); /* 64 MiB */
-    assert_cmp_int(qg_mixup_count(24, 1 << 20, 0), ==, QG_MIXUP_ENOUGH - 24);
+    assert_cmp_int(qg_mixup_count(24, 1 << 20, 4, ample), ==, QG_MIXUP_ENOUGH - 24);
+    assert_cmp_int(qg_mixup_count(QG_MIXUP_ENOUGH, 1 << 20, 4, ample), ==, 0);
+    assert_cmp_int(qg_mixup_count(1000, 1 << 20, 4, ample), ==, 0);
+    assert_cmp_int(qg_mixup_count(24, 120, 4, ample), ==, 10); /* one for 12 steps */
+    assert_cmp_int(qg_mixup_count(24, 1 << 20, 1 << 24, ample), ==, 4); /* 64 MiB */
+    assert_cmp_int(qg_mixup_count(24, 1 << 20, 1 << 24, 1 << 28), ==, 2);
+    assert_cmp_int(qg_mixup_count(24, 1 << 20, 1 << 24, 1 << 26), ==, 0);
+    assert_cmp_int(qg_mixup_count(24, 1 << 20, 0, 1), ==, QG_MIXUP_ENOUGH - 24);
 }
 
 static void test_which(void **state)
@@ -34,7 +37,10 @@ static void test_which(void **state)
                     *differs[] = { &y, &j };
     const qg_tensor *length[] = { &shorter, &i };
     assert_true(qg_mixup_can(first, same, 2));
-    assert_false(qg_mixup_can(first, differs, 2)); /* tokens */
+    assert_true(qg_mixup_agree(first, same, 2));
+    assert_true(qg_mixup_agree(first, length, 2));
+    assert_false(qg_mixup_agree(first, differs, 2)); /* tokens */
+    assert_cmp_int(qg_mixup_bytes(first, 2), ==, 8);
     assert_false(qg_mixup_can(first, length, 2));
     assert_false(qg_mixup_can(first + 1, same + 1, 1)); /* nothing to mix */
 }
