@@ -11,7 +11,8 @@
  *
  * The bias of a product without a slot for one (MatMul) is the constant of an Add that
  * the backend has fused with it; its channels are the last axis.  Nodes whose weights
- * are rounded, and that have neither, are near misses.
+ * are rounded, and that have neither, are near misses; so are constants of an Add with
+ * other dims.
  *
  * Scales do not change, not even that of a bias derived from input and weight.
  * The biases of the float network stay beside the corrected ones (QG_UNTUNED in
@@ -313,13 +314,28 @@ static qg_node *fused_sum(const qg_node *n)
                                                                             : NULL;
 }
 
-/* Whether v is one float32 constant per channel of that axis of y. */
+/* Whether v is one float32 constant per channel of that axis of y, its last or that of a
+ * convolution, whose bias has no other. */
 static bool is_bias(const qg_value *v, const qg_tensor *y, int32_t axis)
 {
     const qg_tensor *b = v ? v->constant : NULL;
     return b && b->dtype == QG_F32 && y->dtype == QG_F32 && y->rank >= 2 &&
            qg_tensor_count(b) == y->dim[axis] &&
-           (axis == 1 || b->dim[b->rank - 1] == y->dim[axis]);
+           (b->rank == 0 || b->dim[b->rank - 1] == y->dim[axis]);
+}
+
+/* Of a product with rounded weights, whose fused constant v is no bias. */
+static qg_status miss_sum(const corrector *c, const qg_node *sum, const qg_value *v)
+{
+    const qg_value *product = sum->in[sum->in[0] == v ? 1 : 0];
+    const qg_tqc *w = qg_role_tqc(product->def, 'w');
+    char text[QG_SHAPE_TEXT];
+    if (!w || !qg_tqc_is_constant(w))
+        return QG_OK;
+    return qg_pass_near_miss(c->env, "bias", sum,
+                             "its constant is %s, expected float32 with one element "
+                             "per channel of the last axis",
+                             qg_tensor_text(v->constant, text));
 }
 
 /* Of weights that are rounded; other products have none to correct. */
@@ -346,7 +362,7 @@ static qg_status add_layer(corrector *c, qg_node *n)
     const qg_tensor *y = n->out[0] ? &n->out[0]->type : NULL;
     int32_t axis = own >= 0 ? 1 : y ? y->rank - 1 : 0;
     if (!y || !is_bias(v, y, axis))
-        return miss_layer(c, n);
+        return own < 0 && v ? miss_sum(c, n, v) : miss_layer(c, n);
     qg_arena *a = c->env->graph->arena;
     layer l = { .node = n,
                 .slot = (uint32_t)b,

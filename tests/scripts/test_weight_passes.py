@@ -187,9 +187,23 @@ def check_bias_of_products(folder):
     text = str(patterns(apart, "equalize"))
     check("equalize: products are no layers", "expected a convolution or Gemm" in text,
           text[:160])
+    check_constants_without_channels(folder, words)
 
 
-def product(folder, weight, gain=None, bias=None):
+def check_constants_without_channels(folder, words):
+    """y[6,6]: what has 6 elements may still be one for each row."""
+    rng = np.random.default_rng(3)
+    np.save(folder / "rows.npy", rng.uniform(0, 1, (32, 6, 16)).astype("f"))
+    for dims in (6, 1), (6, 6), (1, 1), ():
+        model = product(folder, rng.normal(0, 1, (16, 6)), bias=rng.normal(0, 1, dims), rows=6)
+        snapshot = quantize(model, folder / "rows.npy", folder / "rows", *FOUR, *words)
+        text = str(patterns(snapshot, "bias-correct").get("bias"))
+        check(f"bias of a product: a constant {list(dims)} is none",
+              "expected float32 with one element per channel" in text
+              and "b.untuned" not in constants(snapshot), text[:160])
+
+
+def product(folder, weight, gain=None, bias=None, rows=1):
     """y = (gain x) W + bias, for numbers that are computed here as well."""
     make = onnx.helper.make_node
     nodes, x = [], "x"
@@ -200,10 +214,10 @@ def product(folder, weight, gain=None, bias=None):
     nodes.append(make("MatMul", [x, "w"], ["y" if bias is None else "p"]))
     if bias is not None:
         nodes.append(make("Add", ["p", "b"], ["y"]))
-        weights.append(numpy_helper.from_array(bias.astype("f"), "b"))
+        weights.append(numpy_helper.from_array(np.asarray(bias, "f"), "b"))
     info, size = onnx.helper.make_tensor_value_info, weight.shape
-    graph = onnx.helper.make_graph(nodes, "g", [info("x", 1, [1, size[0]])],
-                                   [info("y", 1, [1, size[1]])], weights)
+    graph = onnx.helper.make_graph(nodes, "g", [info("x", 1, [rows, size[0]])],
+                                   [info("y", 1, [rows, size[1]])], weights)
     path = folder / "product.onnx"
     onnx.save(onnx.helper.make_model(
         graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 17)]), path)

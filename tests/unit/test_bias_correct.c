@@ -218,6 +218,25 @@ static void beta_counts(void **state)
     close_fixture(&f);
 }
 
+/* C of one number per row is no bias, also where there are as many rows as columns. */
+static void rows_are_no_channels(void **state)
+{
+    (void)state;
+    fixture f;
+    open_fixture(
+        &f,
+        "two = const i64[2] [2, 2]\nw = const f32[2,2] [1.25, 1.25, 1.25, 1.25]\n"
+        "c = const f32[2,1] [2.0, 3.0]\nr = Reshape(x, two)\n"
+        "y = Gemm(r, w, c)\noutput y }",
+        NULL);
+    expect_bias(&f, "y", 2.0f);
+    assert_int_equal(f.env.changed, 0);
+    assert_int_equal(last_row(&f)->near_miss.n, 1);
+    assert_non_null(strstr(last_row(&f)->near_miss.at[0].condition,
+                           "a float constant per channel"));
+    close_fixture(&f);
+}
+
 static const char *const three =
     "w = const f32[1,1,1,1] [1.25]\nv = const f32[1,1,1,1] [1.0]\n"
     "b1 = const f32[1] [0.0]\nb2 = const f32[1] [0.0]\nb3 = const f32[1] [0.0]\n"
@@ -281,7 +300,7 @@ static void shared_biases_part(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(blocks_are_those_of_the_table),
              cmocka_unit_test(a_bias_takes_the_mean_error),
-             cmocka_unit_test(beta_counts),
+             cmocka_unit_test(beta_counts), cmocka_unit_test(rows_are_no_channels),
              cmocka_unit_test(a_block_that_gets_worse_is_put_back),
              cmocka_unit_test(overlapping_blocks_aim_at_the_float_network),
              cmocka_unit_test(shared_biases_part))
