@@ -121,6 +121,7 @@ static qg_status report_facts(const qg_searching *s, qg_report *r)
     QG_TRY(
         qg_report_add(r, "mean_bits", qg_cell_number(qg_search_mean_bits(s, p->cost))));
     QG_TRY(qg_report_add(r, "size", qg_cell_count(qg_search_size(s, p->option))));
+    QG_TRY(qg_report_add(r, "size_kept", qg_cell_count((size_t)ceil(s->fixed))));
     QG_TRY(qg_report_add(r, "predicted", predicted_cell(s, p)));
     QG_TRY(qg_report_add(r, "nsr", nsr_cell(s, p->nsr)));
     QG_TRY(qg_report_add(r, "judged_nsr", nsr_cell(s, p->judged)));

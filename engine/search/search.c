@@ -516,18 +516,21 @@ static const char *result_of(const qg_searching *s, const qg_tried *t)
     double deployed = margin(&s->split.feed.feed, t->doubt[1]);
     if (t->judged + judged > s->budget)
         return up_to(s, "judged", t->judged, judged);
-    return t->deployed + deployed > s->budget
-               ? up_to(s, "deployed", t->deployed, deployed)
-               : "more bits";
+    if (t->deployed + deployed > s->budget)
+        return up_to(s, "deployed", t->deployed, deployed);
+    double more = t->cost - s->found[s->winner].policy->cost;
+    return more > 0 ? qg_arena_printf(s->arena, "%.3g more bits",
+                                      qg_search_mean_bits(s, more))
+                    : "as many bits";
 }
 
 /* The snapshot is a candidate where it keeps a budget of bits or bytes, or where it has
- * fewer bits than what keeps one of noise. */
+ * at most the bits of what keeps one of noise. */
 static qg_status consider_snapshot(qg_searching *s)
 {
     const qg_tried *t = &s->before, *best = best_judged(s);
     const bool fits[] = {
-        [QG_BUDGET_NSR] = best && t->cost < best->cost,
+        [QG_BUDGET_NSR] = best && t->cost <= best->cost,
         [QG_BUDGET_BITS] = qg_search_mean_bits(s, t->cost) <= s->budget,
         [QG_BUDGET_SIZE] = (double)qg_search_size(s, t->option) <= s->budget,
     };
@@ -547,8 +550,18 @@ static qg_status stay_at_snapshot(qg_searching *s)
     return QG_OK;
 }
 
-/* For noise, the fewest bits among those that meet the budget as judged; else the least
- * noise; the exact policy on ties. */
+/* For noise, fewer bits; else less noise.  On a tie the snapshot, which needs no
+ * policy, unless it has more bits; then the first, exact. */
+static bool is_better(const qg_searching *s, enum qg_method how, const qg_tried *best)
+{
+    const qg_tried *t = s->found[how].policy;
+    bool noise = s->kind == QG_BUDGET_NSR;
+    double now = noise ? t->cost : noise_of(s, t);
+    double old = noise ? best->cost : noise_of(s, best);
+    return now < old || (now == old && how == QG_SNAPSHOT && t->cost <= best->cost);
+}
+
+/* Among those that keep the budget, of noise as judged. */
 static qg_status choose_winner(qg_searching *s)
 {
     bool any = false;
@@ -556,11 +569,7 @@ static qg_status choose_winner(qg_searching *s)
         const qg_tried *t = s->found[how].policy;
         if (!t || (s->kind == QG_BUDGET_NSR && !is_judged_good(s, t)))
             continue;
-        const qg_tried *best = s->found[s->winner].policy;
-        bool better = s->kind == QG_BUDGET_NSR
-                          ? any && t->cost < best->cost
-                          : any && noise_of(s, t) < noise_of(s, best);
-        if (!any || better)
+        if (!any || is_better(s, (enum qg_method)how, s->found[s->winner].policy))
             s->winner = (enum qg_method)how;
         any = true;
     }
@@ -641,6 +650,11 @@ static void warn_deployed(const qg_searching *s, const qg_tried *t)
 {
     double apart = hypot(margin(s->split.judge, t->doubt[0]),
                          margin(&s->split.feed.feed, t->doubt[1]));
+    if (t->deployed > 1)
+        qg_warn(s->m->ctx,
+                "search: the policy's noise is larger than the signal: nsr %.3g when "
+                "quantized from all samples, expected a larger budget",
+                t->deployed);
     if (s->kind != QG_BUDGET_NSR && t->deployed - t->judged > apart)
         qg_warn(
             s->m->ctx,
@@ -648,6 +662,17 @@ static void warn_deployed(const qg_searching *s, const qg_tried *t)
             "+- %.3g of samples that judge: scales depend on single samples, "
             "expected more of them, or an observer that clips",
             t->deployed, t->judged, margin(s->split.judge, t->doubt[0]));
+}
+
+/* Most bytes may be of constants that the backend does not quantize. */
+static void warn_kept(const qg_searching *s)
+{
+    double size = (double)qg_search_size(s, s->before.option);
+    if (2 * s->fixed > size)
+        qg_warn(s->m->ctx,
+                "search: %.0f of %.0f bytes of constants are in none of the groups and "
+                "keep their type, expected less than half",
+                ceil(s->fixed), size);
 }
 
 /* The network as the snapshot quantizes it, from the samples that choose. */
@@ -704,6 +729,7 @@ static qg_status run(qg_searching *s, qg_report **out)
     QG_TRY(measure_before(s));
     QG_TRY(qg_search_harm(s));
     QG_TRY(list_before(s));
+    warn_kept(s);
     QG_TRY(s->kind == QG_BUDGET_NSR ? find_for_noise(s) : find_for_bits(s));
     QG_TRY(consider_snapshot(s));
     QG_TRY(choose_winner(s));

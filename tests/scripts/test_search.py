@@ -283,7 +283,11 @@ def check_snapshot_wins(snapshot, folder):
         qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "--policy", patch, "-o", out)
         check(f"snapshot wins: {budget}: nothing changes",
               len(answer("diff", snapshot, out).get("changes", [])) == 0)
-    r = answer("search", snapshot, "-d", CALIB, "--budget", "size=12kB", "-o", patch)
+    words = "search", snapshot, "-d", CALIB, "-o", patch, "--budget"
+    r = answer(*words, "nsr=5%", "--choices", "8,16")
+    check("snapshot wins: as many bits", r["chosen"] == "snapshot" and r["mean_bits"] == 8
+          and row(r, "exact")["mean_bits"] == 8, r["chosen"])
+    r = answer(*words, "size=12kB")
     check("snapshot: beyond the budget it is no candidate", r["chosen"] != "snapshot")
 
 
@@ -317,7 +321,7 @@ def check_fewest_bits(folder):
         check(f"fewest bits: network {seed}: fewer do not keep the budget", most > 0.005,
               r["mean_bits"], f"{most:.3g}")
         results = {p["policy"]: p["result"] for p in r["policies"]}
-        reason = re.compile(r"more bits|(judged|deployed) up to [0-9.]+ %")
+        reason = re.compile(r"[0-9.e-]+ more bits|(judged|deployed) up to [0-9.]+ %")
         check(f"fewest bits: network {seed}: results", results.pop(r["chosen"]) == "chosen"
               and all(x == "chosen" or reason.fullmatch(x) for x in results.values()), results)
 
@@ -496,6 +500,30 @@ def check_deployed(folder):
        folder / "far.yaml", warns="quantized from all samples the nsr is")
 
 
+def check_kept(folder):
+    """A GRU that the backend leaves in float is in no group: told in bytes."""
+    rng = np.random.default_rng(5)
+    weights = [numpy_helper.from_array(rng.normal(0, 0.3, dims).astype("f"), name)
+               for name, dims in (("w", (1, 24, 4)), ("r", (1, 24, 8)), ("head", (8, 3)))]
+    info, node = helper.make_tensor_value_info, helper.make_node
+    graph = helper.make_graph(
+        [node("GRU", ["x", "w", "r"], ["", "h"], "gru", hidden_size=8),
+         node("Flatten", ["h"], ["flat"], "flatten"),
+         node("Gemm", ["flat", "head"], ["y"], "gemm")], "g",
+        [info("x", TensorProto.FLOAT, [5, 1, 4])], [info("y", TensorProto.FLOAT, [1, 3])],
+        weights)
+    onnx.save(helper.make_model(graph, ir_version=8,
+                                opset_imports=[helper.make_opsetid("", 14)]), folder / "g.onnx")
+    np.save(folder / "g.npy", rng.normal(0, 1, (16, 5, 1, 4)).astype("f"))
+    qg("quantize", folder / "g.onnx", "-b", "trt-int8", "-d", folder / "g.npy", "-o",
+       folder / "g")
+    words = "search", folder / "g", "-d", folder / "g.npy", "-o", folder / "g.yaml"
+    qg(*words, "--budget", "bits=6", warns="search: 1152 of 1176 bytes of constants are in none "
+       "of the groups and keep their type, expected less than half")
+    r = answer(*words, "--budget", "bits=2", "--choices", "2,4")
+    check("kept: bytes", r["size_kept"] == 1152 and r["size"] == 1152 + 6, r["size_kept"])
+
+
 def check_bytes(folder):
     """search and report count the same bytes of constants, before and after."""
     sizes = []
@@ -565,6 +593,7 @@ def main(networks=20, seed=0):
         check_unfit(folder)
         check_holdout(snapshot, folder)
         check_deployed(folder)
+        check_kept(folder)
         check_bytes(folder)
         check_rules(folder)
         check_errors(snapshot, folder)
