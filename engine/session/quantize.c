@@ -490,6 +490,7 @@ static qg_status fill_report(job *j, const qg_pass_env *env, qg_report *r)
     QG_TRY(qg_report_add(r, "backend", qg_cell_text(j->backend->name)));
     QG_TRY(qg_report_add(r, "nodes", qg_cell_count(m->graph->node.n)));
     QG_TRY(qg_report_add(r, "quantized_nodes", qg_cell_count(quantized)));
+    QG_TRY(qg_report_float_compute(m, r));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
     QG_TRY(qg_report_masks(r, &j->strange));

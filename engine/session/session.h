@@ -208,6 +208,8 @@ QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode,
  * or some lie in bodies of control flow, with the number of nodes per reason.  m is
  * left alone unless it is quantized. */
 QG_NODISCARD qg_status qg_model_warn_share(qg_model *m, const char *what);
+/* A fact that names compute nodes that are not quantized, where there are any. */
+QG_NODISCARD qg_status qg_report_float_compute(const qg_model *m, qg_report *r);
 
 /* --- no_effect.c: bits of --set at endpoints that others dominate --- */
 

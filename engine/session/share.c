@@ -1,5 +1,5 @@
 /* share.c -- the share of compute nodes that are quantized, in one line when it is
- * low. */
+ * low; those that are not, by name. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,14 +56,20 @@ static qg_status count_cause(share *s, const char *text)
     return qg_vec_push(s->ctx, s->arena, &s->cause, (cause){ text, 1 });
 }
 
-/* Only nodes that accumulate products count.  A node that the backend chose may still
- * have no such record: it computes in float, too. */
+/* A node that the backend chose may still have no such record: it computes in float,
+ * too. */
+static bool is_quantized(const qg_node *n)
+{
+    return n->platform == QG_PLATFORM_QUANTIZED && has_record(n);
+}
+
+/* Only nodes that accumulate products count. */
 static qg_status count_node(share *s, const qg_node *n)
 {
     if (!qg_node_has(n, QG_OP_COMPUTE))
         return QG_OK;
     s->compute++;
-    if (n->platform == QG_PLATFORM_QUANTIZED && has_record(n)) {
+    if (is_quantized(n)) {
         s->quantized++;
         return QG_OK;
     }
@@ -151,4 +157,26 @@ qg_status qg_model_warn_share(qg_model *m, const char *what)
     qg_status st = s.arena ? warn(&s, m, what) : qg_nomem(m->ctx);
     qg_arena_free(s.arena);
     return st;
+}
+
+/* The first few; bodies of If and the like have a warning of their own. */
+qg_status qg_report_float_compute(const qg_model *m, qg_report *r)
+{
+    enum { MOST = 3 };
+    const char *text = "";
+    size_t all = 0, floats = 0;
+    for (size_t i = 0; text && i < m->graph->node.n; i++) {
+        const qg_node *n = m->graph->node.at[i];
+        if (!qg_node_has(n, QG_OP_COMPUTE))
+            continue;
+        all++;
+        if (!is_quantized(n) && floats++ < MOST)
+            text = qg_arena_printf(r->arena, "%s%s%s (%s)", text, *text ? ", " : "",
+                                   n->name, n->op->name);
+    }
+    if (!text)
+        return qg_nomem(m->ctx);
+    return floats ? qg_report_addf(r, "float_compute_nodes", "%zu of %zu: %s%s", floats,
+                                   all, text, floats > MOST ? ", ..." : "")
+                  : QG_OK;
 }

@@ -515,8 +515,9 @@ def check_kept(folder):
     onnx.save(helper.make_model(graph, ir_version=8,
                                 opset_imports=[helper.make_opsetid("", 14)]), folder / "g.onnx")
     np.save(folder / "g.npy", rng.normal(0, 1, (16, 5, 1, 4)).astype("f"))
-    qg("quantize", folder / "g.onnx", "-b", "trt-int8", "-d", folder / "g.npy", "-o",
-       folder / "g")
+    r = answer("quantize", folder / "g.onnx", "-b", "trt-int8", "-d", folder / "g.npy", "-o",
+               folder / "g")
+    check("kept: the node is named", r["float_compute_nodes"] == "1 of 2: gru (GRU)")
     words = "search", folder / "g", "-d", folder / "g.npy", "-o", folder / "g.yaml"
     qg(*words, "--budget", "bits=6", warns="search: 1152 of 1176 bytes of constants are in none "
        "of the groups and keep their type, expected less than half")
