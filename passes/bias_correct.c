@@ -314,8 +314,8 @@ static qg_node *fused_sum(const qg_node *n)
                                                                             : NULL;
 }
 
-/* Whether v is one float32 constant per channel of that axis of y, its last or that of a
- * convolution, whose bias has no other. */
+/* Whether v is one float32 constant per channel of that axis of y: the last, or that of
+ * a convolution, whose bias has no other. */
 static bool is_bias(const qg_value *v, const qg_tensor *y, int32_t axis)
 {
     const qg_tensor *b = v ? v->constant : NULL;

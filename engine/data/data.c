@@ -118,9 +118,10 @@ static qg_status element_fails(const qg_data_get *g, const qg_tensor *from,
     bool is_float = qg_dtype_kind_of(from->dtype) == QG_KIND_FLOAT;
     double x = is_float ? qg_tensor_f64(from, at) : (double)qg_tensor_i64(from, at);
     if (x != x)
-        return qg_fail(g->ctx, QG_EDATA,
-                       "data: %s: sample %zu of input '%s' contains NaN", path,
-                       g->part->first + g->i, name);
+        return qg_fail(
+            g->ctx, QG_EDATA,
+            "data: %s: sample %zu of input '%s' contains NaN, expected numbers", path,
+            g->part->first + g->i, name);
     return qg_fail(g->ctx, QG_EDATA,
                    "data: %s: sample %zu of input '%s' contains %.17g, which %s cannot "
                    "represent, expected data of that type",

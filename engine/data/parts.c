@@ -50,7 +50,8 @@ qg_status qg_data_add_part(qg_ctx *ctx, qg_data *d, const qg_data_kind *kind,
     QG_TRY(qg_vec_reserve(ctx, d->arena, &d->part)); /* so that nothing fails below */
     qg_status s = kind->look(ctx, d, &part);
     if (s == QG_OK && part.count == 0)
-        s = qg_fail(ctx, QG_EDATA, "data: %.200s: contains no samples", path);
+        s = qg_fail(ctx, QG_EDATA,
+                    "data: %.200s: contains no samples, expected at least one", path);
     if (s != QG_OK) {
         if (kept && kind->close)
             kind->close(&part);
