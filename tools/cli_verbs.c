@@ -559,7 +559,7 @@ const cli_verb cli_verbs[] = {
                "errors of single groups, is found exactly.  It is quantized, run, and\n"
                "written for `qg quantize --policy` when it holds on samples without a\n"
                "part in it: --holdout, else every second one.\n"
-               "--choices: list what the target runs and an export holds: onnx-qdq has\n"
+               "--choices: list what the target runs and exports hold: onnx-qdq has\n"
                "4, 8 and 16 bits, with --placement trt 5 to 8 of activations.\n"
                "--over rules -b BACKEND: MODEL.onnx with each fusion and sharing rule\n"
                "of the backend off, alone and in pairs.\n"
