@@ -351,7 +351,7 @@ def test_equal_samples(root, four):
             reports.append(answer(*words))
         assert reports[0] == reports[1] and reports[0]["samples"] == 24, reports
         assert hashes(root / "once") == hashes(root / "twice")
-    qg("tune", four, "-d", root / "one.npy", "--steps", 2, "-o", root / "m",
+    qg("tune", four, "-d", root / "one.npy", "--steps", 2, "-o", root / "one",
        warns="samples: 1, which teach and judge")
     classes[5] = 10
     np.save(root / "wrong.npy", classes[twice])
