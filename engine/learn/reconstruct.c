@@ -444,11 +444,11 @@ static qg_status choose_result(work *w)
  * must be clearly better, and the one block of a loss of classes as a network is. */
 static bool is_kept(const work *w, const double *before)
 {
-    const bool classes = is_of_classes(w);
-    if (w->r->method->rounding && !classes)
+    if (is_of_classes(w))
+        return qg_is_classifier_better(before, w->loss, w->n_judge);
+    if (w->r->method->rounding)
         return isfinite(w->r->after) && !(w->r->after >= w->r->before);
-    return qg_is_better(before, w->loss, w->n_judge,
-                        classes ? QG_ONE_IN_TWENTY : QG_ONE_IN_SIX);
+    return qg_is_better(before, w->loss, w->n_judge, QG_ONE_IN_SIX);
 }
 
 /* What does not help is undone. */

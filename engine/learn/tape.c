@@ -250,6 +250,17 @@ static qg_status keep(qg_tape *t, size_t k)
     return QG_OK;
 }
 
+/* In float, constants that were learned before are those of the float network. */
+static void choose_constants(qg_tape *t)
+{
+    const struct qg_tape_state *s = t->state;
+    for (size_t i = 0; i < s->learned.n; i++) {
+        const qg_learned_before *c = &s->learned.at[i];
+        s->value[c->value].now =
+            lead_of(t)->rounds ? t->graph->value.at[c->value]->constant : c->real;
+    }
+}
+
 qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in)
 {
     struct qg_tape_state *s = t->state;
@@ -261,6 +272,7 @@ qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in)
     for (size_t i = 0; i < t->n_in; i++)
         s->value[t->in[i]->id].now = in[i];
     derive(t);
+    choose_constants(t);
     for (size_t k = 0; k < s->n_segment; k++) {
         s->drawn[k] = s->draws;
         QG_TRY(forward_segment(t, k));

@@ -14,7 +14,8 @@ typedef struct builder {
     const uint8_t *watched;
     bool learns, recomputes;
     const qg_tensor *const *known;
-    uint32_t *step_of; /* [TQCs] by id of the root; QG_NONE */
+    const qg_tensor **real; /* [values] of the float network; NULL: the same */
+    uint32_t *step_of;      /* [TQCs] by id of the root; QG_NONE */
     QG_VEC(qg_tape_weight) weight;
     QG_VEC(qg_tape_step) step;
     QG_VEC(const qg_value *) in, out;
@@ -154,6 +155,18 @@ static qg_status add_weight(builder *b, const qg_value *v, char role)
     return qg_vec_push(ctx, a, &b->weight, w);
 }
 
+/* A constant that the part does not train. */
+static qg_status add_constant(builder *b, const qg_value *v)
+{
+    slot *at = &b->s->value[v->id];
+    const bool first = !at->now;
+    at->now = v->constant ? v->constant : b->known[v->id];
+    return first && b->real[v->id]
+               ? qg_vec_push(b->t->ctx, b->s->arena, &b->s->learned,
+                             ((qg_learned_before){ v->id, b->real[v->id] }))
+               : QG_OK;
+}
+
 /* A value that the node reads: a constant, a result, or an input of the part. */
 static qg_status add_reader(builder *b, const qg_node *n, uint32_t k)
 {
@@ -161,10 +174,8 @@ static qg_status add_reader(builder *b, const qg_node *n, uint32_t k)
     slot *at = &b->s->value[v->id];
     if (is_trained(b, n, k))
         return add_weight(b, v, qg_op_in_role(n->op, k));
-    if (v->constant || b->known[v->id]) {
-        at->now = v->constant ? v->constant : b->known[v->id];
-        return QG_OK;
-    }
+    if (v->constant || b->known[v->id])
+        return add_constant(b, v);
     if (v->def && b->part[v->def->id])
         return QG_OK;
     for (size_t i = 0; i < b->in.n; i++)
@@ -343,6 +354,10 @@ static qg_status build(builder *b, qg_graph *g)
 {
     qg_tape *t = b->t;
     QG_TRY(qg_infer_known(g, &b->known));
+    b->real = QG_NEWN(b->s->arena, g->value.n, const qg_tensor *);
+    if (!b->real)
+        return qg_nomem(t->ctx);
+    QG_TRY(qg_graph_untuned(g, b->s->arena, b->real));
     b->s->value = QG_NEWN(b->s->arena, g->value.n, slot);
     b->step_of = QG_NEWN(b->s->arena, b->q->tqc.n, uint32_t);
     if (!b->s->value || !b->step_of)

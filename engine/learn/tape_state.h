@@ -29,6 +29,13 @@ typedef struct slot {
     bool lasts;           /* so does its gradient, or no segment computes it */
 } slot;
 
+/* A constant that is no weight of the tape, and that was learned before (ir/graph.h):
+ * the float network has another one in its place. */
+typedef struct qg_learned_before {
+    uint32_t value; /* its id */
+    const qg_tensor *real;
+} qg_learned_before;
+
 /* One node of the part. */
 typedef struct entry {
     const qg_node *node;
@@ -51,6 +58,7 @@ struct qg_tape_state {
     size_t n_segment;
     bool again; /* a segment is computed for the second time */
     QG_VEC(entry) node;
+    QG_VEC(qg_learned_before) learned;
 };
 
 #endif

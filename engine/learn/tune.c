@@ -41,6 +41,7 @@ typedef struct tuning {
     qg_reconstruction *result; /* [blocks] */
     size_t chosen, done;       /* blocks that learn */
     size_t resumed;            /* of them, by an earlier run (checkpoint.h) */
+    size_t own;                /* the last one that this run has learned; SIZE_MAX */
     bool has_folder;           /* of checkpoints, made by this run */
     size_t n_tape;             /* of a tapes, where memory suffices */
 } tuning;
@@ -201,10 +202,11 @@ static qg_status learn_block(tuning *t, size_t k)
     bool found = false;
     if (folder)
         QG_TRY(qg_checkpoint_load(r, folder, name, &found));
-    t->resumed += found;
+    t->resumed += found && k != t->own;
     if (found)
         return qg_ctx_step(r->ctx, r->progress, "resume", r->done + steps, r->total);
     QG_TRY(qg_reconstruct(r));
+    t->own = k;
     return folder ? qg_checkpoint_save(r, folder, name) : QG_OK;
 }
 
@@ -401,8 +403,11 @@ static qg_status judge_classes(const tuning *t, qg_judgement *j)
             j->loss[1] = t->result[k].after;
             j->better = t->result[k].kept;
         }
-    if (labels)
-        QG_TRY(qg_judge_labels(&t->stream, &t->choice.loss, j));
+    if (!labels)
+        return QG_OK;
+    QG_TRY(qg_judge_labels(&t->stream, &t->choice.loss, j));
+    if (!j->better)
+        j->top1[1] = NAN; /* the block is as it was */
     j->better = j->better && j->top1[1] >= j->top1[0];
     return QG_OK;
 }
@@ -533,7 +538,7 @@ static qg_status report_verdict(const tuning *t, const qg_judgement *j, qg_repor
     if (j->better)
         return QG_OK;
     QG_TRY(qg_report_add(r, "learned", loss_cell(t, metric, j->loss[1])));
-    if (t->choice.loss.kind == QG_LOSS_LABELS)
+    if (t->choice.loss.kind == QG_LOSS_LABELS && !isnan(j->top1[1]))
         QG_TRY(qg_report_add(r, "top1_learned", qg_cell_percent(j->top1[1])));
     return qg_report_add(r, "why",
                          qg_cell_text(j->top1[1] < j->top1[0]
@@ -690,7 +695,7 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_tune_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_quantized(m, "tune"));
-    tuning t = { .m = m, .o = &o };
+    tuning t = { .m = m, .o = &o, .own = SIZE_MAX };
     QG_TRY(qg_tune_choose(m->ctx, &o, &t.choice));
     const qg_split_request want = {
         .doing = "tune", .work = &o.work, .holdout = o.holdout, .judges = o.holdout

@@ -61,21 +61,35 @@ static bool are_finite(const double *x, size_t n)
 /* Of the gain on samples that taught, what others keep of it. */
 static const double KEPT_BY_OTHERS = 1. / 3;
 
+typedef struct gains {
+    double sum, squares;
+} gains;
+
+static void add(gains *g, double d)
+{
+    g->sum += d;
+    g->squares += d * d;
+}
+
+/* Of n >= 2 gains, the mean exceeds its standard error. */
+static bool are_clear(const gains *g, size_t n, enum qg_chance chance)
+{
+    const double mean = g->sum / (double)n;
+    const double variance = fmax(0, g->squares - g->sum * mean) / (double)(n - 1);
+    return mean > times(&bounds[chance], n) * sqrt(variance / (double)n);
+}
+
 /* The first `judges` of n >= 2 samples judge, the others taught. */
 static bool is_clear(const double *before, const double *after, size_t judges, size_t n,
                      enum qg_chance chance)
 {
     const double least = mean_of(before, n) / 100;
-    double sum = 0, squares = 0;
+    gains all = { 0 };
     for (size_t i = 0; i < n; i++) {
         const double gain = log((before[i] + least) / (after[i] + least));
-        const double d = i < judges ? gain : gain * KEPT_BY_OTHERS;
-        sum += d;
-        squares += d * d;
+        add(&all, i < judges ? gain : gain * KEPT_BY_OTHERS);
     }
-    const double mean = sum / (double)n;
-    const double variance = fmax(0, squares - sum * mean) / (double)(n - 1);
-    return mean > times(&bounds[chance], n) * sqrt(variance / (double)n);
+    return are_clear(&all, n, chance);
 }
 
 static bool is_better(const double *before, const double *after, size_t judges,
@@ -93,6 +107,16 @@ bool qg_is_better(const double *before, const double *after, size_t n,
                   enum qg_chance chance)
 {
     return is_better(before, after, n, n, chance);
+}
+
+bool qg_is_classifier_better(const double *before, const double *after, size_t n)
+{
+    gains all = { 0 };
+    if (n < 2 || !are_finite(before, n) || !are_finite(after, n))
+        return qg_is_better(before, after, n, QG_ONE_IN_TWENTY);
+    for (size_t i = 0; i < n; i++)
+        add(&all, before[i] - after[i]);
+    return are_clear(&all, n, QG_ONE_IN_TWENTY);
 }
 
 bool qg_is_network_better(const double *before, const double *after, size_t judges,

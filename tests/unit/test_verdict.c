@@ -161,7 +161,28 @@ static void what_is_not_finite_is_worse(void **state)
     assert_false(qg_is_better(wrong, wrong, 4, QG_ONE_IN_SIX));
 }
 
-QG_TEST_MAIN(cmocka_unit_test(what_is_not_finite_is_worse),
+/* Six are classified well and stay so, two had been wrong. */
+static void classes_have_differences(void **state)
+{
+    const double before[N] = { .001, .002, .001, .003, .002, .001, 1.9, 2.1 };
+    const double after[N] = { .02, .03, .02, .04, .03, .02, .3, .2 };
+    const double one[N] = { .02, .03, .02, .04, .03, .02, .3, 2.2 };
+    (void)state;
+    assert_false(qg_is_better(before, after, N, QG_ONE_IN_TWENTY));
+    assert_false(qg_is_classifier_better(before, one, N));
+    assert_false(qg_is_classifier_better(after, before, N));
+    assert_false(qg_is_classifier_better(before, before, N));
+    assert_false(qg_is_classifier_better(before, (double[N]){ NAN }, N));
+    assert_false(qg_is_classifier_better((double[1]){ 1 }, (double[1]){ .7 }, 1));
+    assert_true(qg_is_classifier_better((double[1]){ 1 }, (double[1]){ .6 }, 1));
+    const double many[N] = { .001, 1.9, .002, 2.1, .003, 1.8, 1.7, 2.1 };
+    const double most[N] = { .02, .3, .03, .4, .04, .2, .5, .3 };
+    assert_false(qg_is_better(many, most, N, QG_ONE_IN_TWENTY));
+    assert_true(qg_is_classifier_better(many, most, N));
+}
+
+QG_TEST_MAIN(cmocka_unit_test(classes_have_differences),
+             cmocka_unit_test(what_is_not_finite_is_worse),
              cmocka_unit_test(samples_that_taught_have_a_part),
              cmocka_unit_test(what_taught_counts_a_third),
              cmocka_unit_test(clear_gains_count),
