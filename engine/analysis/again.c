@@ -191,6 +191,7 @@ qg_status qg_again_quantize(qg_again *g, const char *patch, qg_model *trial)
     o.set = g->set.at;
     o.n_set = g->set.n;
     o.work = g->from_all ? qg_feed_again(&g->split->feed, g->work)
+             : g->from   ? qg_split_half(g->from, g->work)
                          : qg_split_work(g->split, g->work);
     if (g->one_sample)
         o.work.samples = 1;

@@ -94,8 +94,11 @@ qg_status qg_split_open(qg_model *m, const qg_split_request *r, qg_split *out)
                        "%s: 1 sample, expected at least 2, or --holdout: a policy is "
                        "judged on samples that did not choose it",
                        r->doing);
-    for (size_t k = 0; k < 2; k++)
-        qg_half_of(&out->feed.feed, n_input, k, &out->half[k]);
+    for (size_t k = 0; k < 2; k++) {
+        out->half[k] =
+            (qg_half){ .whole = &out->feed.feed, .n_input = n_input, .first = k };
+        qg_half_open(&out->half[k]);
+    }
     out->choose = &out->half[0].feed;
     out->judge = &out->half[1].feed;
     return QG_OK;
@@ -109,13 +112,17 @@ void qg_split_close(qg_split *s)
 
 qg_workload qg_split_work(const qg_split *s, const qg_workload *work)
 {
-    qg_workload w = qg_feed_again(&s->feed, work);
-    if (!s->half[0].whole)
-        return w;
+    return s->half[0].whole ? qg_split_half(&s->half[0], work)
+                            : qg_feed_again(&s->feed, work);
+}
+
+qg_workload qg_split_half(const qg_half *half, const qg_workload *work)
+{
+    qg_workload w = *work;
     w.data = NULL;
     w.array = NULL;
     w.samples = 0;
-    w.source = &s->half[0].source;
+    w.source = &half->source;
     return w;
 }
 

@@ -35,8 +35,10 @@ void qg_split_close(qg_split *s);
 QG_NODISCARD qg_status qg_sample_hash(qg_ctx *ctx, const qg_tensor *const *x, size_t n,
                                       char text[QG_HASH_TEXT]);
 
-/* The samples that choose, as a workload of their own; borrows from s. */
+/* The samples that choose, as a workload of their own; borrows from s.  Those of a half
+ * of them; borrows from it. */
 qg_workload qg_split_work(const qg_split *s, const qg_workload *work);
+qg_workload qg_split_half(const qg_half *half, const qg_workload *work);
 
 /* Of sample i of those that judge, its index in the samples of work or of the
  * holdout. */

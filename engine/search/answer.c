@@ -128,6 +128,8 @@ static qg_status report_facts(const qg_searching *s, qg_report *r)
     QG_TRY(qg_report_add(r, "judged_nsr_error", nsr_cell(s, p->doubt[0])));
     QG_TRY(qg_report_add(r, "deployed_nsr", nsr_cell(s, p->deployed)));
     QG_TRY(qg_report_add(r, "deployed_nsr_error", nsr_cell(s, p->doubt[1])));
+    if (s->kind == QG_BUDGET_NSR)
+        QG_TRY(qg_report_add(r, "cross_validated_nsr", nsr_cell(s, p->crossed)));
     if (s->repaired)
         QG_TRY(qg_report_add(r, "repaired", qg_cell_count(s->repaired)));
     QG_TRY(qg_again_report_set(&s->again, r));

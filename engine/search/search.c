@@ -18,7 +18,7 @@
 
 QG_OPTIONS_INIT(qg_search_options)
 
-enum { MOST_TRIES = 8, ROUNDS = 3, FRONT = 9, FEW_JUDGES = 8, FEW_FOR_NOISE = 32 };
+enum { MOST_TRIES = 8, ROUNDS = 3, FRONT = 9 };
 
 /* --- options --- */
 
@@ -211,39 +211,15 @@ static bool meets(const qg_searching *s, const qg_tried *t)
     return t->nsr <= s->budget * (1 - s->reserve);
 }
 
-/* What the mean over other samples may be above that of the feed: Student's t for 95 %
- * (two-sided), so that few samples need more; 2 from 30 on.  One sample tells nothing:
- * 0, and a warning. */
-static double margin(const qg_feed *feed, double doubt)
-{
-    static const double t[] = { 0, 0, 12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31 };
-    size_t n = feed->n;
-    return doubt * (n < sizeof t / sizeof *t ? t[n]
-                    : n < 15                 ? 2.26
-                    : n < 30                 ? 2.14
-                                             : 2);
-}
-
-static void warn_few(const qg_searching *s)
-{
-    const bool noise = s->kind == QG_BUDGET_NSR;
-    size_t n = s->split.judge->n, few = noise ? FEW_FOR_NOISE : FEW_JUDGES;
-    const char *unknown = noise ? "whether the budget holds on others"
-                                : "which policy is the best on others";
-    if (n < few)
-        qg_warn(s->m->ctx, "search: %zu %s: %s is not known, expected at least %zu", n,
-                n == 1 ? "sample judges" : "samples judge", unknown, few);
-}
-
 static qg_status too_noisy(const qg_searching *s, const qg_tried *t)
 {
-    return qg_fail(s->m->ctx, QG_ENUMERIC,
-                   "search: budget %s: with the most bits the nsr is %g, %g on samples "
-                   "that judge, and %g when quantized from all (plus %.3g and %.3g for "
-                   "samples not seen), expected a budget that can be met",
-                   s->o->budget, t->nsr, t->judged, t->deployed,
-                   margin(s->split.judge, t->doubt[0]),
-                   margin(&s->split.feed.feed, t->doubt[1]));
+    const char *excess = qg_search_excess(s, t);
+    return qg_fail(
+        s->m->ctx, QG_ENUMERIC,
+        "search: budget %s: with the most bits the nsr is %g, and the policy "
+        "is %s with what samples that are not seen may add, expected a "
+        "budget that can be met",
+        s->o->budget, t->nsr, excess ? excess : "beyond it");
 }
 
 static qg_status no_number(const qg_searching *s)
@@ -285,15 +261,6 @@ static qg_status tighten(qg_searching *s, enum qg_method how)
     return QG_OK;
 }
 
-/* Within the budget on the samples that judge, and on all when quantized from all, as
- * it will be; both with a margin for other samples. */
-static bool is_judged_good(const qg_searching *s, const qg_tried *t)
-{
-    return t && t->judged >= 0 &&
-           t->judged + margin(s->split.judge, t->doubt[0]) <= s->budget &&
-           t->deployed + margin(&s->split.feed.feed, t->doubt[1]) <= s->budget;
-}
-
 static qg_status judge_method(qg_searching *s, enum qg_method how)
 {
     const qg_tried **t = &s->found[how].policy;
@@ -306,7 +273,7 @@ static const qg_tried *best_judged(const qg_searching *s)
     const qg_tried *best = NULL;
     for (int how = 0; how < QG_NMETHOD; how++) {
         const qg_tried *t = s->found[how].policy;
-        if (is_judged_good(s, t) && (!best || t->cost < best->cost))
+        if (qg_search_is_good(s, t) && (!best || t->cost < best->cost))
             best = t;
     }
     return best;
@@ -322,7 +289,7 @@ static qg_status refine_for_noise(qg_searching *s)
         QG_TRY(tighten(s, QG_REFINED));
         QG_TRY(judge_method(s, QG_REFINED));
         const qg_tried *t = s->found[QG_REFINED].policy;
-        if (!is_judged_good(s, t) || t->cost >= best->cost)
+        if (!qg_search_is_good(s, t) || t->cost >= best->cost)
             return QG_OK;
     }
     return QG_OK;
@@ -367,7 +334,7 @@ static qg_status repair(qg_searching *s)
         QG_TRY(qg_search_try(s, option, false, &t));
         QG_TRY(qg_search_judge(s, &t));
         s->found[QG_EXACT].policy = t;
-        if (is_judged_good(s, t))
+        if (qg_search_is_good(s, t))
             return QG_OK;
         QG_TRY(qg_search_context(s, option, s->split.judge, error));
         size_t cell = best_raise(s, option, error);
@@ -385,8 +352,8 @@ static qg_status tighten_again(qg_searching *s, enum qg_method how)
     QG_TRY(tighten(s, how));
     QG_TRY(judge_method(s, how));
     const qg_tried *t = s->found[how].policy;
-    if (is_judged_good(s, before.policy) &&
-        !(is_judged_good(s, t) && t->cost < before.policy->cost))
+    if (qg_search_is_good(s, before.policy) &&
+        !(qg_search_is_good(s, t) && t->cost < before.policy->cost))
         s->found[how] = before;
     return QG_OK;
 }
@@ -409,10 +376,10 @@ static qg_status try_at(qg_searching *s, enum qg_method how, enum qg_budget_kind
     if (found)
         QG_TRY(qg_search_try(s, x.option, false, &t));
     if (!t || t->nsr > s->budget ||
-        (is_judged_good(s, f->policy) && t->cost >= f->policy->cost))
+        (qg_search_is_good(s, f->policy) && t->cost >= f->policy->cost))
         return QG_OK;
     QG_TRY(qg_search_judge(s, &t));
-    if (is_judged_good(s, t))
+    if (qg_search_is_good(s, t))
         *f = (qg_finding){ .policy = t, .bound = x.bound, .value = x.loss };
     return QG_OK;
 }
@@ -437,7 +404,7 @@ static qg_status try_beside_greedy(qg_searching *s)
         QG_TRY(try_at(s, QG_EXACT, QG_BUDGET_NSR, greedy->predicted));
     if (is_behind_greedy(s))
         QG_TRY(try_at(s, QG_EXACT, QG_BUDGET_BITS, greedy->cost * (1 + 1e-12)));
-    if (!is_behind_greedy(s) || !is_judged_good(s, greedy))
+    if (!is_behind_greedy(s) || !qg_search_is_good(s, greedy))
         return QG_OK;
     QG_TRY(qg_search_select(s, QG_EXACT, greedy->predicted, &x, &found));
     s->found[QG_EXACT] = (qg_finding){ greedy, fmin(x.bound, x.loss), greedy->cost };
@@ -467,10 +434,10 @@ static qg_status refine_and_close_in(qg_searching *s)
         const qg_tried *before = best_judged(s);
         QG_TRY(close_in(s));
         if (best_judged(s) == before)
-            return QG_OK;
+            break;
         QG_TRY(qg_search_set_context(s, best_judged(s)));
     }
-    return QG_OK;
+    return try_beside_greedy(s);
 }
 
 /* With a growing reserve, until the exact policy is judged good. */
@@ -482,7 +449,7 @@ static qg_status find_for_noise(qg_searching *s)
         for (int how = 0; how < QG_REFINED; how++)
             QG_TRY(tighten_again(s, (enum qg_method)how));
         QG_TRY(try_beside_greedy(s));
-        if (is_judged_good(s, s->found[QG_EXACT].policy))
+        if (qg_search_is_good(s, s->found[QG_EXACT].policy))
             break;
     }
     return best_judged(s) ? refine_and_close_in(s) : repair(s);
@@ -497,14 +464,6 @@ static double noise_of(const qg_searching *s, const qg_tried *t)
     return (t->nsr * (double)n + t->judged * (double)judges) / (double)(n + judges);
 }
 
-static const char *up_to(const qg_searching *s, const char *what, double error,
-                         double apart)
-{
-    return error >= QG_SEARCH_NO_NUMBER ? "not finite"
-                                        : qg_arena_printf(s->arena, "%s up to %.3g %%",
-                                                          what, (error + apart) * 100);
-}
-
 static const char *result_of(const qg_searching *s, const qg_tried *t)
 {
     if (t == s->found[s->winner].policy)
@@ -512,12 +471,8 @@ static const char *result_of(const qg_searching *s, const qg_tried *t)
     if (s->kind != QG_BUDGET_NSR)
         return t == &s->before && !s->found[QG_SNAPSHOT].policy ? "beyond the budget"
                                                                 : "more noise";
-    double judged = margin(s->split.judge, t->doubt[0]);
-    double deployed = margin(&s->split.feed.feed, t->doubt[1]);
-    if (t->judged + judged > s->budget)
-        return up_to(s, "judged", t->judged, judged);
-    if (t->deployed + deployed > s->budget)
-        return up_to(s, "deployed", t->deployed, deployed);
+    if (!qg_search_is_good(s, t))
+        return qg_search_excess(s, t);
     double more = t->cost - s->found[s->winner].policy->cost;
     return more > 0 ? qg_arena_printf(s->arena, "%.3g more bits",
                                       qg_search_mean_bits(s, more))
@@ -567,7 +522,7 @@ static qg_status choose_winner(qg_searching *s)
     bool any = false;
     for (int how = 0; how < QG_NMETHOD; how++) {
         const qg_tried *t = s->found[how].policy;
-        if (!t || (s->kind == QG_BUDGET_NSR && !is_judged_good(s, t)))
+        if (!t || (s->kind == QG_BUDGET_NSR && !qg_search_is_good(s, t)))
             continue;
         if (!any || is_better(s, (enum qg_method)how, s->found[s->winner].policy))
             s->winner = (enum qg_method)how;
@@ -644,26 +599,6 @@ static qg_status write_patch(const qg_searching *s)
     return st;
 }
 
-/* Samples that judge are calibrated from when the network is deployed: one that is far
- * out may widen the scales of all.  A budget of noise accounts for it. */
-static void warn_deployed(const qg_searching *s, const qg_tried *t)
-{
-    double apart = hypot(margin(s->split.judge, t->doubt[0]),
-                         margin(&s->split.feed.feed, t->doubt[1]));
-    if (t->deployed > 1)
-        qg_warn(s->m->ctx,
-                "search: the policy's noise is larger than the signal: nsr %.3g when "
-                "quantized from all samples, expected a larger budget",
-                t->deployed);
-    if (s->kind != QG_BUDGET_NSR && t->deployed - t->judged > apart)
-        qg_warn(
-            s->m->ctx,
-            "search: quantized from all samples the nsr is %.3g, more than the %.3g "
-            "+- %.3g of samples that judge: scales depend on single samples, "
-            "expected more of them, or an observer that clips",
-            t->deployed, t->judged, margin(s->split.judge, t->doubt[0]));
-}
-
 /* Most bytes may be of constants that the backend does not quantize. */
 static void warn_kept(const qg_searching *s)
 {
@@ -690,7 +625,7 @@ static qg_status measure_before(qg_searching *s)
     }
     s->before.nsr = qg_search_number(nsr[0]);
     s->before.judged = qg_search_number(nsr[1]);
-    s->before.deployed = -1;
+    s->before.deployed = s->before.crossed = -1;
     qg_again_drop(&trial);
     return st;
 }
@@ -722,7 +657,7 @@ static qg_status run(qg_searching *s, qg_report **out)
     QG_TRY(qg_split_open(s->m, &r, &s->split));
     if (s->o->patch)
         QG_TRY(qg_writer_check(s->m->ctx, s->o->patch));
-    warn_few(s);
+    qg_search_warn_few(s);
     s->again = (qg_again){ .m = s->m, .work = &s->o->work, .split = &s->split };
     QG_TRY(qg_again_read(&s->again, s->arena, s->o->backend));
     QG_TRY(qg_search_items(s));
@@ -733,7 +668,7 @@ static qg_status run(qg_searching *s, qg_report **out)
     QG_TRY(s->kind == QG_BUDGET_NSR ? find_for_noise(s) : find_for_bits(s));
     QG_TRY(consider_snapshot(s));
     QG_TRY(choose_winner(s));
-    warn_deployed(s, s->found[s->winner].policy);
+    qg_search_warn_deployed(s, s->found[s->winner].policy);
     tell_results(s);
     QG_TRY(find_front(s));
     QG_TRY(write_patch(s));

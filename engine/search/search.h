@@ -8,6 +8,7 @@
  *     context.c    the error of a policy with one item changed
  *     select.c     policies for a budget: exact, greedy, and as `--propose` finds them
  *     trial.c      a policy as a patch; its error, measured
+ *     judge.c      whether a policy keeps a budget of noise on samples not seen
  *     search.c     all together
  *     answer.c     the report
  *
@@ -54,6 +55,7 @@ typedef struct qg_tried {
     double nsr;       /* measured on the samples that choose */
     double judged;    /* on those that judge; negative: not yet */
     double deployed;  /* quantized from all samples, and on all; negative: not yet */
+    double crossed;   /* cross-validation, see judge.c; negative: not yet */
     double doubt[2];  /* standard errors of `judged` and `deployed` */
 } qg_tried;
 
@@ -139,8 +141,8 @@ QG_NODISCARD qg_status qg_search_patch(const qg_searching *s, const uint8_t *opt
                                        const char *comment, FILE *f);
 QG_NODISCARD qg_status qg_search_try(qg_searching *s, const uint8_t *option, bool judge,
                                      const qg_tried **out);
-/* Fills judged and deployed. */
-QG_NODISCARD qg_status qg_search_judge(qg_searching *s, const qg_tried **t);
+/* The trial of it, or NULL. */
+qg_tried *qg_search_known(const qg_searching *s, const uint8_t *option);
 /* QG_ESTATE when an endpoint of an item does not have what was chosen. */
 QG_NODISCARD qg_status qg_search_quantize(qg_searching *s, const uint8_t *option,
                                           qg_model *trial);
@@ -157,6 +159,18 @@ size_t qg_search_size(const qg_searching *s, const uint8_t *option);
 size_t qg_search_option(const qg_searching *s, const uint8_t *option, size_t i);
 /* Bits of an item of a policy. */
 double qg_search_cost(const qg_searching *s, const uint8_t *option, size_t i);
+
+/* judge.c.  Fills judged and deployed, and, of a policy that keeps a budget of noise as
+ * far as these tell, crossed. */
+QG_NODISCARD qg_status qg_search_judge(qg_searching *s, const qg_tried **t);
+/* It keeps the budget of noise in every way it was measured, with a margin. */
+bool qg_search_is_good(const qg_searching *s, const qg_tried *t);
+/* The first way in which it does not, as text in the arena; NULL: out of memory, or it
+ * does. */
+const char *qg_search_excess(const qg_searching *s, const qg_tried *t);
+/* Warnings: few samples judge; single samples decide the scales of a policy. */
+void qg_search_warn_few(const qg_searching *s);
+void qg_search_warn_deployed(const qg_searching *s, const qg_tried *t);
 
 /* answer.c */
 const char *qg_search_choice_text(const qg_searching *s, size_t o);

@@ -133,7 +133,7 @@ qg_status qg_search_quantize(qg_searching *s, const uint8_t *option, qg_model *t
                    qg_tqc_text(t, at), t->scheme.bits);
 }
 
-static qg_tried *known(const qg_searching *s, const uint8_t *option)
+qg_tried *qg_search_known(const qg_searching *s, const uint8_t *option)
 {
     for (size_t i = 0; i < s->tried.n; i++)
         if (memcmp(s->tried.at[i]->option, option, s->item.n) == 0)
@@ -148,7 +148,9 @@ static qg_status make(qg_searching *s, const uint8_t *option, qg_tried **out)
     if (!t || !copy)
         return qg_nomem(s->m->ctx);
     memcpy(copy, option, s->item.n);
-    *t = (qg_tried){ .option = copy, .nsr = -1, .judged = -1, .deployed = -1 };
+    *t = (qg_tried){
+        .option = copy, .nsr = -1, .judged = -1, .deployed = -1, .crossed = -1
+    };
     for (size_t i = 0; i < s->item.n; i++) {
         t->cost += s->cost[i * s->options + option[i]];
         t->predicted += s->harm[i * s->options + option[i]];
@@ -176,27 +178,9 @@ static qg_status measure(qg_searching *s, qg_tried *t, bool judge)
 qg_status qg_search_try(qg_searching *s, const uint8_t *option, bool judge,
                         const qg_tried **out)
 {
-    qg_tried *t = known(s, option);
+    qg_tried *t = qg_search_known(s, option);
     if (!t)
         QG_TRY(make(s, option, &t));
     *out = t;
     return t->nsr < 0 || (judge && t->judged < 0) ? measure(s, t, judge) : QG_OK;
-}
-
-qg_status qg_search_judge(qg_searching *s, const qg_tried **t)
-{
-    QG_TRY(qg_search_try(s, (*t)->option, true, t));
-    qg_tried *at = known(s, (*t)->option);
-    if (at->deployed >= 0)
-        return QG_OK;
-    qg_model trial;
-    qg_again_question q = { &trial, &s->split.feed.feed, s->metric };
-    s->again.from_all = true;
-    qg_status st = qg_search_quantize(s, at->option, &trial);
-    s->again.from_all = false;
-    if (st == QG_OK)
-        st = qg_again_error(&s->again, &q, &at->deployed, &at->doubt[1]);
-    at->deployed = qg_search_number(at->deployed);
-    qg_again_drop(&trial);
-    return st;
 }

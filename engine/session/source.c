@@ -253,7 +253,9 @@ static qg_status fetch_half(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
                             const qg_tensor **in)
 {
     const qg_half *h = ud;
-    return h->whole->fetch(h->whole->ud, ctx, a, 2 * sample + h->first, in);
+    size_t run = (size_t)1 << h->bit;
+    size_t i = (sample / run * 2 + h->first) * run + sample % run;
+    return h->whole->fetch(h->whole->ud, ctx, a, i, in);
 }
 
 static qg_status set_half(void *ud, size_t sample, qg_inputs *s)
@@ -264,14 +266,15 @@ static qg_status set_half(void *ud, size_t sample, qg_inputs *s)
     return QG_OK;
 }
 
-void qg_half_of(const qg_feed *whole, size_t n_input, size_t first, qg_half *out)
+void qg_half_open(qg_half *h)
 {
-    assert(first <= 1 && whole->n > first);
-    size_t n = (whole->n - first + 1) / 2;
-    *out = (qg_half){ .whole = whole, .n_input = n_input, .first = first };
-    out->feed =
-        (qg_feed){ .n = n, .shape = whole->shape, .fetch = fetch_half, .ud = out };
-    out->source = (qg_source){ .fetch = set_half, .ud = out, .count = n };
+    size_t run = (size_t)1 << h->bit, before = h->first * run;
+    assert(h->first <= 1 && h->whole->n > before);
+    size_t left = (h->whole->n - before) % (2 * run);
+    size_t n = (h->whole->n - before) / (2 * run) * run + (left < run ? left : run);
+    h->feed =
+        (qg_feed){ .n = n, .shape = h->whole->shape, .fetch = fetch_half, .ud = h };
+    h->source = (qg_source){ .fetch = set_half, .ud = h, .count = n };
 }
 
 /* --- open and close --- */
