@@ -191,7 +191,7 @@ qg_status qg_again_quantize(qg_again *g, const char *patch, qg_model *trial)
     o.set = g->set.at;
     o.n_set = g->set.n;
     o.work = g->from_all ? qg_feed_again(&g->split->feed, g->work)
-             : g->from   ? qg_split_half(g->from, g->work)
+             : g->from   ? qg_split_subset(g->from, g->work)
                          : qg_split_work(g->split, g->work);
     if (g->one_sample)
         o.work.samples = 1;
@@ -280,7 +280,7 @@ static qg_status check_sample(const qg_model *trial, const qg_feed *feed, size_t
 qg_status qg_again_check_holdout(const qg_again *g, const qg_model *trial)
 {
     const qg_feed *feed = &g->split->holdout.feed;
-    if (g->split->judge != feed)
+    if (!feed->n || g->split->halves)
         return QG_OK; /* calibration sees all of them */
     qg_arena *a = qg_arena_new(g->m->ctx->alloc);
     qg_status st = a ? QG_OK : qg_nomem(g->m->ctx);

@@ -26,9 +26,9 @@ typedef struct qg_again {
     policy;                   /* the patch of a trial comes last and therefore wins */
     QG_VEC(const char *) set; /* before it, by its list `after-set` */
     bool from_all; /* calibrates from all samples of work, those that judge included */
-    const qg_half *from; /* calibrates from these; NULL: from those that choose */
-    bool one_sample;     /* calibrates from one: whether it can be quantized at all */
-    size_t tried;        /* out: trials made */
+    const qg_subset *from; /* calibrates from these; NULL: from those that choose */
+    bool one_sample;       /* calibrates from one: whether it can be quantized at all */
+    size_t tried;          /* out: trials made */
 } qg_again;
 
 /* The options of the snapshot m; backend NULL: the snapshot's, by name, else a file of

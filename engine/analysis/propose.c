@@ -138,8 +138,8 @@ static qg_status try_first(search *p, size_t k, double *error)
 static qg_status read_labels(const search *p, verdict *v)
 {
     const qg_sensitivity *s = p->s;
-    const bool halves = s->split.half[0].whole;
-    const size_t n = halves ? s->split.feed.feed.n : v->feed->n;
+    const bool halves = s->split.halves;
+    const size_t n = halves ? s->split.feed.feed.n : s->split.holdout.feed.n;
     const int64_t *all;
     int64_t *label = QG_NEWN(s->arena, v->feed->n, int64_t);
     if (!s->o->labels)

@@ -4,18 +4,29 @@
  *     with a holdout   all of `work` choose, the holdout judges
  *     without          every second sample of `work` judges, from the second on
  *
+ * A sample that is equal to an earlier one, of `work` or of the holdout, does not judge:
+ * it has been seen.  Without a holdout it does not choose either.  A warning counts
+ * them.  A holdout without any other sample is none.
+ *
  * Owner    points to itself: not to be moved while it is open */
 #ifndef QG_ENGINE_ANALYSIS_SPLIT_H
 #define QG_ENGINE_ANALYSIS_SPLIT_H
 
 #include "engine/core/hash.h"
+#include "engine/core/names.h"
 #include "engine/session/session.h"
 #include "engine/session/source.h"
 
 typedef struct qg_split {
+    qg_ctx *ctx;
+    size_t n_input;
+    qg_arena *arena;
     qg_api_feed feed, holdout;
-    qg_half half[2];
+    const size_t *own; /* [n_own] samples of feed, each once */
+    size_t n_own;
+    qg_subset part[2];             /* that choose, with halves; that judge */
     const qg_feed *choose, *judge; /* judge NULL: nothing is judged */
+    bool halves;                   /* work judges, too */
 } qg_split;
 
 typedef struct qg_split_request {
@@ -23,22 +34,34 @@ typedef struct qg_split_request {
     const qg_workload *work; /* borrowed as long as the split */
     const char *holdout;     /* DATA; NULL: half of work */
     bool judges;             /* false: all samples choose */
+    bool repeats;            /* the caller looks for equal samples, there are halves of
+                              * none: choose and judge are what was given */
 } qg_split_request;
 
 /* Opens the samples; also after a failure qg_split_close.  QG_EDATA for a single sample
- * without a holdout. */
+ * without a holdout.  A host's samples are not compared. */
 QG_NODISCARD qg_status qg_split_open(qg_model *m, const qg_split_request *r,
                                      qg_split *out);
 void qg_split_close(qg_split *s);
 
-/* Of one sample, n inputs: types, dims and bytes.  Equal samples have equal hashes. */
-QG_NODISCARD qg_status qg_sample_hash(qg_ctx *ctx, const qg_tensor *const *x, size_t n,
-                                      char text[QG_HASH_TEXT]);
+/* Adds a sample of n inputs, by types, dims and bytes.  *repeats: it is known. */
+QG_NODISCARD qg_status qg_sample_add(qg_ctx *ctx, qg_names *known,
+                                     const qg_tensor *const *x, size_t n,
+                                     bool *repeats);
 
-/* The samples that choose, as a workload of their own; borrows from s.  Those of a half
- * of them; borrows from it. */
+/* The samples that choose, as a workload of their own; borrows from s.  Those of a
+ * subset of them; borrows from it. */
 qg_workload qg_split_work(const qg_split *s, const qg_workload *work);
-qg_workload qg_split_half(const qg_half *half, const qg_workload *work);
+qg_workload qg_split_subset(const qg_subset *subset, const qg_workload *work);
+
+/* Of the samples of work, each once, those whose place has bit `bit` equal to `first`,
+ * 0 or 1, and the others; their lists are in a.  *any: both have some. */
+typedef struct qg_fold {
+    unsigned bit;
+    size_t first;
+} qg_fold;
+QG_NODISCARD qg_status qg_split_fold(const qg_split *s, qg_fold f, qg_arena *a,
+                                     qg_subset out[2], bool *any);
 
 /* Of sample i of those that judge, its index in the samples of work or of the
  * holdout. */

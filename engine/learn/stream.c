@@ -26,16 +26,6 @@ static const qg_tensor **inputs_of(const qg_stream *s, size_t sample)
     return s->input + sample * s->graph->input.n;
 }
 
-typedef char sample_hash[QG_HASH_TEXT];
-
-static bool is_repeat(const qg_stream *s, const sample_hash *hash)
-{
-    for (size_t i = 0; i < s->sample.n; i++)
-        if (memcmp(hash[i], hash[s->sample.n], sizeof *hash) == 0)
-            return true;
-    return false;
-}
-
 static qg_status keep_inputs(qg_stream *s, const qg_tensor *const *in)
 {
     for (size_t k = 0; k < s->graph->input.n; k++) {
@@ -52,15 +42,15 @@ static qg_status keep_inputs(qg_stream *s, const qg_tensor *const *in)
 
 /* Sample i of the feed; number: of both. */
 static qg_status fetch(qg_stream *s, const qg_feed *feed, size_t i, size_t number,
-                       sample_hash *hash)
+                       qg_names *known)
 {
     const size_t inputs = s->graph->input.n;
     qg_arena *a = qg_arena_new(s->ctx->alloc);
     const qg_tensor **in = a ? QG_NEWN(a, inputs, const qg_tensor *) : NULL;
     qg_status status = in ? feed->fetch(feed->ud, s->ctx, a, i, in) : qg_nomem(s->ctx);
+    bool repeats = false;
     if (status == QG_OK)
-        status = qg_sample_hash(s->ctx, in, inputs, hash[s->sample.n]);
-    const bool repeats = status == QG_OK && is_repeat(s, (const sample_hash *)hash);
+        status = qg_sample_add(s->ctx, known, in, inputs, &repeats);
     if (status == QG_OK && !repeats)
         status = keep_inputs(s, in);
     qg_arena_free(a);
@@ -70,23 +60,31 @@ static qg_status fetch(qg_stream *s, const qg_feed *feed, size_t i, size_t numbe
     return status;
 }
 
-static qg_status fetch_all(qg_stream *s, const qg_feed *feed, const qg_feed *holdout)
+static qg_status fetch_new(qg_stream *s, const qg_feed *feed, const qg_feed *holdout,
+                           qg_names *known)
 {
     const qg_tune_samples all = qg_stream_samples(feed, holdout);
     const size_t first = all.n - all.holdout;
     s->given = QG_NEWN(s->arena, all.n, size_t);
     s->input = QG_NEWN(s->arena, all.n * s->graph->input.n, const qg_tensor *);
-    sample_hash *hash = QG_NEWN(s->arena, all.n, sample_hash);
-    if (!s->given || !s->input || !hash)
+    if (!s->given || !s->input)
         return qg_nomem(s->ctx);
     s->sample = (qg_tune_samples){ 0 };
     for (size_t i = 0; i < first; i++)
-        QG_TRY(fetch(s, feed, i, i, hash));
+        QG_TRY(fetch(s, feed, i, i, known));
     const size_t own = s->sample.n;
     for (size_t i = first; i < all.n; i++)
-        QG_TRY(fetch(s, holdout, i - first, i, hash));
+        QG_TRY(fetch(s, holdout, i - first, i, known));
     s->sample.holdout = s->sample.n - own;
     return QG_OK;
+}
+
+static qg_status fetch_all(qg_stream *s, const qg_feed *feed, const qg_feed *holdout)
+{
+    qg_names *known = qg_names_new(s->ctx->alloc);
+    qg_status status = known ? fetch_new(s, feed, holdout, known) : qg_nomem(s->ctx);
+    qg_names_free(known);
+    return status;
 }
 
 /* --- mixtures -------------------------------------------------------------------- */

@@ -697,9 +697,11 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     QG_TRY(qg_model_expect_quantized(m, "tune"));
     tuning t = { .m = m, .o = &o, .own = SIZE_MAX };
     QG_TRY(qg_tune_choose(m->ctx, &o, &t.choice));
-    const qg_split_request want = {
-        .doing = "tune", .work = &o.work, .holdout = o.holdout, .judges = o.holdout
-    };
+    const qg_split_request want = { .doing = "tune",
+                                    .work = &o.work,
+                                    .holdout = o.holdout,
+                                    .judges = o.holdout,
+                                    .repeats = true };
     qg_split split = { 0 };
     qg_measured at = { 0 };
     t.arena = qg_arena_new(m->ctx->alloc);

@@ -99,44 +99,49 @@ static qg_status deploy(qg_searching *s, qg_tried *t)
     return st;
 }
 
-/* Half `first` of bit `bit` calibrates, the other judges. */
-static qg_status cross_once(qg_searching *s, unsigned bit, size_t first,
-                            const qg_tried *t, double *error)
+/* part[0] calibrates, part[1] judges. */
+static qg_status cross_once(qg_searching *s, const qg_subset part[2], const qg_tried *t,
+                            double *error)
 {
-    qg_half from = { .whole = &s->split.feed.feed,
-                     .n_input = s->m->graph->input.n,
-                     .first = first,
-                     .bit = bit };
-    qg_half other = from;
-    other.first = 1 - first;
-    qg_half_open(&from);
-    qg_half_open(&other);
     qg_model trial;
-    qg_again_question q = { &trial, &other.feed, s->metric };
-    s->again.from = &from;
+    qg_again_question q = { &trial, &part[1].feed, s->metric };
+    s->again.from = &part[0];
     qg_status st = qg_search_quantize(s, t->option, &trial);
     s->again.from = NULL;
     if (st == QG_OK)
         st = qg_again_error(&s->again, &q, error, NULL);
     qg_again_drop(&trial);
+    *error = qg_search_number(*error);
     return st;
 }
 
 /* The mean over both directions of each split. */
-static qg_status cross(qg_searching *s, qg_tried *t)
+static qg_status cross_all(qg_searching *s, qg_arena *a, qg_tried *t)
 {
     double sum = 0, n = 0;
-    for (unsigned bit = 0; bit < FOLD_BITS; bit++)
-        for (size_t first = 0; first < 2; first++) {
-            double error = 0;
-            if (s->split.feed.feed.n < (size_t)2 << bit)
-                continue;
-            QG_TRY(cross_once(s, bit, first, t, &error));
-            sum += qg_search_number(error);
-            n++;
-        }
+    for (unsigned k = 0; k < 2 * FOLD_BITS; k++) {
+        const qg_fold fold = { k / 2, k % 2 };
+        qg_subset part[2];
+        double error;
+        bool any;
+        qg_arena_reset(a);
+        QG_TRY(qg_split_fold(&s->split, fold, a, part, &any));
+        if (!any)
+            continue;
+        QG_TRY(cross_once(s, part, t, &error));
+        sum += error;
+        n++;
+    }
     t->crossed = n > 0 ? qg_search_number(sum / n) : 0;
     return QG_OK;
+}
+
+static qg_status cross(qg_searching *s, qg_tried *t)
+{
+    qg_arena *a = qg_arena_new(s->m->ctx->alloc);
+    qg_status st = a ? cross_all(s, a, t) : qg_nomem(s->m->ctx);
+    qg_arena_free(a);
+    return st;
 }
 
 qg_status qg_search_judge(qg_searching *s, const qg_tried **t)

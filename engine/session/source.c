@@ -247,34 +247,29 @@ static qg_status fetch_again(void *ud, size_t sample, qg_inputs *s)
 
 const qg_source *qg_hosted_again(const qg_hosted *h) { return &h->again; }
 
-/* --- half of the samples --- */
+/* --- some of the samples --- */
 
-static qg_status fetch_half(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
-                            const qg_tensor **in)
+static qg_status fetch_of_subset(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
+                                 const qg_tensor **in)
 {
-    const qg_half *h = ud;
-    size_t run = (size_t)1 << h->bit;
-    size_t i = (sample / run * 2 + h->first) * run + sample % run;
-    return h->whole->fetch(h->whole->ud, ctx, a, i, in);
+    const qg_subset *s = ud;
+    return s->whole->fetch(s->whole->ud, ctx, a, s->index[sample], in);
 }
 
-static qg_status set_half(void *ud, size_t sample, qg_inputs *s)
+static qg_status set_of_subset(void *ud, size_t sample, qg_inputs *in)
 {
-    const qg_half *h = ud;
-    QG_TRY(fetch_half(ud, s->ctx, s->arena, sample, s->in));
-    s->set = h->n_input;
+    const qg_subset *s = ud;
+    QG_TRY(fetch_of_subset(ud, in->ctx, in->arena, sample, in->in));
+    in->set = s->n_input;
     return QG_OK;
 }
 
-void qg_half_open(qg_half *h)
+void qg_subset_open(qg_subset *s)
 {
-    size_t run = (size_t)1 << h->bit, before = h->first * run;
-    assert(h->first <= 1 && h->whole->n > before);
-    size_t left = (h->whole->n - before) % (2 * run);
-    size_t n = (h->whole->n - before) / (2 * run) * run + (left < run ? left : run);
-    h->feed =
-        (qg_feed){ .n = n, .shape = h->whole->shape, .fetch = fetch_half, .ud = h };
-    h->source = (qg_source){ .fetch = set_half, .ud = h, .count = n };
+    s->feed = (qg_feed){
+        .n = s->n, .shape = s->whole->shape, .fetch = fetch_of_subset, .ud = s
+    };
+    s->source = (qg_source){ .fetch = set_of_subset, .ud = s, .count = s->n };
 }
 
 /* --- open and close --- */

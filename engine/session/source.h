@@ -33,19 +33,17 @@ qg_feed qg_hosted_feed(qg_hosted *h);
  * h. */
 const qg_source *qg_hosted_again(const qg_hosted *h);
 
-/* Half of the samples of a feed: those whose index has bit `bit` equal to `first`, 0 or
- * 1.  Of bit 0 every second one, from `first` on; of bit 1 every second pair. */
-typedef struct qg_half {
+/* Some samples of a feed. */
+typedef struct qg_subset {
     const qg_feed *whole; /* borrowed */
-    size_t n_input, first;
-    unsigned bit;
-    qg_feed feed;     /* points to this struct */
-    qg_source source; /* the same samples for nested workloads; likewise */
-} qg_half;
+    size_t n_input, n;
+    const size_t *index; /* [n] in `whole`; borrowed */
+    qg_feed feed;        /* points to this struct */
+    qg_source source;    /* the same samples for nested workloads; likewise */
+} qg_subset;
 
-/* Fills feed and source from the fields before them; there must be at least one such
- * sample (asserted). */
-void qg_half_open(qg_half *h);
+/* Fills feed and source from the fields before them. */
+void qg_subset_open(qg_subset *s);
 
 /* Position of the input with this name; NULL: of the only one.  QG_EDATA with `what`
  * and the nearest name. */
