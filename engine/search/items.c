@@ -152,9 +152,21 @@ static size_t count_left(const qg_searching *s)
     return n;
 }
 
+static qg_status add_derived(qg_searching *s, const qg_tqc *t, double elements)
+{
+    qg_derived d = {
+        {QG_NONE, QG_NONE},
+        elements * (32 - (double)t->scheme.bits)
+    };
+    for (size_t k = 0; k < 2; k++)
+        if (t->lender[k])
+            d.item[k] = qg_search_item_of(s, t->lender[k]);
+    return qg_vec_push(s->m->ctx, s->arena, &s->derived, d);
+}
+
 /* Constants that are left are stored as in the snapshot, bounds with the bits of the
  * grid at their first reader, as qg_stored_bits has it. */
-static void count_stored(qg_searching *s)
+static qg_status count_stored(qg_searching *s)
 {
     const qg_graph *g = s->m->graph;
     for (size_t i = 0; i < g->value.n; i++) {
@@ -166,7 +178,10 @@ static void count_stored(qg_searching *s)
             s->item.at[item].stored += (double)qg_tensor_count(v->constant);
         else if (s->item_of[i] == QG_NONE)
             s->fixed += qg_constant_bits(v) / 8;
+        if (t && t->derive && qg_tqc_is_on_grid(t) && t->scheme.bits < 32)
+            QG_TRY(add_derived(s, t, (double)qg_tensor_count(v->constant)));
     }
+    return QG_OK;
 }
 
 static qg_status count_costs(qg_searching *s)
@@ -200,13 +215,13 @@ qg_status qg_search_items(qg_searching *s)
         return qg_nomem(s->m->ctx);
     for (size_t i = 0; i < n; i++)
         s->item_of[i] = QG_NONE;
-    s->item.n = s->left = 0;
+    s->item.n = s->derived.n = s->left = 0;
     s->elements = s->fixed = 0;
     join_groups(s, up, chosen);
     mark_left(s, up, chosen, left);
     QG_TRY(add_values(s, up, chosen, left));
     s->left += count_left(s);
-    count_stored(s);
+    QG_TRY(count_stored(s));
     if (s->item.n == 0)
         return qg_fail(s->m->ctx, QG_EDATA,
                        "search: no quantized %s of known size on an integer grid whose "

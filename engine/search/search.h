@@ -39,6 +39,13 @@ typedef struct qg_item {
     bool blind;      /* gradients do not reach all of its values */
 } qg_item;
 
+/* A constant whose scale is derived from items (a bias): it becomes float, of 32 bits,
+ * where one of them does. */
+typedef struct qg_derived {
+    uint32_t item[2]; /* QG_NONE: of none */
+    double more;      /* bits of all elements, in float */
+} qg_derived;
+
 /* An error that is NaN or infinite counts as this one, larger than any other; sums of
  * it are finite. */
 #define QG_SEARCH_NO_NUMBER 1e30
@@ -82,6 +89,7 @@ typedef struct qg_searching {
     qg_model uniform[QG_KNAPSACK_OPTIONS]; /* all items at one choice; not for float */
     bool by_gradient;
     QG_VEC(qg_item) item;
+    QG_VEC(qg_derived) derived;
     uint32_t *item_of;  /* [values] QG_NONE: none */
     uint8_t *stuck;     /* [values] 1: keeps its bits in trials */
     size_t left;        /* groups that keep the bits of the snapshot */
@@ -93,6 +101,7 @@ typedef struct qg_searching {
     double fixed;                   /* bytes of constants that are no item */
     double *cost, *harm, *gradient; /* [items][options]; gradient NaN: none */
     double *context;                /* for QG_REFINED; see select.c */
+    double *space;                  /* likewise: what a budget of bytes counts */
     QG_VEC(const qg_tried *) tried;
     qg_finding found[QG_NMETHOD];
     enum qg_method winner;

@@ -7,11 +7,29 @@
 
 static qg_knapsack problem(const qg_searching *s, const double *harm)
 {
-    bool noise = s->kind == QG_BUDGET_NSR;
+    static const enum qg_budget_kind noise = QG_BUDGET_NSR, size = QG_BUDGET_SIZE;
     return (qg_knapsack){ .n = s->item.n,
                           .options = s->options,
-                          .cost = noise ? harm : s->cost,
-                          .loss = noise ? s->cost : harm };
+                          .cost = s->kind == noise  ? harm
+                                  : s->kind == size ? s->space
+                                                    : s->cost,
+                          .loss = s->kind == noise ? s->cost : harm };
+}
+
+/* With a weight that becomes float, its bias does. */
+static qg_status count_space(qg_searching *s)
+{
+    size_t cells = s->item.n * s->options;
+    s->space = s->space ? s->space : QG_NEWN(s->arena, cells, double);
+    if (!s->space)
+        return qg_nomem(s->m->ctx);
+    memcpy(s->space, s->cost, cells * sizeof *s->space);
+    for (size_t i = 0; i < s->derived.n; i++)
+        for (size_t k = 0, o = s->options - 1; k < 2 && !s->bits[o]; k++)
+            if (s->derived.at[i].item[k] != QG_NONE)
+                s->space[s->derived.at[i].item[k] * s->options + o] +=
+                    s->derived.at[i].more;
+    return QG_OK;
 }
 
 /* What a choice adds to the error of the policy, plus an equal share of that error for
@@ -106,8 +124,9 @@ static qg_status select_by_harm(const qg_searching *s, const qg_knapsack *k,
 qg_status qg_search_select(qg_searching *s, enum qg_method how, double limit,
                            qg_selection *out, bool *found)
 {
-    const qg_knapsack k = problem(s, how == QG_REFINED ? s->context : s->harm);
     qg_ctx *ctx = s->m->ctx;
+    QG_TRY(count_space(s));
+    const qg_knapsack k = problem(s, how == QG_REFINED ? s->context : s->harm);
     *out = (qg_selection){ 0 };
     if (how == QG_EXACT || how == QG_REFINED)
         return qg_knapsack_solve(ctx, &k, limit, s->arena, out, found);

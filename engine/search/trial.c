@@ -36,6 +36,11 @@ size_t qg_search_option(const qg_searching *s, const uint8_t *option, size_t i)
     return o;
 }
 
+static bool is_float(const qg_searching *s, const uint8_t *option, uint32_t item)
+{
+    return item != QG_NONE && option[item] != QG_SEARCH_KEPT && !s->bits[option[item]];
+}
+
 size_t qg_search_size(const qg_searching *s, const uint8_t *option)
 {
     double bytes = s->fixed;
@@ -43,6 +48,10 @@ size_t qg_search_size(const qg_searching *s, const uint8_t *option)
         if (s->item.at[i].stored > 0)
             bytes += qg_search_cost(s, option, i) / s->item.at[i].elements *
                      s->item.at[i].stored / 8;
+    for (size_t i = 0; i < s->derived.n; i++)
+        if (is_float(s, option, s->derived.at[i].item[0]) ||
+            is_float(s, option, s->derived.at[i].item[1]))
+            bytes += s->derived.at[i].more / 8;
     return (size_t)ceil(bytes);
 }
 

@@ -130,7 +130,7 @@ def random_network(seed, folder):
     model, data, unseen = folder / "n.onnx", folder / "data.npy", folder / "unseen.npy"
     network.save(model)
     np.save(data, network.samples(32))
-    np.save(unseen, network.samples(32))
+    np.save(unseen, network.samples(256))  # of 32 a single one may have most of the noise
     backend = BACKENDS[seed % len(BACKENDS)]
     what = f"network {seed} on {backend}:"
     snapshot, patch = folder / "snap", folder / "policy.yaml"
@@ -492,6 +492,35 @@ def check_holdout(snapshot, folder):
        "has the samples of the data")
 
 
+def check_repeats(snapshot, folder):
+    """What has been seen does not judge: samples that are there twice, a holdout with the
+    samples of the data in another order."""
+    calib = np.load(CALIB)
+    files = {"twice": np.repeat(calib[:32], 2, 0), "back": calib[::-1],
+             "some": np.concatenate([calib[:10], np.load(TEST)[:40]]),
+             "one": np.repeat(calib[:1], 32, 0), "once": calib[:32]}
+    for name, x in files.items():
+        np.save(folder / f"{name}.npy", x)
+    words = ("--budget", "bits=6", "--choices", "4,8", "-o", folder / "r.yaml")
+    twice, once = (answer("search", snapshot, "-d", folder / f"{n}.npy", *words)
+                   for n in ("twice", "once"))
+    check("repeats: each is one sample",
+          twice["samples"] == twice["judged_on"] == once["judged_on"] == 16 and
+          twice["judged_nsr"] == once["judged_nsr"], twice["judged_nsr"])
+    qg("search", snapshot, "-d", folder / "twice.npy", *words,
+       warns="samples: 32 of 64 are equal to an earlier one and do not judge")
+    qg("search", snapshot, "-d", CALIB, "--holdout", folder / "back.npy", *words,
+       warns="has the samples of the data")
+    some = answer("search", snapshot, "-d", CALIB, "--holdout", folder / "some.npy", *words)
+    check("repeats: others judge", some["judged_on"] == 40, some["judged_on"])
+    qg("search", snapshot, "-d", folder / "one.npy", *words,
+       fails="1 sample that is not a repeat, expected at least 2")
+    qg("sensitivity", snapshot, "-d", folder / "twice.npy", "--propose", "5%", "-o",
+       folder / "r.yaml", warns="propose: samples: 32 of 64 are equal to an earlier one")
+    r = answer("search", MODEL, "-b", "trt-int8", "-d", folder / "twice.npy", "--over", "rules")
+    check("repeats: rules", r["samples"] == r["measured_on"] == 16, r["measured_on"])
+
+
 def check_deployed(folder):
     """One sample far out among those that judge widens all scales when it calibrates too."""
     x = np.load(CALIB).astype("f4")
@@ -540,6 +569,32 @@ def check_bytes(folder):
         qg(*words, "--policy", folder / "bytes.yaml")
         sizes.append((r["size"], answer(*page)["quantized_bytes"]))
     check("bytes of constants", all(a == b for a, b in sizes), *sizes)
+
+
+def check_bytes_of_biases(folder):
+    """A bias of 30 bits becomes float where its layer does: the budget counts that."""
+    rng, node = np.random.default_rng(1), helper.make_node
+    model, data, snapshot, patch = (folder / f"bias{n}" for n in (".onnx", ".npy", "", ".yaml"))
+    constants = [numpy_helper.from_array(rng.normal(0, scale, dims).astype("f"), name)
+                 for name, dims, scale in (("c", (256, 1, 1, 1), .5), ("cb", 256, .3),
+                                           ("d", (4, 256, 1, 1), .1), ("db", 4, .1))]
+    graph = helper.make_graph(
+        [node("Conv", ["x", "c", "cb"], ["a"], "a"), node("Relu", ["a"], ["b"], "b"),
+         node("Conv", ["b", "d", "db"], ["y"], "y")], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 4, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)
+    onnx.save(helper.make_model(graph, ir_version=8,
+                                opset_imports=[helper.make_opsetid("", 17)]), model)
+    np.save(data, rng.normal(0, 1, (16, 1, 1, 4, 4)).astype("f"))
+    words = "quantize", model, "-b", "nxp-int8", "-d", data
+    qg(*words, "-o", snapshot)
+    for budget in 3023, 3087, 5327, 5328:
+        r = answer("search", snapshot, "-d", data, "--budget", f"size={budget}B", "--choices",
+                   "8,float", "-o", patch)
+        qg(*words, "--policy", patch, "-o", folder / "biased")
+        size = answer("report", folder / "biased", "-d", data, "-o",
+                      folder / "bias.html")["quantized_bytes"]
+        check(f"bytes of biases: {budget}", size == r["size"] <= budget, size, r["size"])
 
 
 def check_errors(snapshot, folder):
@@ -595,9 +650,11 @@ def main(networks=20, seed=0):
         check_same_bytes(snapshot, patch)
         check_unfit(folder)
         check_holdout(snapshot, folder)
+        check_repeats(snapshot, folder)
         check_deployed(folder)
         check_kept(folder)
         check_bytes(folder)
+        check_bytes_of_biases(folder)
         check_rules(folder)
         check_errors(snapshot, folder)
     return failures > 0
