@@ -307,6 +307,11 @@ static qg_status propose(search *p, qg_report *r)
     QG_TRY(judge(p, k, &v));
     if (v.helps)
         QG_TRY(write_patch(p, k));
+    if (v.helps && !meets(p, v.error[1]))
+        qg_warn(s->m->ctx,
+                "propose: budget %g: the judged error is %.4g, expected at most the "
+                "budget: samples that judge have no part in the choice",
+                s->o->proposal.budget, v.error[1]);
     QG_TRY(report(p, r, k, error));
     return report_verdict(p, &v, r);
 }

@@ -610,6 +610,19 @@ static void warn_kept(const qg_searching *s)
                 ceil(s->fixed), size);
 }
 
+/* Trials calibrate from the samples of the search: ranges of others are others. */
+static qg_status warn_other_data(const qg_searching *s)
+{
+    const char *name, *sha256, *own = s->m->info.manifest.data_sha256;
+    QG_TRY(qg_workload_origin(s->m, &s->o->work, s->arena, &name, &sha256));
+    if (own && sha256 && strcmp(own, sha256) != 0)
+        qg_warn(s->m->ctx,
+                "search: data '%s': are not those of the snapshot, expected the same, "
+                "or a `qg quantize --policy` from those of the search",
+                name);
+    return QG_OK;
+}
+
 /* The network as the snapshot quantizes it, from the samples that choose. */
 static qg_status measure_before(qg_searching *s)
 {
@@ -660,6 +673,7 @@ static qg_status run(qg_searching *s, qg_report **out)
     qg_search_warn_few(s);
     s->again = (qg_again){ .m = s->m, .work = &s->o->work, .split = &s->split };
     QG_TRY(qg_again_read(&s->again, s->arena, s->o->backend));
+    QG_TRY(warn_other_data(s));
     QG_TRY(qg_search_items(s));
     QG_TRY(measure_before(s));
     QG_TRY(qg_search_harm(s));

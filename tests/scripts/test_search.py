@@ -130,7 +130,7 @@ def random_network(seed, folder):
     model, data, unseen = folder / "n.onnx", folder / "data.npy", folder / "unseen.npy"
     network.save(model)
     np.save(data, network.samples(32))
-    np.save(unseen, network.samples(256))  # of 32 a single one may have most of the noise
+    np.save(unseen, network.samples(32))
     backend = BACKENDS[seed % len(BACKENDS)]
     what = f"network {seed} on {backend}:"
     snapshot, patch = folder / "snap", folder / "policy.yaml"
@@ -423,7 +423,7 @@ def check_output_first(snapshot, folder):
 def check_rules(folder):
     """Against compare, with the rules switched off by patches that are files."""
     r = answer("search", MODEL, "-d", CALIB, "-b", "trt-int8", "--over", "rules",
-               "--holdout", CALIB)
+               "--holdout", TEST)
     rows = {x["off"]: x for x in r["policies"]}
     alone = [k for k in rows if k != "none" and ", " not in k]
     pairs = {frozenset(p) for p in itertools.combinations(alone, 2)}
@@ -437,8 +437,8 @@ def check_rules(folder):
             patch = folder / "off.yaml"
             patch.write_text(f"-{section}: [{off}]\n")
             try:
-                c = answer("compare", MODEL, "-d", CALIB, "-b", "trt-int8", "--policy",
-                           patch)
+                c = answer("compare", MODEL, "-d", CALIB, "-b", "trt-int8", "--holdout",
+                           TEST, "--policy", patch)
             except AssertionError:
                 continue  # the rule is of the other kind
             one, x = c["variants"][1], rows[off]
