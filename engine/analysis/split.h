@@ -4,8 +4,8 @@
  *     with a holdout   all of `work` choose, the holdout judges
  *     without          every second sample of `work` judges, from the second on
  *
- * A sample that is equal to an earlier one, of `work` or of the holdout, does not judge:
- * it has been seen.  Without a holdout it does not choose either.  A warning counts
+ * A sample that is equal to an earlier one, of `work` or of the holdout, has been seen
+ * and does not judge.  Without a holdout it does not choose either.  A warning counts
  * them.  A holdout without any other sample is none.
  *
  * Owner    points to itself: not to be moved while it is open */

@@ -7,7 +7,7 @@
  *
  *     probability  t of 2, 4, 8, 16 samples, many  used for
  *     16 %         1.84, 1.20, 1.08, 1.03, 1       a block of free weights
- *     5 %          6.31, 2.35, 1.89, 1.76, 1.64    the network, at last, and a classifier
+ *     5 %          6.31, 2.35, 1.89, 1.76, 1.64    the network; classes
  *
  * Logarithms, since losses of single samples differ by orders of magnitude; m bounds
  * what samples with next to no loss contribute.  A gain that so few samples could well
@@ -40,9 +40,9 @@ enum qg_chance { QG_ONE_IN_SIX, QG_ONE_IN_TWENTY };
 bool qg_is_better(const double *before, const double *after, size_t n,
                   enum qg_chance chance);
 
-/* Cross entropies or divergences of a classifier: d[i] is before[i] - after[i], with the
- * t of the network.  A sample that is classified with certainty has a loss of next to
- * nothing, whose logarithm says nothing of the network. */
+/* Cross entropies or divergences of a classifier: d[i] is before[i] - after[i], with
+ * the t of the network.  A sample that is classified with certainty has a loss of next
+ * to nothing, whose logarithm says nothing of the network. */
 bool qg_is_classifier_better(const double *before, const double *after, size_t n);
 
 /* Losses of a network: the first `judges` of n samples judge, the others taught.
