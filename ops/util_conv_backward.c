@@ -70,7 +70,9 @@ static void move_line(const columns *c, const span *s, bool back, float *line,
     if (step == 1 && begin < end)
         memcpy(row + begin, line + begin + s->shift,
                (size_t)(end - begin) * sizeof *row);
-    for (int64_t w = begin; step != 1 && w < end; w++)
+    for (int64_t w = begin; step == 2 && w < end; w++) /* a constant: vectors */
+        row[w] = line[2 * w + s->shift];
+    for (int64_t w = begin; step > 2 && w < end; w++)
         row[w] = line[w * step + s->shift];
     for (int64_t w = end; w < n; w++)
         row[w] = 0;

@@ -130,6 +130,7 @@ void qg_ref_conv_f64(const qg_conv_problem *given, const double *x, const double
 typedef struct term_walk {
     const qg_conv_problem *p;
     const float *x;         /* the group's image */
+    const float *b;         /* biases of the group's outputs; NULL: none */
     int64_t at, count;      /* term; terms in all */
     int64_t c, k[QG_SPACE]; /* the term: channel, kernel position */
     int64_t first, n;       /* positions, row after row; at most QG_REF_CHUNK */
@@ -175,7 +176,9 @@ static void gather_row(const term_walk *t, const span *s, const float *x, int64_
     if (step == 1 && until > from)
         memcpy(to + (from - begin), x + from + s->shift,
                (size_t)(until - from) * sizeof *to);
-    for (int64_t i = from; step != 1 && i < until; i++)
+    for (int64_t i = from; step == 2 && i < until; i++) /* a constant: vectors */
+        to[i - begin] = x[2 * i + s->shift];
+    for (int64_t i = from; step > 2 && i < until; i++)
         to[i - begin] = x[i * step + s->shift];
     for (int64_t i = until; i < end; i++)
         to[i - begin] = 0;
@@ -215,6 +218,14 @@ static bool begins_in_padding(const qg_conv_problem *p)
     return false;
 }
 
+/* Added when the sum is complete. */
+static void add_bias(const term_walk *t, int64_t row, float *y, int64_t n)
+{
+    const float b = t->b ? t->b[row] : 0;
+    for (int64_t i = 0; t->b && i < n; i++)
+        y[i] += b;
+}
+
 /* Positions t.first .. + n of every output channel of the group: y [rows][size]. */
 static void sum_rows(term_walk t, const float *w, int64_t rows, int64_t slice, float *y)
 {
@@ -231,14 +242,15 @@ static void sum_rows(term_walk t, const float *w, int64_t rows, int64_t slice, f
         for (int64_t i = 0; i < rows; i += s.rows) {
             s.rows = rows - i < QG_REF_ROWS ? rows - i : QG_REF_ROWS;
             s.a = w + i * t.count + begin;
-            qg_ref_sum_slab(&s, part);
-            for (int64_t r = 0; r < s.rows; r++)
-                for (int64_t j = 0; j < t.n; j++) {
-                    float *to = y + (i + r) * size + t.first + j;
-                    *to = begin ? *to + part[r * t.n + j] : part[r * t.n + j];
-                }
+            s.ld_sum = begin ? t.n : size;
+            qg_ref_sum_slab(&s, begin ? part : y + i * size + t.first);
+            for (int64_t r = 0; begin && r < s.rows; r++)
+                qg_ref_add_row(false, y + (i + r) * size + t.first, part + r * t.n, 1,
+                               1, t.n);
         }
     }
+    for (int64_t i = 0; i < rows; i++)
+        add_bias(&t, i, y + i * size + t.first, t.n);
 }
 
 /* The same where the group has one: products and sums are rounded apart. */
@@ -256,6 +268,7 @@ static void sum_one_row(term_walk t, const float *w, float *y)
         for (int64_t i = 0; i < t.n; i++)
             y[t.first + i] = begin ? y[t.first + i] + part[i] : part[i];
     }
+    add_bias(&t, 0, y + t.first, t.n);
 }
 
 /* Rows of windows that are summed together, as sum_one_row does it. */
@@ -297,6 +310,7 @@ static void sum_band(band *b, term_walk t, const float *w, float *y)
             qg_ref_add_terms(&of, f->run);
         }
     }
+    add_bias(&t, 0, b->sum, f->run);
     for (int64_t r = 0; r < f->windows[0]; r++, y += f->windows[1])
         memcpy(y, b->sum + r * f->pitch, (size_t)f->windows[1] * sizeof *y);
 }
@@ -332,7 +346,7 @@ static void sum_group(term_walk t, const float *w, int64_t rows, float *y)
     const int64_t size = volume(t.p->out), slice = qg_ref_slice(size, t.count);
     const int64_t room = rows > 1 ? QG_REF_GATHERED / slice : QG_REF_CHUNK;
     const int64_t most = room < QG_REF_CHUNK ? room : QG_REF_CHUNK;
-    const int64_t together = rows == 1 ? band_rows(t.p) : 0;
+    const int64_t together = rows == 1 && t.count > 0 ? band_rows(t.p) : 0;
     if (together) {
         sum_bands(t, together, w, y);
         return;
@@ -383,8 +397,12 @@ static void convolve_group(term_walk t, const float *w, int64_t rows, float *y)
     else if (rows > 1 && size == 1 && (!stored || t.p->in[2] == 1))
         for (int64_t o = 0; o < rows; o++)
             y[o] = dot(t, w + o * t.count, o, rows);
-    else
+    else {
         sum_group(t, w, rows, y);
+        return;
+    }
+    for (int64_t o = 0; o < rows; o++)
+        add_bias(&t, o, y + o * size, size);
 }
 
 void qg_ref_conv_f32(const qg_conv_problem *given, const float *x, const float *w,
@@ -398,12 +416,10 @@ void qg_ref_conv_f32(const qg_conv_problem *given, const float *x, const float *
     for (int64_t n = 0; n < p->batch; n++)
         for (int64_t g = 0; g < p->groups; g++, y += oc * out) {
             t.x = x + (n * p->in_channels + g * ic) * in;
+            t.b = b ? b + g * oc : NULL;
             if (t.count == 0)
                 fill_f32(y, 0, oc * out);
             convolve_group(t, w + g * oc * t.count, oc, y);
-            for (int64_t o = 0; b && o < oc; o++)
-                for (int64_t i = 0; i < out; i++)
-                    y[o * out + i] += b[g * oc + o];
         }
 }
 

@@ -117,6 +117,12 @@ static void turn(const qg_gemm_problem *p, const float *b, slab *s, float *turne
     s->ld = s->n;
 }
 
+/* Whether c becomes the sums as they are. */
+static bool is_plain(const qg_gemm_problem *p, const slab *s)
+{
+    return s->k == 0 && p->beta == 0 && (float)p->alpha == 1;
+}
+
 /* The slab's part of a row of c. */
 static void merge(const qg_gemm_problem *p, const slab *s, const float *part, float *to)
 {
@@ -142,13 +148,15 @@ static void add_slab(const qg_gemm_problem *p, const slab *s, const float *a, fl
                          .a_row = p->trans_a ? 1 : p->lda,
                          .a_term = p->trans_a ? p->lda : 1,
                          .b = s->b,
-                         .ldb = s->ld };
+                         .ldb = s->ld,
+                         .ld_sum = is_plain(p, s) ? p->ldc : s->n };
     for (int64_t i = 0; i < p->m; i += rows.rows) {
         rows.rows = p->m - i < QG_REF_ROWS ? p->m - i : QG_REF_ROWS;
         rows.a = a + i * rows.a_row + s->k * rows.a_term;
-        qg_ref_sum_slab(&rows, part);
-        for (int64_t r = 0; r < rows.rows; r++)
-            merge(p, s, part + r * s->n, c + (i + r) * p->ldc + s->first);
+        float *to = c + i * p->ldc + s->first;
+        qg_ref_sum_slab(&rows, is_plain(p, s) ? to : part);
+        for (int64_t r = 0; !is_plain(p, s) && r < rows.rows; r++)
+            merge(p, s, part + r * s->n, to + r * p->ldc);
     }
 }
 

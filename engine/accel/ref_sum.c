@@ -180,7 +180,7 @@ __attribute__((target("avx2"))) ADD_TERMS(add_terms_avx2)
 
 static void sum_slab(const qg_ref_slab *s, float *sum)
 {
-    for (int64_t i = 0; i < s->rows; i++, sum += s->columns) {
+    for (int64_t i = 0; i < s->rows; i++, sum += s->ld_sum) {
         for (int64_t j = 0; j < s->columns; j++)
             sum[j] = 0;
         for (int64_t t = 0; t < s->terms; t++)
@@ -203,8 +203,8 @@ enum { TILE_ROWS = 4, VECTOR = 8 };
     } while (0)
 #define STORE(i)                                                                       \
     do {                                                                               \
-        _mm256_storeu_ps(sum + (i)*s->columns, low##i);                                \
-        _mm256_storeu_ps(sum + (i)*s->columns + VECTOR, high##i);                      \
+        _mm256_storeu_ps(sum + (i)*s->ld_sum, low##i);                                 \
+        _mm256_storeu_ps(sum + (i)*s->ld_sum + VECTOR, high##i);                       \
     } while (0)
 
 /* a, b, sum: of the tile's first row and column. */
@@ -262,7 +262,7 @@ static void sum_slab_avx2(const qg_ref_slab *s, float *sum)
         const bool whole = n == 2 * VECTOR;
         for (int64_t i = 0, rows; i < s->rows; i += rows) {
             const float *a = s->a + i * s->a_row;
-            float *to = sum + i * s->columns + j;
+            float *to = sum + i * s->ld_sum + j;
             rows = whole && s->rows - i >= TILE_ROWS ? TILE_ROWS : 1;
             if (rows > 1)
                 tile_of_four(s, a, s->b + j, to);
@@ -306,7 +306,7 @@ wide_tile(const qg_ref_slab *s, int rows, wide_columns in, const float *a,
         }
     }
     UNROLLED
-    for (int i = 0; i < rows; i++, sum += s->columns) {
+    for (int i = 0; i < rows; i++, sum += s->ld_sum) {
         _mm512_mask_storeu_ps(sum, in.low, low[i]);
         _mm512_mask_storeu_ps(sum + WIDE, in.high, high[i]);
     }
@@ -329,7 +329,7 @@ narrow_tile(const qg_ref_slab *s, int rows, wide_columns in, const float *a,
     }
     UNROLLED
     for (int i = 0; i < rows; i++)
-        _mm512_mask_storeu_ps(sum + i * s->columns, in.low, part[i]);
+        _mm512_mask_storeu_ps(sum + i * s->ld_sum, in.low, part[i]);
 }
 
 /* As many rows as a call has at most, of two vectors. */
@@ -372,7 +372,7 @@ static void sum_columns_avx512(const qg_ref_slab *s, int64_t j, int64_t n, float
                                                                 : 0) };
     for (int64_t i = 0, rows; i < s->rows; i += rows) {
         const float *a = s->a + i * s->a_row;
-        float *to = sum + i * s->columns + j;
+        float *to = sum + i * s->ld_sum + j;
         rows = s->rows - i < WIDE_ROWS ? s->rows - i : WIDE_ROWS;
         if (rows == WIDE_ROWS && n >= 2 * WIDE)
             tile_of_eight(s, a, s->b + j, to);

@@ -62,10 +62,11 @@ typedef struct qg_ref_slab {
     const float *a;
     int64_t a_row, a_term;
     const float *b;
-    int64_t ldb; /* elements from one term's row of columns to the next */
+    int64_t ldb;    /* elements from one term's row of columns to the next */
+    int64_t ld_sum; /* and from one row of sums to the next; >= columns */
 } qg_ref_slab;
 
-/* sum[i * columns + j], started from zero, terms in ascending order.  The same bits
+/* sum[i * ld_sum + j], started from zero, terms in ascending order.  The same bits
  * with and without the instruction. */
 void qg_ref_sum_slab(const qg_ref_slab *s, float *sum);
 

@@ -1,15 +1,22 @@
 #include "engine/ir/tensor_memory.h"
 
-qg_status qg_tensor_alloc(qg_ctx *ctx, qg_arena *a, qg_tensor *t)
+/* Memory of `get`, which clears it or does not. */
+static qg_status take(qg_ctx *ctx, qg_arena *a, qg_tensor *t,
+                      void *(*get)(qg_arena *a, size_t count, size_t size))
 {
     size_t bytes;
     QG_TRY(qg_tensor_bytes(ctx, "allocate", t, &bytes));
-    void *data = qg_arena_get(a, bytes, 1);
+    void *data = get(a, bytes, 1);
     if (!data)
         return qg_nomem(ctx);
     qg_tensor_set_plain(t);
     t->data = data;
     return QG_OK;
+}
+
+qg_status qg_tensor_alloc(qg_ctx *ctx, qg_arena *a, qg_tensor *t)
+{
+    return take(ctx, a, t, qg_arena_get);
 }
 
 /* Plain, whatever the strides of the original. */
@@ -19,7 +26,7 @@ qg_status qg_tensor_clone(qg_ctx *ctx, qg_arena *a, const qg_tensor *t, qg_tenso
     if (!copy)
         return qg_nomem(ctx);
     *copy = *t;
-    QG_TRY(qg_tensor_alloc(ctx, a, copy));
+    QG_TRY(take(ctx, a, copy, qg_arena_raw));
     qg_tensor_copy(t, copy);
     *out = copy;
     return QG_OK;

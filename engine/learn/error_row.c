@@ -2,7 +2,7 @@
 
 enum { LANES = QG_ROW_LANES };
 
-/* What is read, and where the gradient goes. */
+/* What is read, and where the gradient goes.  f: NULL, 0. */
 typedef struct arrays {
     const float *y, *f;
     const double *w;
@@ -13,11 +13,11 @@ typedef struct arrays {
 static inline __attribute__((always_inline)) void
 add_some(const arrays *a, double by, size_t i, size_t n, double *sum)
 {
-    const float *y = a->y + i, *f = a->f + i;
+    const float *y = a->y + i, *f = a->f ? a->f + i : NULL;
     const double *w = a->w ? a->w + i : NULL;
     float *restrict g = a->g ? a->g + i : NULL;
     for (size_t j = 0; j < n; j++) {
-        const double d = (double)y[j] - (double)f[j], weight = w ? w[j] : 1;
+        const double d = (double)y[j] - (f ? (double)f[j] : 0), weight = w ? w[j] : 1;
         sum[j] += weight * d * d;
         if (g)
             g[j] = (float)(2 * by * weight * d);
@@ -42,6 +42,9 @@ static inline __attribute__((always_inline)) double row(const arrays *a, double 
     static double name(const float *y, const float *f, const double *w, double by,     \
                        float *g, size_t n)                                             \
     {                                                                                  \
+        if (!f)                                                                        \
+            return w ? row(&(arrays){ y, NULL, w, NULL }, by, n)                       \
+                     : row(&(arrays){ y, NULL, NULL, NULL }, by, n);                   \
         if (w)                                                                         \
             return g ? row(&(arrays){ y, f, w, g }, by, n)                             \
                      : row(&(arrays){ y, f, w, NULL }, by, n);                         \
@@ -69,10 +72,5 @@ ROW(row_avx512)
 
 double qg_power_row(const float *f, const double *w, size_t n)
 {
-    double sum[LANES] = { 0 }, total = 0;
-    for (size_t i = 0; i < n; i++)
-        sum[i % LANES] += (w ? w[i] : 1) * (double)f[i] * (double)f[i];
-    for (int j = 0; j < LANES; j++)
-        total += sum[j];
-    return total;
+    return qg_error_row(f, NULL, w, 0, NULL, n);
 }

@@ -11,7 +11,8 @@
 
 enum { QG_ROW_LANES = 8 };
 
-/* w: of each element, NULL: 1.  g: NULL, not wanted; else no other array. */
+/* f: NULL, 0, then without g.  w: of each element, NULL: 1.  g: NULL, not wanted; else
+ * no other array. */
 double qg_error_row(const float *y, const float *f, const double *w, double by,
                     float *g, size_t n);
 

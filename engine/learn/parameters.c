@@ -249,17 +249,86 @@ static void add_weights(double *restrict sum, const float *restrict grad, double
         sum[i] += (double)grad[i] * unit;
 }
 
+/* Something that is done to each element alone. */
+typedef struct each {
+    const qg_parameters *p;
+    const qg_tape *tape; /* that gives gradients */
+    size_t t, steps;
+} each;
+
 /* Arrays of another tape of the block are found by their place. */
-static void add_gradient(const learned *l, const qg_tape *lead, const qg_tape *t)
+static qg_status add_gradient(void *ud, qg_ctx *ctx, void *state, size_t k)
 {
+    const each *e = ud;
+    const qg_learned_part part = e->p->part.at[k];
+    const learned *l = &e->p->array.at[part.array];
+    const qg_tape *lead = e->p->tape, *t = e->tape;
     const qg_tape_step *step = l->step ? &t->step[l->step - lead->step] : NULL;
     const float *w = l->weight ? t->weight[l->weight - lead->weight].grad.f32 : NULL;
+    const size_t end = part.from + part.n;
+    (void)ctx, (void)state;
     if (l->kind == WEIGHT || l->kind == ROUNDING)
-        add_weights(l->grad, w, l->unit, l->state.n);
-    for (size_t i = 0; l->kind == STEP && i < l->state.n; i++)
+        add_weights(l->grad + part.from, w + part.from, l->unit, part.n);
+    for (size_t i = part.from; l->kind == STEP && i < end; i++)
         l->grad[i] += step->grad[i] * (double)l->step->scale[i];
-    for (size_t i = 0; l->kind == BORDER && i < l->state.n; i++)
+    for (size_t i = part.from; l->kind == BORDER && i < end; i++)
         l->grad[i] += step->border_grad[i] * unit_of_border(l->step, i);
+    return QG_OK;
+}
+
+static qg_optimized part_of(const qg_optimized *s, const qg_learned_part *part)
+{
+    qg_optimized some = *s;
+    some.n = part->n;
+    some.p += part->from;
+    some.m += part->from;
+    some.v = s->v ? s->v + part->from : NULL;
+    some.start += part->from;
+    return some;
+}
+
+static qg_status step_of_part(void *ud, qg_ctx *ctx, void *state, size_t k)
+{
+    const each *e = ud;
+    const qg_learned_part part = e->p->part.at[k];
+    const learned *l = &e->p->array.at[part.array];
+    const double share = 1 / (double)e->p->n_sample, newest = 1 / (double)e->p->n_mean;
+    double *grad = l->grad + part.from, *mean = l->mean + part.from;
+    qg_optimized some = part_of(&l->state, &part);
+    (void)ctx, (void)state;
+    for (size_t i = 0; i < part.n; i++)
+        grad[i] *= share;
+    if (l->kind == ROUNDING)
+        qg_soft_rounding_gradient(&l->rounding, (double)e->t / (double)e->steps, grad);
+    qg_optimizer_step(&some, grad, e->t, e->steps);
+    for (size_t i = 0; i < part.n; i++)
+        mean[i] += (some.p[i] - mean[i]) * newest;
+    memset(grad, 0, part.n * sizeof *grad);
+    return QG_OK;
+}
+
+static qg_status for_each(const qg_parameters *p, each *e,
+                          qg_status (*work)(void *ud, qg_ctx *ctx, void *state,
+                                            size_t k))
+{
+    const qg_job job = { .n = p->part.n, .workers = 1, .work = work, .ud = e };
+    return qg_tapes_share(p->tapes, &job);
+}
+
+/* Elements that stay in the nearest cache.  A rounding is one part: its rows know where
+ * they are in the whole. */
+enum { PART = 1024 };
+
+static qg_status add_parts(qg_parameters *p, size_t array)
+{
+    const learned *l = &p->array.at[array];
+    const size_t most = l->kind == ROUNDING ? l->state.n : PART;
+    for (size_t from = 0, n; from < l->state.n; from += n) {
+        n = l->state.n - from < most ? l->state.n - from : most;
+        const qg_learned_part part = { array, from, n };
+        QG_TRY(qg_vec_push(p->ctx, p->arena, &p->part, part));
+    }
+    return QG_OK;
 }
 
 /* --- the interface --------------------------------------------------------------- */
@@ -272,6 +341,7 @@ qg_status qg_parameters_of(qg_parameters *p, qg_tape *t)
         const learned *l = &p->array.at[k];
         for (size_t i = 0; i < l->state.n; i++)
             l->start[i] = (float)l->state.p[i];
+        QG_TRY(add_parts(p, k));
     }
     return QG_OK;
 }
@@ -282,29 +352,20 @@ void qg_parameters_store(const qg_parameters *p)
         store(&p->array.at[k], false);
 }
 
-void qg_parameters_add(qg_parameters *p, const qg_tape *t)
+qg_status qg_parameters_add(qg_parameters *p, const qg_tape *t)
 {
-    for (size_t k = 0; k < p->array.n; k++)
-        add_gradient(&p->array.at[k], p->tape, t);
+    each e = { .p = p, .tape = t };
     p->n_sample++;
+    return for_each(p, &e, add_gradient);
 }
 
-void qg_parameters_step(qg_parameters *p, size_t t, size_t steps)
+qg_status qg_parameters_step(qg_parameters *p, size_t t, size_t steps)
 {
-    const double part = 1 / (double)++p->n_mean;
-    const double share = 1 / (double)p->n_sample;
-    for (size_t k = 0; k < p->array.n; k++) {
-        learned *l = &p->array.at[k];
-        for (size_t i = 0; i < l->state.n; i++)
-            l->grad[i] *= share;
-        if (l->kind == ROUNDING)
-            qg_soft_rounding_gradient(&l->rounding, (double)t / (double)steps, l->grad);
-        qg_optimizer_step(&l->state, l->grad, t, steps);
-        for (size_t i = 0; i < l->state.n; i++)
-            l->mean[i] += (l->state.p[i] - l->mean[i]) * part;
-        memset(l->grad, 0, l->state.n * sizeof *l->grad);
-    }
+    each e = { .p = p, .t = t, .steps = steps };
+    p->n_mean++;
+    QG_TRY(for_each(p, &e, step_of_part));
     p->n_sample = 0;
+    return QG_OK;
 }
 
 void qg_parameters_begin_mean(qg_parameters *p)

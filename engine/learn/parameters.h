@@ -41,19 +41,26 @@
 #include "engine/core/vec.h"
 #include "engine/learn/method.h"
 #include "engine/learn/optimizer.h"
-#include "engine/learn/tape.h"
+#include "engine/learn/tapes.h"
 
 /* One array. */
 typedef struct qg_learned_array qg_learned_array;
+
+/* Elements from, from + 1, ... of an array, what one thread works on at a time. */
+typedef struct qg_learned_part {
+    size_t array, from, n;
+} qg_learned_part;
 
 /* The caller sets what comes before `array`. */
 typedef struct qg_parameters {
     qg_ctx *ctx;
     qg_arena *arena;
+    const qg_tapes *tapes;        /* of the block; their threads share the work */
     const qg_tune_method *method; /* chooses what is learned */
     const qg_optimizer *optimizer;
     double rate; /* of the first step */
     QG_VEC(qg_learned_array) array;
+    QG_VEC(qg_learned_part) part; /* of all arrays */
     qg_tape *tape;
     size_t n_sample; /* added since the last step */
     size_t n_mean;   /* steps since qg_parameters_begin_mean */
@@ -66,10 +73,10 @@ QG_NODISCARD qg_status qg_parameters_of(qg_parameters *p, qg_tape *t);
 void qg_parameters_store(const qg_parameters *p);
 
 /* The gradients of the last backward of a tape of the same block. */
-void qg_parameters_add(qg_parameters *p, const qg_tape *t);
+QG_NODISCARD qg_status qg_parameters_add(qg_parameters *p, const qg_tape *t);
 
 /* t from 1 to `steps`, with the mean of the gradients added. */
-void qg_parameters_step(qg_parameters *p, size_t t, size_t steps);
+QG_NODISCARD qg_status qg_parameters_step(qg_parameters *p, size_t t, size_t steps);
 
 /* The mean is over the steps from here on.  The caller begins it where the second half
  * of the steps does, and before that where it pleases. */

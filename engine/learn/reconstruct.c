@@ -75,15 +75,10 @@ static qg_status forward(work *w, qg_tape *t, size_t sample)
 
 /* --- on the samples that judge --------------------------------------------------- */
 
-static qg_status judge_forward(void *ud, qg_tape *t, size_t i)
+static qg_status judge_sample(void *ud, qg_tape *t, size_t i)
 {
     work *w = ud;
-    return forward(w, t, w->judge[i]);
-}
-
-static qg_status judge_done(void *ud, qg_tape *t, size_t i)
-{
-    work *w = ud;
+    QG_TRY(forward(w, t, w->judge[i]));
     for (size_t k = 0; k < t->n_out; k++) {
         const qg_tensor *y = qg_tape_output(t, k);
         double power[2] = { 0, 0 };
@@ -107,7 +102,7 @@ static qg_status judge_done(void *ud, qg_tape *t, size_t i)
 static qg_status judge(work *w, double *loss, double *mean)
 {
     const size_t n = w->n_judge;
-    const qg_tapes_work all = { n, judge_forward, judge_done, w };
+    const qg_tapes_work all = { .n = n, .work = judge_sample, .ud = w };
     QG_TRY(qg_tapes_run(w->r->tapes, &all));
     memset(loss, 0, n * sizeof *loss);
     for (size_t k = 0; k < w->tape->n_out; k++)
@@ -219,8 +214,7 @@ static qg_status add_sample(void *ud, qg_tape *t, size_t i)
     if (w->failed[t->place])
         return QG_OK;
     note_loss(w, w->first + i, w->loss_of[t->place]);
-    qg_parameters_add(&w->p, t);
-    return QG_OK;
+    return qg_parameters_add(&w->p, t);
 }
 
 /* Without replacement: each sample once before any twice. */
@@ -244,7 +238,9 @@ static qg_status update(work *w, size_t t)
 {
     const size_t left = w->r->steps - (t - 1);
     const size_t n = left < QG_TUNE_BATCH ? left : QG_TUNE_BATCH;
-    const qg_tapes_work all = { n, learn_sample, add_sample, w };
+    const qg_tapes_work all = {
+        .n = n, .work = learn_sample, .done = add_sample, .ud = w
+    };
     w->first = t;
     w->n_batch = n;
     for (size_t i = 0; i < n; i++) {
@@ -253,8 +249,8 @@ static qg_status update(work *w, size_t t)
     }
     qg_parameters_store(&w->p);
     QG_TRY(qg_tapes_run(w->r->tapes, &all));
-    qg_parameters_step(&w->p, (t - 1) / QG_TUNE_BATCH + 1, updates_of(w->r->steps));
-    return QG_OK;
+    return qg_parameters_step(&w->p, (t - 1) / QG_TUNE_BATCH + 1,
+                              updates_of(w->r->steps));
 }
 
 /* --- all ------------------------------------------------------------------------- */
@@ -469,6 +465,7 @@ static qg_status run(work *w)
         r->curve[i] = NAN;
     w->p = (qg_parameters){ .ctx = r->ctx,
                             .arena = w->arena,
+                            .tapes = r->tapes,
                             .method = r->method,
                             .optimizer = r->optimizer,
                             .rate = r->rate };

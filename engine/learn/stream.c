@@ -302,16 +302,30 @@ static qg_status run_sample(void *ud, qg_tape *t, size_t i)
     return QG_OK;
 }
 
-static qg_status keep_outputs(void *ud, qg_tape *t, size_t i)
+/* Threads must not take memory from one arena. */
+static qg_status take_outputs(void *ud, qg_tape *t, size_t i)
 {
     const lane_run *r = ud;
     qg_arena **held = i < r->s->sample.n ? r->s->held : r->s->mixed;
     for (size_t o = 0; !r->s->failed[i] && o < t->n_out; o++) {
-        qg_tensor *copy;
-        const qg_status s =
-            qg_tensor_clone(r->s->ctx, held[r->block + 1], qg_tape_output(t, o), &copy);
+        qg_tensor *copy = QG_NEW(held[r->block + 1], qg_tensor);
+        qg_status s = copy ? QG_OK : qg_nomem(r->s->ctx);
+        if (copy) {
+            *copy = *qg_tape_output(t, o);
+            s = qg_tape_room(r->s->ctx, held[r->block + 1], copy);
+        }
         QG_TRY(qg_node_memory(r->s->ctx, s, "learn", t->out[o]->def));
         put(r->s, r->lane, t->out[o], i, copy);
+    }
+    return QG_OK;
+}
+
+static qg_status copy_outputs(void *ud, qg_tape *t, size_t i)
+{
+    const lane_run *r = ud;
+    for (size_t o = 0; !r->s->failed[i] && o < t->n_out; o++) {
+        qg_tensor copy = *qg_stream_value(r->s, t->out[o], r->lane, i);
+        qg_tensor_copy(qg_tape_output(t, o), &copy);
     }
     return QG_OK;
 }
@@ -320,7 +334,7 @@ qg_status qg_stream_run(qg_stream *s, size_t k, const qg_tapes *t, enum qg_lane 
 {
     lane_run r = { s, k, lane };
     const size_t n = lane == QG_LANE_BEFORE ? s->sample.n : qg_n_samples(s->sample);
-    const qg_tapes_work all = { n, run_sample, keep_outputs, &r };
+    const qg_tapes_work all = { n, run_sample, take_outputs, copy_outputs, &r };
     const qg_status status = qg_tapes_run(t, &all);
     remove_failed(s);
     return status;

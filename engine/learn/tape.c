@@ -97,14 +97,19 @@ static void derive(qg_tape *t)
 
 /* --- forward --------------------------------------------------------------------- */
 
-/* Memory of this segment, not cleared: whoever computes the tensor writes all of it. */
-static qg_status take_memory(qg_tape *t, qg_tensor *x)
+qg_status qg_tape_room(qg_ctx *ctx, qg_arena *a, qg_tensor *x)
 {
     size_t bytes;
-    QG_TRY(qg_tensor_bytes(t->ctx, "learn", x, &bytes));
+    QG_TRY(qg_tensor_bytes(ctx, "learn", x, &bytes));
     qg_tensor_set_plain(x);
-    x->data = qg_arena_raw(t->state->segment, bytes, 1);
-    return x->data ? QG_OK : qg_nomem(t->ctx);
+    x->data = qg_arena_raw(a, bytes, 1);
+    return x->data ? QG_OK : qg_nomem(ctx);
+}
+
+/* Memory of this segment. */
+static qg_status take_memory(qg_tape *t, qg_tensor *x)
+{
+    return qg_tape_room(t->ctx, t->state->segment, x);
 }
 
 /* Of float32 and the dims of x. */

@@ -130,6 +130,9 @@ QG_NODISCARD qg_status qg_tape_forward(qg_tape *t, const qg_tensor *const *in);
  * forward. */
 const qg_tensor *qg_tape_output(const qg_tape *t, size_t k);
 
+/* Plain memory for x, not cleared: whoever computes the tensor writes all of it. */
+QG_NODISCARD qg_status qg_tape_room(qg_ctx *ctx, qg_arena *a, qg_tensor *x);
+
 /* grad[k]: of output k, plain float32 of its dims; NULL: zero.  Once after a forward.
  * Overwrites the gradients of weights and steps: a caller that needs the mean over a
  * batch adds them up itself. */

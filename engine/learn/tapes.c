@@ -37,8 +37,9 @@ void qg_tapes_free(qg_tapes *t)
 /* A round: samples first .. first + n - 1. */
 typedef struct round {
     const qg_tapes *tapes;
-    const qg_tapes_work *w;
-    size_t first;
+    qg_status (*work)(void *ud, qg_tape *tape, size_t i);
+    void *ud;
+    size_t first, n;
 } round_of;
 
 static qg_status work_on(void *ud, qg_ctx *ctx, void *state, size_t k)
@@ -47,21 +48,34 @@ static qg_status work_on(void *ud, qg_ctx *ctx, void *state, size_t k)
     qg_tape *tape = r->tapes->tape[k];
     (void)state;
     tape->ctx = ctx; /* of this thread, which ends with the round */
-    const qg_status s = r->w->work(r->w->ud, tape, r->first + k);
+    const qg_status s = r->work(r->ud, tape, r->first + k);
     tape->ctx = r->tapes->ctx;
     return s;
 }
 
+qg_status qg_tapes_share(const qg_tapes *t, const qg_job *job)
+{
+    return t->team ? qg_team_run(t->team, t->ctx, job) : qg_pool_run(t->ctx, job);
+}
+
+static qg_status in_parallel(round_of *r)
+{
+    const qg_job job = { .n = r->n, .workers = 1, .work = work_on, .ud = r };
+    return qg_tapes_share(r->tapes, &job);
+}
+
 qg_status qg_tapes_run(const qg_tapes *t, const qg_tapes_work *w)
 {
-    for (size_t first = 0, n; first < w->n; first += n) {
-        n = w->n - first < t->n ? w->n - first : t->n;
-        round_of r = { t, w, first };
-        const qg_job job = { .n = n, .workers = 1, .work = work_on, .ud = &r };
-        QG_TRY(t->team ? qg_team_run(t->team, t->ctx, &job)
-                       : qg_pool_run(t->ctx, &job));
-        for (size_t k = 0; k < n; k++)
-            QG_TRY(w->done(w->ud, t->tape[k], first + k));
+    round_of r = { .tapes = t, .ud = w->ud };
+    for (; r.first < w->n; r.first += r.n) {
+        r.n = w->n - r.first < t->n ? w->n - r.first : t->n;
+        r.work = w->work;
+        QG_TRY(in_parallel(&r));
+        for (size_t k = 0; w->done && k < r.n; k++)
+            QG_TRY(w->done(w->ud, t->tape[k], r.first + k));
+        r.work = w->after;
+        if (r.work)
+            QG_TRY(in_parallel(&r));
     }
     return QG_OK;
 }

@@ -5,9 +5,9 @@
  *
  * Samples are worked on in rounds of n, in parallel, and are done one after the other:
  *
- *     round        work, at the same time      then, in order
- *     0, 1         tape 0: 0   tape 1: 1       done 0, done 1
- *     2, 3         tape 0: 2   tape 1: 3       done 2, done 3
+ *     round        work, at the same time      then, in order     then, together
+ *     0, 1         tape 0: 0   tape 1: 1       done 0, done 1     after 0, after 1
+ *     2, 3         tape 0: 2   tape 1: 3       done 2, done 3     after 2, after 3
  *
  * Whatever is summed over samples is summed in `done`, so that sums do not depend on
  * the number of tapes.
@@ -38,14 +38,19 @@ void qg_tapes_free(qg_tapes *t); /* also of a zeroed one */
  * done. */
 void qg_tapes_dismiss(qg_tapes *t);
 
-/* Work on samples 0 .. n-1, which are numbers of the caller. */
+/* Work on samples 0 .. n-1, which are numbers of the caller.  done and after may be
+ * NULL. */
 typedef struct qg_tapes_work {
     size_t n;
-    qg_status (*work)(void *ud, qg_tape *tape, size_t i); /* any thread */
-    qg_status (*done)(void *ud, qg_tape *tape, size_t i); /* the calling thread, in
+    qg_status (*work)(void *ud, qg_tape *tape, size_t i);  /* any thread */
+    qg_status (*done)(void *ud, qg_tape *tape, size_t i);  /* the calling thread, in
                                                            * ascending order */
+    qg_status (*after)(void *ud, qg_tape *tape, size_t i); /* any thread */
     void *ud;
 } qg_tapes_work;
 QG_NODISCARD qg_status qg_tapes_run(const qg_tapes *t, const qg_tapes_work *w);
+
+/* Any other job, by the same threads, not during a run; job->workers: 1. */
+QG_NODISCARD qg_status qg_tapes_share(const qg_tapes *t, const qg_job *job);
 
 #endif

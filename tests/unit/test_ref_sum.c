@@ -61,20 +61,23 @@ static void rows_are_fused(void **state)
 static void slabs_are_rows(void **state)
 {
     (void)state;
-    enum { ROWS = 9, TERMS = 5, COLUMNS = 40, WIDE = COLUMNS + 3 };
+    enum { ROWS = 9, TERMS = 5, COLUMNS = 40, WIDE = COLUMNS + 3, GAP = 2 };
     qg_rng rng = { SEED };
-    float a[ROWS * TERMS], b[TERMS * WIDE], sum[ROWS * COLUMNS];
+    float a[ROWS * TERMS], b[TERMS * WIDE], sum[ROWS * (COLUMNS + GAP)];
     for (int i = 0; i < ROWS * TERMS; i++)
         a[i] = qg_rng_range(&rng, -1, 1);
     for (int i = 0; i < TERMS * WIDE; i++)
         b[i] = qg_rng_range(&rng, -1, 1);
     for (int64_t rows = 1; rows <= ROWS; rows++)
         for (int64_t n = 1; n <= COLUMNS; n++) {
-            qg_ref_sum_slab(&(qg_ref_slab){ rows, TERMS, n, a, 1, ROWS, b, WIDE }, sum);
-            for (int64_t i = 0; i < rows * n; i++) {
-                float want = 0;
-                for (int64_t t = 0; t < TERMS; t++)
-                    want = fmaf(b[t * WIDE + i % n], a[t * ROWS + i / n], want);
+            const int64_t ld = n + GAP;
+            memset(sum, 0, sizeof sum);
+            qg_ref_sum_slab(&(qg_ref_slab){ rows, TERMS, n, a, 1, ROWS, b, WIDE, ld },
+                            sum);
+            for (int64_t i = 0; i < rows * ld; i++) {
+                float want = 0; /* behind the columns of a row, too */
+                for (int64_t t = 0; t < TERMS && i % ld < n; t++)
+                    want = fmaf(b[t * WIDE + i % ld], a[t * ROWS + i / ld], want);
                 assert_cmp_f64(sum[i], ==, want);
             }
         }
