@@ -605,7 +605,13 @@ static void warn_of_samples(const tuning *t)
 {
     const qg_tune_samples s = t->stream.sample;
     const size_t repeats = t->stream.repeats;
-    if (repeats)
+    if (t->o->holdout && !s.holdout)
+        qg_warn(t->m->ctx,
+                "tune: holdout '%s': has the samples of the data, which cannot judge "
+                "what was made from them, expected others: every fourth of the data "
+                "judges",
+                t->o->holdout);
+    else if (repeats)
         qg_warn(t->m->ctx,
                 "tune: samples: %zu of %zu are equal to an earlier one and are left "
                 "out, expected different ones",

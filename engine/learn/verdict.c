@@ -112,8 +112,10 @@ bool qg_is_better(const double *before, const double *after, size_t n,
 bool qg_is_classifier_better(const double *before, const double *after, size_t n)
 {
     gains all = { 0 };
+    if (qg_is_better(before, after, n, QG_ONE_IN_TWENTY))
+        return true;
     if (n < 2 || !are_finite(before, n) || !are_finite(after, n))
-        return qg_is_better(before, after, n, QG_ONE_IN_TWENTY);
+        return false;
     for (size_t i = 0; i < n; i++)
         add(&all, before[i] - after[i]);
     return are_clear(&all, n, QG_ONE_IN_TWENTY);

@@ -40,9 +40,10 @@ enum qg_chance { QG_ONE_IN_SIX, QG_ONE_IN_TWENTY };
 bool qg_is_better(const double *before, const double *after, size_t n,
                   enum qg_chance chance);
 
-/* Cross entropies or divergences of a classifier: d[i] is before[i] - after[i], with
- * the t of the network.  A sample that is classified with certainty has a loss of next
- * to nothing, whose logarithm says nothing of the network. */
+/* Cross entropies or divergences of a classifier: better as losses of a network are, or
+ * with before[i] - after[i] as d[i].  Samples that are classified with certainty have
+ * losses of next to nothing, whose logarithms say nothing of the network; where one
+ * sample has most of the loss, differences do not. */
 bool qg_is_classifier_better(const double *before, const double *after, size_t n);
 
 /* Losses of a network: the first `judges` of n samples judge, the others taught.
