@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -36,8 +37,28 @@ static void limit_heap(void)
 #endif
 }
 
+/* Fails also where the verb would read nothing from there. */
+static int refuse_config_dir(const cli_verb *verb, const char *dir)
+{
+    char message[1200];
+    struct stat is;
+    int failed = stat(dir, &is) ? errno : ENOTDIR;
+    (void)snprintf(message, sizeof message,
+                   "--config-dir '%.1000s': %s, expected a folder", dir,
+                   strerror(failed));
+    return cli_fail(verb, message);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat is;
+    return stat(path, &is) == 0 && S_ISDIR(is.st_mode);
+}
+
 static int run(const cli_verb *verb, const cli_arguments *a)
 {
+    if (a->config_dir && !is_folder(a->config_dir))
+        return refuse_config_dir(verb, a->config_dir);
     if (a->max_mem)
         limit_heap();
     cli_bar bar = { 0 };

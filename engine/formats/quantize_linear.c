@@ -122,8 +122,8 @@ static const char *no_trt_type(qg_dtype code, bool constant)
     if (is_int || code == QG_F8E4M3FN || (constant && code == QG_F4E2M1))
         return NULL;
     if (bits != 8 && !(constant && bits == 4))
-        return constant ? "TensorRT has weights of 8 and 4 bits only"
-                        : "TensorRT has activations of 8 bits only (weights also of 4)";
+        return constant ? "TensorRT has weights of at most 8 bits"
+                        : "TensorRT has activations of 5 to 8 bits (weights also of 4)";
     return qg_dtype_kind_of(code) == QG_KIND_UINT
                ? "TensorRT has signed codes only"
                : "TensorRT has floating-point codes of E4M3 only (weights also of "

@@ -48,7 +48,8 @@ expect 1 'range \[-128, 127\] does not fit 4 bits' quantize $model "$work/range.
 expect 1 'syntax.yaml:[0-9]+: ' quantize $model "$work/syntax.yaml" $data
 expect 1 'empty.yaml:1: the file is empty' quantize $model "$work/empty.yaml" $data
 expect 1 'self' quantize $model "$work/self.yaml" $data
-expect 1 'No such file' quantize $model trt-int8 $data --config-dir "$work/nowhere"
+expect 1 "config-dir '.*nowhere': No such file or directory, expected a folder" quantize $model trt-int8 $data --config-dir "$work/nowhere"
+expect 1 "config-dir '.*empty.yaml': Not a directory, expected a folder" quantize $model trt-int8 $data --config-dir "$work/empty.yaml"
 
 # --- data ---
 zeros() { head -c $1 /dev/zero; }

@@ -71,7 +71,7 @@ expect 1 'in0: TensorRT .*expected a scheme for TensorRT or another --placement'
     "$qg" export "$work/asym" --format onnx-qdq --placement trt -o "$work/out"
 
 quantize narrow trt-int8 --set 'op=Conv slot=in0 bits=4'
-expect 1 "in0: TensorRT has activations of 8 bits only .weights also of 4.; activation '.*' has 4 bits, expected a scheme for TensorRT or another --placement" \
+expect 1 "in0: TensorRT has activations of 5 to 8 bits .weights also of 4.; activation '.*' has 4 bits, expected a scheme for TensorRT or another --placement" \
     "$qg" export "$work/narrow" --format onnx-qdq -o "$work/out"
 
 # What is there stays: files of a snapshot, the other file of the same command, second
