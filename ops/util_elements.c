@@ -3,7 +3,7 @@
  * call of each step costs little against 1024 elements. */
 #include "ops/util_elements.h"
 
-#include <assert.h>
+#include <string.h>
 
 #include "ops/util_broadcast.h"
 
@@ -99,6 +99,17 @@ static void constants_of(const qg_compile *c, const qg_tensor *constant[2])
         constant[i] = i < c->node->n_in && c->in[i] && c->in[i]->data ? c->in[i] : NULL;
 }
 
+/* x * sigmoid(x) in one loop: the same two roundings, without a pass over the block. */
+static void fuse_silu(chain *c)
+{
+    const step *s = c->step;
+    if (c->n < 2 || s[0].f.is_pair || s[0].f.map != QG_MAP_SIGMOID ||
+        !s[1].f.is_pair || s[1].f.pair != QG_PAIR_MUL || s[1].operand != FIRST)
+        return;
+    c->step[0].f.map = QG_MAP_SILU;
+    memmove(&c->step[1], &c->step[2], (--c->n - 1) * sizeof *c->step);
+}
+
 static void gather(const qg_compile *c, const qg_value *first, chain *out)
 {
     for (const qg_value *v = c->node->out[0]; out->n <= c->n_chain; out->n++) {
@@ -130,13 +141,15 @@ qg_status qg_compile_elements(qg_compile *c, qg_kernel **out)
     chain *state = QG_NEW(c->arena, chain);
     if (!kernel || !state)
         return qg_nomem(c->ctx);
+    const uint32_t absorbed = (uint32_t)all.n - 1;
+    fuse_silu(&all);
     *state = all;
     *kernel = (qg_kernel){ .run = run_chain,
                            .state = state,
                            .free_axes = UINT32_MAX,
                            .out_layout = c->in_layout[slot],
                            .in_place = (uint32_t)1 << slot,
-                           .absorbed = (uint32_t)all.n - 1,
+                           .absorbed = absorbed,
                            .name = "chain of elements" };
     kernel->in_layout[slot] = c->in_layout[slot];
     *out = kernel;

@@ -24,6 +24,7 @@
 #define QG_MAP_F32(X)                                                                  \
     X(EXP,      qg_exp_f32(x))                                                         \
     X(SIGMOID,  qg_sigmoid_f32(x))                                                     \
+    X(SILU,     x * qg_sigmoid_f32(x))                                                 \
     QG_MAP_DIRECT_F32(X)
 #define QG_MAP_DIRECT_F32(X) /* the others, which have one loop */                     \
     X(LOG,      qg_log_f32(x))                                                         \

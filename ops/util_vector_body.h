@@ -84,6 +84,7 @@ QG_MAP_DIRECT_F32(X)
     }
 X(EXP, qg_exp_f32(x), qg_exp_near_f32(x))
 X(SIGMOID, qg_sigmoid_f32(x), qg_sigmoid_near_f32(x))
+X(SILU, x * qg_sigmoid_f32(x), x * qg_sigmoid_near_f32(x))
 #undef X
 
 #define LOOP(of_a, of_b, f)                                                            \

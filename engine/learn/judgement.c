@@ -4,6 +4,7 @@
 
 #include "engine/analysis/measure.h"
 #include "engine/learn/error_row.h"
+#include "engine/learn/verdict.h"
 #include "engine/session/session.h"
 
 /* Of one output, the metric of each sample: of those that judge, then of the others.
@@ -12,14 +13,6 @@ typedef struct output_errors {
     double *before, *after;
     size_t n, judges;
 } output_errors;
-
-static double mean_of(const double *x, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += x[i];
-    return n ? sum / (double)n : 0;
-}
 
 /* Of sample i; the power of what the float network gives. */
 static double error_of_output(const qg_stream *s, const qg_value *v,
@@ -86,8 +79,8 @@ qg_status qg_judge_outputs(const qg_stream *s, qg_arena *a, qg_judgement *j)
         sum.n = e.n;
         sum.judges = e.judges;
         worse = worse || qg_is_better(e.after, e.before, e.judges, QG_ONE_IN_SIX);
-        j->noise[0] = worse_of(j->noise[0], mean_of(e.before, e.judges));
-        j->noise[1] = worse_of(j->noise[1], mean_of(e.after, e.judges));
+        j->noise[0] = worse_of(j->noise[0], qg_mean_of(e.before, e.judges));
+        j->noise[1] = worse_of(j->noise[1], qg_mean_of(e.after, e.judges));
     }
     j->better = !worse && (isnan(j->noise[0]) || j->noise[1] <= j->noise[0]) &&
                 qg_is_network_better(sum.before, sum.after, sum.judges,

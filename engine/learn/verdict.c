@@ -21,12 +21,12 @@ size_t qg_n_judges(qg_tune_samples s)
     return s.holdout ? s.holdout : all_do_both(s) ? s.n : s.n / 4;
 }
 
-static double mean_of(const double *x, size_t n)
+double qg_mean_of(const double *x, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += x[i];
-    return sum / (double)n;
+    return n ? sum / (double)n : 0;
 }
 
 /* What a chance allows.  t: by degrees of freedom, n - 1; beyond the table
@@ -83,7 +83,7 @@ static bool are_clear(const gains *g, size_t n, enum qg_chance chance)
 static bool is_clear(const double *before, const double *after, size_t judges, size_t n,
                      enum qg_chance chance)
 {
-    const double least = mean_of(before, n) / 100;
+    const double least = qg_mean_of(before, n) / 100;
     gains all = { 0 };
     for (size_t i = 0; i < n; i++) {
         const double gain = log((before[i] + least) / (after[i] + least));
@@ -97,7 +97,7 @@ static bool is_better(const double *before, const double *after, size_t judges,
 {
     if (!are_finite(before, n) || !are_finite(after, n))
         return are_finite(after, n);
-    if (!(mean_of(after, judges) < mean_of(before, judges)))
+    if (!(qg_mean_of(after, judges) < qg_mean_of(before, judges)))
         return false;
     return n > 1 ? is_clear(before, after, judges, n, chance)
                  : after[0] < bounds[chance].one * before[0];

@@ -35,6 +35,8 @@
 /* That a change which means nothing passes. */
 enum qg_chance { QG_ONE_IN_SIX, QG_ONE_IN_TWENTY };
 
+double qg_mean_of(const double *x, size_t n); /* of none: 0 */
+
 /* n losses of the same samples, before and after.  A loss that is not finite is worse
  * than any other. */
 bool qg_is_better(const double *before, const double *after, size_t n,
