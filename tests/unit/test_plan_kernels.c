@@ -161,6 +161,8 @@ static const struct {
     uint32_t absorbed;
 } chains[] = {
     { PICTURE " s = Sigmoid(x)\n y = Mul(x, s)\n output y\n}", 1 },
+    { PICTURE " s = Sigmoid(x)\n m = Mul(s, x)\n y = Mul(m, half)\n output y\n}", 2 },
+    { PICTURE " s = Sigmoid(x)\n m = Mul(s, half)\n y = Mul(x, m)\n output y\n}", 2 },
     { PICTURE " c = Conv(x, w)\n s = HardSigmoid(c) alpha=0.25\n y = Mul(s, c)\n"
       " output y\n}", 1 },
     { PICTURE " d = Div(x, two)\n e = Erf(d)\n p = Add(e, one)\n m = Mul(x, p)\n"
