@@ -107,7 +107,8 @@ static qg_status open_data(qg_model *m, const qg_workload *work, qg_api_feed *ou
     QG_TRY(
         qg_data_open(m->ctx, work->data ? work->data : "arrays", &request, &out->data));
     out->feed = (qg_feed){ .n = qg_data_count(out->data), .fetch = fetch, .ud = out };
-    return common_shape(m, out);
+    QG_TRY(common_shape(m, out));
+    return qg_feed_warn_scale(m, work, out);
 }
 
 /* The feed points to *out, which therefore must stay where it is. */
