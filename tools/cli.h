@@ -145,13 +145,16 @@ typedef struct cli_verb {
     FILE *err; /* of a copy of the row in another program: bare messages; else NULL */
 } cli_verb;
 
-/* A line on stderr that is overwritten during the work. */
+/* A line on stderr that is overwritten during the work; with -v lines now and then where
+ * stderr is no terminal. */
 typedef struct cli_bar {
     bool shown;         /* a line is on the terminal */
     size_t done, total; /* displayed progress */
     char stage[16];     /* displayed; began at `since` seconds with `first` done */
     size_t first;
     double since;
+    bool verbose; /* lines where stderr is no terminal; the last one at `told` */
+    double told;
 } cli_bar;
 
 /* A model that stands for a word of argv, compared by address. */

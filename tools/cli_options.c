@@ -227,7 +227,7 @@ const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_ALL] = { NAMED("all", 0, NULL), FLAG(all),
         .help = "print all rows of the report, not only sums", .common = true },
     [CLI_O_VERBOSE] = { NAMED("verbose", 'v', NULL), COUNT(verbose),
-        .help = "print more, on stderr too; -vv prints everything", .common = true },
+        .help = "print more, on stderr too, with progress; -vv: everything", .common = true },
     [CLI_O_CONFIG_DIR] = { NAMED("config-dir", 0, "DIR"), TEXT(config_dir),
         .help = "folder with backends/, pipelines/, profiles/", .common = true },
     [CLI_O_MAX_MEM] = { NAMED("max-mem", 0, "SIZE"), BYTES(max_mem),

@@ -73,7 +73,7 @@ void cli_help(const cli_verb *verb)
 
 /* --- progress --- */
 
-enum { BAR = 30 };
+enum { BAR = 30, SECONDS = 10 /* between lines */ };
 
 /* A signal handler can reach nothing else. */
 static volatile sig_atomic_t interrupted;
@@ -149,6 +149,26 @@ static void draw(cli_bar *b, const char *stage, size_t done, size_t total)
     b->total = total;
 }
 
+/* Where no bar can be drawn: a line now and then. */
+static void tell(cli_bar *b, const char *stage, size_t done, size_t total)
+{
+    char left[32];
+    begin_stage(b, stage, done);
+    b->done = done;
+    b->total = total;
+    const double now = seconds_now();
+    if (b->told == 0)
+        b->told = now;
+    if (!b->verbose || now - b->told < SECONDS)
+        return;
+    b->told = now;
+    if (total)
+        (void)fprintf(stderr, "qg: %s %zu / %zu%s\n", stage, done, total,
+                      time_left(b, done, total, left));
+    else
+        (void)fprintf(stderr, "qg: %s %zu\n", stage, done);
+}
+
 /* Calls without new progress only check whether to continue. */
 static int step(void *ud, const char *stage, size_t done, size_t total)
 {
@@ -156,6 +176,8 @@ static int step(void *ud, const char *stage, size_t done, size_t total)
     bool news = done > 0 && (!b->shown || done != b->done || total != b->total);
     if (news && isatty(STDERR_FILENO))
         draw(b, stage, done, total);
+    else if (news)
+        tell(b, stage, done, total);
     return interrupted;
 }
 

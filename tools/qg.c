@@ -61,7 +61,7 @@ static int run(const cli_verb *verb, const cli_arguments *a)
         return refuse_config_dir(verb, a->config_dir);
     if (a->max_mem)
         limit_heap();
-    cli_bar bar = { 0 };
+    cli_bar bar = { .verbose = a->verbose > 0 };
     cli_call c = { .verb = verb, .args = a, .bar = &bar };
     qg_open_options o;
     qg_open_options_init(&o, sizeof o);
