@@ -88,6 +88,42 @@ qg_status qg_judge_outputs(const qg_stream *s, qg_arena *a, qg_judgement *j)
     return QG_OK;
 }
 
+/* Sum of the outputs that the loss compares, of sample i. */
+static double loss_of(const qg_stream *s, const qg_loss *loss, enum qg_lane lane,
+                      size_t i)
+{
+    double sum = 0;
+    for (size_t k = 0; k < s->graph->output.n; k++) {
+        const qg_value *v = s->graph->output.at[k];
+        const qg_tensor *f = qg_loss_compares(loss, s->graph, v)
+                                 ? qg_stream_value(s, v, QG_LANE_FLOAT, i)
+                                 : NULL;
+        if (f)
+            sum += qg_loss_of_classes(loss, qg_stream_value(s, v, lane, i), f, i, NULL);
+    }
+    return sum;
+}
+
+qg_status qg_judge_classes(const qg_stream *s, const qg_loss *loss, qg_arena *a,
+                           qg_judgement *j)
+{
+    const size_t most = s->sample.n;
+    double *before = QG_NEWN(a, most, double), *after = QG_NEWN(a, most, double);
+    size_t n = 0;
+    if (!before || !after)
+        return qg_nomem(s->ctx);
+    for (size_t i = 0; i < most; i++) {
+        if (!qg_judges(s->sample, i))
+            continue;
+        before[n] = loss_of(s, loss, QG_LANE_BEFORE, i);
+        after[n++] = loss_of(s, loss, QG_LANE_NOW, i);
+    }
+    j->loss[0] = qg_mean_of(before, n);
+    j->loss[1] = qg_mean_of(after, n);
+    j->better = qg_is_classifier_better(before, after, n);
+    return QG_OK;
+}
+
 static qg_status top1_of(const qg_stream *s, const qg_loss *loss, enum qg_lane lane,
                          double *top1)
 {

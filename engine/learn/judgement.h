@@ -23,6 +23,10 @@ typedef struct qg_judgement {
 QG_NODISCARD qg_status qg_judge_outputs(const qg_stream *s, qg_arena *a,
                                         qg_judgement *j);
 
+/* loss and better: KD or LABELS, of all outputs that it compares. */
+QG_NODISCARD qg_status qg_judge_classes(const qg_stream *s, const qg_loss *loss,
+                                        qg_arena *a, qg_judgement *j);
+
 /* top1: of the labels of a loss, by the first output. */
 QG_NODISCARD qg_status qg_judge_labels(const qg_stream *s, const qg_loss *loss,
                                        qg_judgement *j);

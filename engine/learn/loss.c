@@ -134,16 +134,18 @@ double qg_loss_of_classes(const qg_loss *l, const qg_tensor *y, const qg_tensor 
     for (int64_t r = 0; r < a.n; r++) {
         const double of_y = normalizer(&a, y, r, p);
         const double of_f = labels ? 0 : normalizer(&a, f, r, p);
+        double of_row = 0;
         for (int64_t k = 0; k < a.length; k++) {
             const int64_t at = place(&a, r, k);
             const double ln_q = logit((double)y->f32[at], p) - of_y;
             const double ln_p = labels ? 0 : logit((double)f->f32[at], p) - of_f;
             const double want = labels ? (k == qg_loss_label(l, sample)) : exp(ln_p);
-            loss += want * (ln_p - ln_q);
+            of_row += want * (ln_p - ln_q);
             if (g)
                 g->f32[at] = (float)((exp(ln_q) - want) / (double)a.n *
                                      by_output((double)y->f32[at], p));
         }
+        loss += of_row < 0 ? 0 : of_row; /* by rounding */
     }
     return a.n ? loss / (double)a.n : 0;
 }

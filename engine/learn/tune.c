@@ -392,23 +392,34 @@ static bool has_own_verdict(const tuning *t)
     return t->choice.loss.kind == QG_LOSS_KD || t->choice.loss.kind == QG_LOSS_LABELS;
 }
 
-/* With a loss of classes the one block that learns has been judged by it
- * (reconstruct.h); labels also want as many right as before. */
+static size_t n_better(const tuning *t)
+{
+    size_t better = 0;
+    for (size_t k = 0; k < t->n_block; k++)
+        better += t->result[k].kept;
+    return better;
+}
+
+/* Of the one block that learned, which is as it was again. */
+static void judge_undone(const tuning *t, qg_judgement *j)
+{
+    for (size_t k = 0; k < t->n_block && t->chosen == 1; k++)
+        if (is_chosen(t, &t->block[k]))
+            j->loss[1] = t->result[k].after;
+    j->top1[1] = NAN;
+}
+
+/* Labels also want as many right as before. */
 static qg_status judge_classes(const tuning *t, qg_judgement *j)
 {
     const bool labels = t->choice.loss.kind == QG_LOSS_LABELS;
-    for (size_t k = 0; k < t->n_block; k++)
-        if (is_chosen(t, &t->block[k])) {
-            j->loss[0] = t->result[k].before;
-            j->loss[1] = t->result[k].after;
-            j->better = t->result[k].kept;
-        }
-    if (!labels)
-        return QG_OK;
-    QG_TRY(qg_judge_labels(&t->stream, &t->choice.loss, j));
-    if (!j->better)
-        j->top1[1] = NAN; /* the block is as it was */
-    j->better = j->better && j->top1[1] >= j->top1[0];
+    QG_TRY(qg_judge_classes(&t->stream, &t->choice.loss, t->arena, j));
+    if (labels)
+        QG_TRY(qg_judge_labels(&t->stream, &t->choice.loss, j));
+    if (!n_better(t))
+        judge_undone(t, j);
+    else if (labels)
+        j->better = j->better && j->top1[1] >= j->top1[0];
     return QG_OK;
 }
 
@@ -487,14 +498,6 @@ static qg_status report_curves(const tuning *t, qg_report *r)
         }
     }
     return QG_OK;
-}
-
-static size_t n_better(const tuning *t)
-{
-    size_t better = 0;
-    for (size_t k = 0; k < t->n_block; k++)
-        better += t->result[k].kept;
-    return better;
 }
 
 static qg_status report_judges(const tuning *t, qg_report *r)

@@ -2,13 +2,18 @@
 
 #include "engine/quant/tqc.h"
 
-unsigned qg_stored_bits(const qg_value *v)
+const qg_tqc *qg_stored_tqc(const qg_value *v)
 {
     const qg_tqc *t = qg_producer_tqc(v);
     for (size_t i = 0; !t && v->constant && i < v->use.n; i++)
         t = qg_input_tqc(v->use.at[i].node, v->use.at[i].slot);
-    const qg_tqc *root = t ? qg_tqc_root(t) : NULL;
-    return qg_tqc_is_on_grid(root) ? root->scheme.bits : 32;
+    return t && qg_tqc_is_on_grid(qg_tqc_root(t)) ? t : NULL;
+}
+
+unsigned qg_stored_bits(const qg_value *v)
+{
+    const qg_tqc *t = qg_stored_tqc(v);
+    return t ? qg_tqc_root(t)->scheme.bits : 32;
 }
 
 double qg_constant_plain_bits(const qg_value *v)

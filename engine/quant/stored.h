@@ -6,8 +6,10 @@
 
 #include "engine/ir/graph.h"
 
-/* The bits in which an element of a float32 value is stored: those of the record that
- * rounds it where it is made or, for a constant, first read; 32 without one. */
+/* The record of a float32 value where it is made or, for a constant, first read; NULL:
+ * it is not rounded there. */
+const qg_tqc *qg_stored_tqc(const qg_value *v);
+/* The bits in which an element is stored: those of that record, 32 without one. */
 unsigned qg_stored_bits(const qg_value *v);
 /* Of all elements of a constant that a node reads, other types as they are, and without
  * quantization.  Scales are not counted.  0 for any other value. */

@@ -113,7 +113,6 @@ static qg_status add_value(qg_searching *s, uint32_t *up, uint32_t v, uint8_t bi
     if (bits) {
         double n = (double)qg_tensor_count(type_of(value));
         item->elements += n;
-        item->stored += value->constant ? n : 0;
         item->now += n * bits;
     }
     return QG_OK;
@@ -164,19 +163,19 @@ static qg_status add_derived(qg_searching *s, const qg_tqc *t, double elements)
     return qg_vec_push(s->m->ctx, s->arena, &s->derived, d);
 }
 
-/* Constants that are left are stored as in the snapshot, bounds with the bits of the
- * grid at their first reader, as qg_stored_bits has it. */
+/* A constant that nodes of several groups read is stored as the first of them has it, a
+ * bound with the bits of its grid, and one whose first reader is in no item as in the
+ * snapshot. */
 static qg_status count_stored(qg_searching *s)
 {
     const qg_graph *g = s->m->graph;
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
-        const qg_use *use = v->constant && v->use.n ? &v->use.at[0] : NULL;
-        const qg_tqc *t = use ? qg_input_tqc(use->node, use->slot) : NULL;
-        uint32_t item = t && qg_tqc_is_bound(t) ? qg_search_item_of(s, t) : QG_NONE;
+        const qg_tqc *t = v->constant && v->use.n ? qg_stored_tqc(v) : NULL;
+        const uint32_t item = t ? qg_search_item_of(s, t) : QG_NONE;
         if (item != QG_NONE)
             s->item.at[item].stored += (double)qg_tensor_count(v->constant);
-        else if (s->item_of[i] == QG_NONE)
+        else
             s->fixed += qg_constant_bits(v) / 8;
         if (t && t->derive && qg_tqc_is_on_grid(t) && t->scheme.bits < 32)
             QG_TRY(add_derived(s, t, (double)qg_tensor_count(v->constant)));

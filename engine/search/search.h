@@ -34,7 +34,7 @@ typedef struct qg_item {
     bool constant;         /* all of its values are weights */
     size_t values;
     double elements; /* of the values that are rounded */
-    double stored;   /* of constants that have the item's bits */
+    double stored;   /* of constants that are stored in the item's bits */
     double now;      /* bits of all elements in the snapshot */
     bool blind;      /* gradients do not reach all of its values */
 } qg_item;

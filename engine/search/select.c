@@ -16,14 +16,18 @@ static qg_knapsack problem(const qg_searching *s, const double *harm)
                           .loss = s->kind == noise ? s->cost : harm };
 }
 
-/* With a weight that becomes float, its bias does. */
+/* Bits of what is stored.  With a weight that becomes float, its bias does. */
 static qg_status count_space(qg_searching *s)
 {
     size_t cells = s->item.n * s->options;
     s->space = s->space ? s->space : QG_NEWN(s->arena, cells, double);
     if (!s->space)
         return qg_nomem(s->m->ctx);
-    memcpy(s->space, s->cost, cells * sizeof *s->space);
+    for (size_t i = 0; i < cells; i++) {
+        const qg_item *item = &s->item.at[i / s->options];
+        const double stored = item->elements > 0 ? item->stored / item->elements : 0;
+        s->space[i] = isinf(s->cost[i]) ? s->cost[i] : s->cost[i] * stored;
+    }
     for (size_t i = 0; i < s->derived.n; i++)
         for (size_t k = 0, o = s->options - 1; k < 2 && !s->bits[o]; k++)
             if (s->derived.at[i].item[k] != QG_NONE)

@@ -597,6 +597,40 @@ def check_bytes_of_biases(folder):
         check(f"bytes of biases: {budget}", size == r["size"] <= budget, size, r["size"])
 
 
+def check_bytes_of_shared(folder):
+    """A constant that is a bias and an operand of Add is stored as its first reader has it."""
+    rng, node = np.random.default_rng(2), helper.make_node
+    model, data, snapshot, patch = (folder / f"twice{n}" for n in (".onnx", ".npy", "", ".yaml"))
+    constants = [numpy_helper.from_array(rng.normal(0, .3, dims).astype("f"), name)
+                 for name, dims in (("w", (4, 400)), ("c", (400,)))]
+    for first, backend in (("bias", "mnn-int8"), ("operand", "mnn-int8"), ("bias", "trt-int8")):
+        bias = node("Gemm", ["x", "w", "c"], ["a"], "a")
+        operand = node("Add", ["b", "c"], ["s"], "s")
+        nodes = ([bias, node("Relu", ["a"], ["b"], "b"), operand, node("Relu", ["s"], ["y"], "y")]
+                 if first == "bias" else
+                 [node("MatMul", ["x", "w"], ["b"], "m"), operand,
+                  node("MatMul", ["s", "v"], ["z"], "z"), node("Gemm", ["z", "w", "c"], ["y"])])
+        more = [numpy_helper.from_array(rng.normal(0, .1, (400, 4)).astype("f"), "v")]
+        graph = helper.make_graph(
+            nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+            constants + more * (first == "operand"))
+        onnx.save(helper.make_model(graph, ir_version=8,
+                                    opset_imports=[helper.make_opsetid("", 17)]), model)
+        np.save(data, rng.normal(0, 1, (16, 4)).astype("f"))
+        words = "quantize", model, "-b", backend, "-d", data
+        qg(*words, "-o", snapshot)
+        whole = answer("report", snapshot, "-d", data, "-o",
+                       folder / "twice.html")["quantized_bytes"]
+        for budget in f"size={whole * 9 // 10}B", f"size={whole}B", "bits=6":
+            r = answer("search", snapshot, "-d", data, "--budget", budget, "-o", patch)
+            qg(*words, "--policy", patch, "-o", folder / "shared")
+            size = answer("report", folder / "shared", "-d", data, "-o",
+                          folder / "twice.html")["quantized_bytes"]
+            check(f"shared constant, {first} {backend} {budget}", size == r["size"] and
+                  row(r, "snapshot")["size"] == whole, size, r["size"], whole)
+
+
 def check_errors(snapshot, folder):
     words = "search", snapshot, "-d", CALIB, "-n", 4, "-o", folder / "no.yaml"
     for budget in ("nsr=", "bits=x", "speed=3", "size=1XB", "nsr=-1", "0.01"):
@@ -655,6 +689,7 @@ def main(networks=20, seed=0):
         check_kept(folder)
         check_bytes(folder)
         check_bytes_of_biases(folder)
+        check_bytes_of_shared(folder)
         check_rules(folder)
         check_errors(snapshot, folder)
     return failures > 0

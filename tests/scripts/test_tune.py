@@ -972,6 +972,87 @@ def test_sizes(root):
         assert not out[0].exists() or hashes(out[0]) == hashes(out[1]), method
 
 
+def cut_network(model, size_of_second):
+    """Two outputs, the second behind an operator without a gradient: two blocks learn."""
+    helper, draw = onnx.helper, np.random.default_rng(0)
+
+    def gemm(x, y, rows, columns, size):
+        constants.extend((
+            onnx.numpy_helper.from_array(
+                (draw.normal(0, size / rows ** .5, (rows, columns))).astype("f"), f"w{y}"),
+            onnx.numpy_helper.from_array(draw.normal(0, .3, columns).astype("f"), f"b{y}")))
+        return helper.make_node("Gemm", [x, f"w{y}", f"b{y}"], [y], f"g{y}")
+    constants = []
+    nodes = [gemm("x", "a", 16, 24, 1), helper.make_node("Relu", ["a"], ["h"], "relu"),
+             gemm("h", "first", 24, 5, .1),
+             helper.make_node("LpNormalization", ["h"], ["n"], "norm", axis=-1, p=2),
+             gemm("n", "second", 24, 5, size_of_second)]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "cut", [info("x", 1, [1, 16])],
+                              [info("first", 1, [1, 5]), info("second", 1, [1, 5])], constants)
+    onnx.save(helper.make_model(graph, ir_version=8,
+                                opset_imports=[helper.make_opsetid("", 17)]), model)
+    return draw
+
+
+def divergence(network, model, data, folder):
+    """Of the classes of the simulation from those of the float network: over all outputs."""
+    found = []
+    for place, words in (("f", [model, "--mode", "float"]), ("q", [network])):
+        qg("run", *words, "-d", data, "-o", folder / place)
+        outputs = [np.load(folder / place / f"{n}.npy").astype("f8") for n in ("first", "second")]
+        found.append([z.reshape(len(z), -1) for z in outputs])
+    found = [[z - np.log(np.exp(z - z.max(1, keepdims=True)).sum(1, keepdims=True))
+              - z.max(1, keepdims=True) for z in of] for of in found]
+    return sum(float((np.exp(p) * (p - q)).sum(1).mean()) for p, q in zip(*found))
+
+
+def test_cut(root):
+    """Several blocks learn with a loss of classes: the network is judged, not its last
+    block, whose start has what was learned before it."""
+    folder = root / "cut"
+    folder.mkdir()
+    model, data, holdout = (folder / n for n in ("cut.onnx", "d.npy", "u.npy"))
+    changed = []
+    for size, bits in (60, 2), (2, 3):
+        draw = cut_network(model, size)
+        np.save(data, draw.normal(0, 1, (48, 16)).astype("f"))
+        np.save(holdout, draw.normal(0, 1, (40, 16)).astype("f"))
+        qg("quantize", model, "-b", "trt-int8", "-d", data, "--set", "node=gfirst slot=in1 "
+           f"bits={bits} range=[{1 - 2 ** (bits - 1)},{2 ** (bits - 1) - 1}]", "-o",
+           folder / "start")
+        start = divergence(folder / "start", model, holdout, folder)
+        for more in [], ["--block", "ga"], ["--block", "gsecond"], ["--method", "adaround"]:
+            r = answer("tune", folder / "start", "-d", data, "--holdout", holdout, "--loss",
+                       "kd", *more, "-o", folder / "tuned")
+            end = divergence(folder / "tuned", model, holdout, folder)
+            print(f"cut {size} {more}: {start:.4g} to {end:.4g}")
+            assert np.allclose((start, end), (r["before"], r["after"]), rtol=1e-3), (more, r)
+            assert end <= start and r["changed"] == (end < start), (more, r)
+            changed.append(r["changed"])
+    assert len(set(changed)) == 2, changed
+
+
+def test_saturated(root):
+    """Divergences of next to nothing, below zero by rounding alone, are no gain."""
+    model, data = root / "saturated.onnx", root / "saturated.npy"
+    helper, draw = onnx.helper, np.random.default_rng(1)
+    constant = onnx.numpy_helper.from_array(draw.normal(0, 3000, (8, 4)).astype("f"), "w")
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Gemm", ["x", "w"], ["y"], "gemm")], "g", [info("x", 1, [1, 8])],
+        [info("y", 1, [1, 4])], [constant])
+    onnx.save(helper.make_model(graph, ir_version=8,
+                                opset_imports=[helper.make_opsetid("", 17)]), model)
+    np.save(data, draw.normal(0, 1, (16, 8)).astype("f"))
+    qg("quantize", model, "-b", "trt-int8", "-d", data, "-o", root / "saturated")
+    for method in "lsq", "adaround":
+        r = answer("tune", root / "saturated", "-d", data, "--loss", "kd", "--method", method,
+                   "-o", root / "no")
+        assert r["before"] >= 0 and r["learned" if not r["changed"] else "after"] >= 0, r
+        assert r["before"] - r["after"] >= 1e-7 or not r["changed"], r
+
+
 def main():
     with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
@@ -1001,6 +1082,8 @@ def main():
         test_mixtures_of(root)
         test_losses(root, four)
         test_labels(root)
+        test_cut(root)
+        test_saturated(root)
         test_memory(root)
         test_limits(root, four)
         test_tied(root)
