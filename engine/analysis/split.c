@@ -70,7 +70,7 @@ static qg_status split_own(qg_model *m, const qg_split_request *r, qg_split *s)
 {
     const qg_fold even = { 0, 0 };
     bool any;
-    if (s->n_own < 2)
+    if (s->own.n < 2)
         return qg_fail(m->ctx, QG_EDATA,
                        "%s: 1 sample%s, expected at least 2, or --holdout: a policy is "
                        "judged on samples that did not choose it",
@@ -98,10 +98,9 @@ static qg_status open_holdout(qg_model *m, const qg_split_request *r, qg_split *
 static qg_status find_new(qg_model *m, const qg_split_request *r, qg_names *known,
                           qg_split *s)
 {
-    qg_subset own;
-    QG_TRY(list_new(m, &s->feed.feed, r->work->source ? NULL : known, s->arena, &own));
-    s->own = own.index;
-    s->n_own = own.n;
+    QG_TRY(
+        list_new(m, &s->feed.feed, r->work->source ? NULL : known, s->arena, &s->own));
+    qg_subset_open(&s->own);
     return r->holdout ? list_new(m, &s->holdout.feed, known, s->arena, &s->part[1])
                       : QG_OK;
 }
@@ -110,7 +109,7 @@ static void warn_repeats(const qg_model *m, const qg_split_request *r,
                          const qg_split *s)
 {
     const size_t all = s->feed.feed.n + (r->holdout ? s->holdout.feed.n : 0);
-    const size_t n = s->n_own + (r->holdout ? s->part[1].n : 0);
+    const size_t n = s->own.n + (r->holdout ? s->part[1].n : 0);
     if (r->holdout && !s->part[1].n)
         qg_warn(m->ctx,
                 "%s: holdout '%s': has the samples of the data, which cannot judge "
@@ -178,15 +177,15 @@ qg_status qg_split_fold(const qg_split *s, qg_fold f, qg_arena *a, qg_subset out
                         bool *any)
 {
     for (size_t k = 0; k < 2; k++) {
-        size_t *index = QG_NEWN(a, s->n_own, size_t);
+        size_t *index = QG_NEWN(a, s->own.n, size_t);
         if (!index)
             return qg_nomem(s->ctx);
         out[k] = (qg_subset){ .whole = &s->feed.feed,
                               .n_input = s->n_input,
                               .index = index };
-        for (size_t i = 0; i < s->n_own; i++)
+        for (size_t i = 0; i < s->own.n; i++)
             if ((i >> f.bit & 1) == (f.first ^ k))
-                index[out[k].n++] = s->own[i];
+                index[out[k].n++] = s->own.index[i];
     }
     *any = out[0].n && out[1].n;
     for (size_t k = 0; k < 2 && *any; k++)

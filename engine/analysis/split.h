@@ -22,8 +22,7 @@ typedef struct qg_split {
     size_t n_input;
     qg_arena *arena;
     qg_api_feed feed, holdout;
-    const size_t *own; /* [n_own] samples of feed, each once */
-    size_t n_own;
+    qg_subset own; /* samples of feed, each once */
     qg_subset part[2];             /* that choose, with halves; that judge */
     const qg_feed *choose, *judge; /* judge NULL: nothing is judged */
     bool halves;                   /* work judges, too */

@@ -1,7 +1,7 @@
 /* judge.c -- whether a policy keeps a budget of noise on samples that are not seen.
  *
  *     judged     quantized from the samples that choose, on those that judge
- *     deployed   quantized from all, as it will be, and on all
+ *     deployed   quantized from all, as it will be, and on all, equal ones once
  *     crossed    cross-validation: quantized from half of all samples, on the other
  *                half; the mean over several halves.  The split may by chance have the
  *                samples that widen the ranges on one side
@@ -45,7 +45,7 @@ enum { WAYS = 3 };
 static void measurements(const qg_searching *s, const qg_tried *t, measurement m[WAYS])
 {
     double judged = margin(s->split.judge, t->doubt[0]);
-    double deployed = margin(&s->split.feed.feed, t->doubt[1]);
+    double deployed = margin(&s->split.own.feed, t->doubt[1]);
     m[0] = (measurement){ "judged", t->judged, judged };
     m[1] = (measurement){ "deployed", t->deployed, deployed };
     m[2] = (measurement){ "cross-validated", t->crossed, 0 };
@@ -88,7 +88,7 @@ const char *qg_search_excess(const qg_searching *s, const qg_tried *t)
 static qg_status deploy(qg_searching *s, qg_tried *t)
 {
     qg_model trial;
-    qg_again_question q = { &trial, &s->split.feed.feed, s->metric };
+    qg_again_question q = { &trial, &s->split.own.feed, s->metric };
     s->again.from_all = true;
     qg_status st = qg_search_quantize(s, t->option, &trial);
     s->again.from_all = false;

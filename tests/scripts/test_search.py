@@ -506,7 +506,9 @@ def check_repeats(snapshot, folder):
                    for n in ("twice", "once"))
     check("repeats: each is one sample",
           twice["samples"] == twice["judged_on"] == once["judged_on"] == 16 and
-          twice["judged_nsr"] == once["judged_nsr"], twice["judged_nsr"])
+          twice["judged_nsr"] == once["judged_nsr"] and
+          abs(twice["deployed_nsr_error"] / once["deployed_nsr_error"] - 1) < .05,
+          twice["judged_nsr"], twice["deployed_nsr_error"], once["deployed_nsr_error"])
     qg("search", snapshot, "-d", folder / "twice.npy", *words,
        warns="samples: 32 of 64 are equal to an earlier one and do not judge")
     qg("search", snapshot, "-d", CALIB, "--holdout", folder / "back.npy", *words,
