@@ -118,8 +118,11 @@ qg_status qg_judge_classes(const qg_stream *s, const qg_loss *loss, qg_arena *a,
         before[n] = loss_of(s, loss, QG_LANE_BEFORE, i);
         after[n++] = loss_of(s, loss, QG_LANE_NOW, i);
     }
-    j->loss[0] = qg_mean_of(before, n);
-    j->loss[1] = qg_mean_of(after, n);
+    j->loss[0] = j->loss[1] = 0;
+    for (size_t i = 0; i < n; i++) { /* as the means of a block (reconstruct.c) */
+        j->loss[0] += before[i] / (double)n;
+        j->loss[1] += after[i] / (double)n;
+    }
     j->better = qg_is_classifier_better(before, after, n);
     return QG_OK;
 }
