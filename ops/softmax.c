@@ -219,9 +219,10 @@ static qg_status log_softmax_backward(const qg_backward *b)
     {                                                                                  \
         .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = 1,         \
         .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
-        .traits = QG_OP_PURE | QG_OP_BATCH_FIRST, .param_size = sizeof(softmax_param), \
-        .prepare = prepare, .infer = infer, .run = id##_run, .free_axes = free_axes,   \
-        .in_place = 1, .lower = lower_##id, .backward = id##_backward                  \
+        .traits = QG_OP_PURE | QG_OP_BATCH_FIRST | QG_OP_SHARES,                       \
+        .param_size = sizeof(softmax_param), .prepare = prepare, .infer = infer,       \
+        .run = id##_run, .free_axes = free_axes, .in_place = 1, .lower = lower_##id,   \
+        .backward = id##_backward                                                      \
     }
 
 /* clang-format off */

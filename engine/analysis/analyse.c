@@ -35,7 +35,8 @@ typedef struct study {
     qg_api_feed feed;
     qg_arena *arena;
     QG_VEC(subject) subject;
-    double *value;         /* [samples][subjects] while a drive runs */
+    double *value;         /* [samples][columns] while a drive runs */
+    size_t columns;        /* outputs, or subjects */
     float **golden;        /* [samples * outputs] float outputs */
     uint8_t *measured;     /* [outputs] of the float plan */
     const qg_tensor *type; /* [values] for the shape of the samples, by layer */
@@ -125,6 +126,7 @@ static qg_status add_subject(study *s, const char *name, const char *what)
 /* Reused by one simulation after the other. */
 static qg_status room_for(study *s, size_t n)
 {
+    s->columns = n;
     s->value = QG_NEWN(s->arena, n * s->feed.feed.n, double);
     return s->value ? QG_OK : qg_nomem(s->m->ctx);
 }
@@ -400,6 +402,37 @@ static qg_status describe(study *s, const char *by, qg_report **out)
     return qg_report_end(fill_report(s, by, r), r, out);
 }
 
+/* The first sample with an error that is not finite; their number: none. */
+static size_t first_strange(const study *s)
+{
+    const size_t n = s->feed.feed.n;
+    for (size_t i = 0; i < n * s->columns; i++)
+        if (!isfinite(s->value[i]))
+            return i / s->columns;
+    return n;
+}
+
+/* Before the study, as far as that is little work, and afterwards in the sample that
+ * shows it. */
+static qg_status warn_not_finite(study *s, bool after, bool *found)
+{
+    size_t sample = after ? first_strange(s) : s->feed.feed.n;
+    qg_strange strange;
+    qg_finite_request r = { .mode = QG_RUN_SIMULATE,
+                            .feed = &s->feed.feed,
+                            .least = after ? 0 : QG_LEAST_EXAMINED,
+                            .also = &sample,
+                            .n_also = sample < s->feed.feed.n,
+                            .reference = s->o->work.reference_kernels };
+    if (*found || (after && !r.n_also))
+        return QG_OK;
+    QG_TRY(qg_model_strange(s->m, &r, s->arena, &strange));
+    *found = strange.not_finite != NULL;
+    if (*found)
+        qg_warn(s->m->ctx, "%s", strange.not_finite);
+    return QG_OK;
+}
+
 /* The words of --by. */
 static qg_status study_by(study *s, const char *by)
 {
@@ -441,16 +474,13 @@ qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
         return qg_analyse_causes(m, &o, s.metric, report);
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? qg_feed_open(m, &o.work, &s.feed) : qg_nomem(m->ctx);
-    qg_strange strange;
-    qg_finite_request first = { .mode = QG_RUN_SIMULATE,
-                                .feed = &s.feed.feed,
-                                .reference = o.work.reference_kernels };
+    bool found = false;
     if (st == QG_OK)
-        st = qg_model_strange(m, &first, s.arena, &strange);
-    if (st == QG_OK && strange.not_finite)
-        qg_warn(m->ctx, "%s", strange.not_finite);
+        st = warn_not_finite(&s, false, &found);
     if (st == QG_OK)
         st = study_by(&s, by);
+    if (st == QG_OK)
+        st = warn_not_finite(&s, true, &found);
     if (st == QG_OK)
         st = describe(&s, by, report);
     qg_feed_close(&s.feed);

@@ -18,13 +18,16 @@ typedef struct doctor {
     qg_expected expected;
     const qg_value *judged; /* the value that `expected` is about, or NULL */
     qg_watch *total;        /* [value.n] */
-    pthread_mutex_t lock;   /* of total */
+    size_t *far;            /* [value.n] the first sample with numbers far from all
+                             * others, or SIZE_MAX */
+    pthread_mutex_t lock;   /* of total and far */
     qg_strange strange;
 } doctor;
 
 typedef struct worker {
     doctor *d;
     qg_watch *watch;
+    size_t *far;
 } worker;
 
 static qg_status begin_watches(const doctor *d, qg_ctx *ctx, qg_arena *a,
@@ -40,6 +43,14 @@ static qg_status begin_watches(const doctor *d, qg_ctx *ctx, qg_arena *a,
     return QG_OK;
 }
 
+static qg_status begin_far(const doctor *d, qg_ctx *ctx, qg_arena *a, size_t **out)
+{
+    *out = QG_NEWN(a, d->value.n, size_t);
+    for (size_t i = 0; *out && i < d->value.n; i++)
+        (*out)[i] = SIZE_MAX;
+    return *out ? QG_OK : qg_nomem(ctx);
+}
+
 static qg_status worker_begin(void *ud, qg_ctx *ctx, void **state)
 {
     worker *w = QG_NEW(ctx->arena, worker);
@@ -47,6 +58,7 @@ static qg_status worker_begin(void *ud, qg_ctx *ctx, void **state)
         return qg_nomem(ctx);
     w->d = ud;
     QG_TRY(begin_watches(w->d, ctx, ctx->arena, &w->watch));
+    QG_TRY(begin_far(w->d, ctx, ctx->arena, &w->far));
     *state = w;
     return QG_OK;
 }
@@ -69,8 +81,11 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
     (void)ctx;
     const qg_value *v = at->endpoint.is_output ? qg_endpoint_value(at->endpoint) : NULL;
     uint32_t k = v && !at->rounded ? w->d->index[v->id] : QG_NONE;
-    if (k != QG_NONE && x->dtype == QG_F32 && is_finite(&w->d->looks, sample))
-        qg_watch_see(&w->watch[k], sample, x);
+    if (k == QG_NONE || x->dtype != QG_F32 || !is_finite(&w->d->looks, sample))
+        return QG_OK;
+    qg_watch_see(&w->watch[k], sample, x);
+    if (sample < w->far[k] && qg_is_far(x))
+        w->far[k] = sample; /* shows where masks are */
     return QG_OK;
 }
 
@@ -79,8 +94,10 @@ static void worker_end(void *ud, void *state)
     doctor *d = ud;
     worker *w = state;
     (void)pthread_mutex_lock(&d->lock);
-    for (size_t i = 0; i < d->value.n; i++)
+    for (size_t i = 0; i < d->value.n; i++) {
         qg_watch_merge(&d->total[i], &w->watch[i]);
+        d->far[i] = w->far[i] < d->far[i] ? w->far[i] : d->far[i];
+    }
     (void)pthread_mutex_unlock(&d->lock);
 }
 
@@ -158,6 +175,25 @@ static qg_status choose_values(doctor *d)
     return QG_OK;
 }
 
+/* After the run. */
+static qg_status find_strange(doctor *d, const qg_doctor_options *o)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->value.n; i++)
+        if (d->far[i] != SIZE_MAX)
+            d->far[n++] = d->far[i];
+    qg_finite_request r = { .mode = d->m->quant ? QG_RUN_SIMULATE : QG_RUN_FLOAT,
+                            .feed = &d->looks.feed,
+                            .least = QG_LEAST_EXAMINED,
+                            .also = d->far,
+                            .n_also = n,
+                            .reference = o->work.reference_kernels,
+                            .masks = true };
+    QG_TRY(qg_model_strange(d->m, &r, d->arena, &d->strange));
+    qg_warn_strange(d->m->ctx, &d->strange);
+    return QG_OK;
+}
+
 static qg_status drive(doctor *d, const qg_doctor_options *o)
 {
     qg_model *m = d->m;
@@ -167,10 +203,6 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
         return qg_nomem(m->ctx);
     memset(watch, 1, m->graph->node.n);
     QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, &o->work, &d->looks.feed, watch, &p));
-    qg_finite_request first = { .mode = m->quant ? QG_RUN_SIMULATE : QG_RUN_FLOAT,
-                                .feed = &d->looks.feed,
-                                .reference = o->work.reference_kernels,
-                                .masks = true };
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,
                      .n = d->looks.feed.n,
@@ -183,11 +215,7 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
                      .stage = "doctor" };
     qg_status s = qg_drive_run(m->ctx, &run);
     qg_plan_free(p);
-    if (s == QG_OK)
-        s = qg_model_strange(m, &first, d->arena, &d->strange);
-    if (s == QG_OK)
-        qg_warn_strange(m->ctx, &d->strange);
-    return s;
+    return s == QG_OK ? find_strange(d, o) : s;
 }
 
 /* Inputs take part in the search for isolated samples. */
@@ -238,6 +266,7 @@ static qg_status examine(doctor *d, const qg_doctor_options *o, qg_findings *f)
     find_expected(d);
     QG_TRY(choose_values(d));
     QG_TRY(begin_watches(d, d->m->ctx, d->arena, &d->total));
+    QG_TRY(begin_far(d, d->m->ctx, d->arena, &d->far));
     (void)pthread_mutex_init(&d->lock, NULL);
     qg_status s = drive(d, o);
     (void)pthread_mutex_destroy(&d->lock);

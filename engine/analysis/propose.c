@@ -80,7 +80,7 @@ static void print_patch(search *p, size_t k, FILE *f)
         if (!p->raised[i])
             continue;
         (void)fputs("        - ", f);
-        qg_yaml_print_text(f, s->m->graph->value.at[i]->name);
+        qg_yaml_print_name(f, s->m->graph->value.at[i]->name);
         (void)fputc('\n', f);
     }
     if (s->o->proposal.bits)

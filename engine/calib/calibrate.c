@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "engine/calib/exponents.h"
 #include "engine/calib/observe.h"
 #include "engine/calib/readings.h"
 #include "engine/exec/meter.h"
@@ -27,6 +28,8 @@ typedef struct watched {
     bool masked;        /* a sample has -inf there; written under the lock, and read
                          * between passes only */
     bool empty;         /* no sample has an element there: seen after the first pass */
+    size_t far;         /* the first sample with numbers far from all others, as a mask
+                         * has them, or SIZE_MAX; written and read as masked */
 } watched;
 
 typedef struct calibration {
@@ -156,6 +159,17 @@ static qg_status note_mask(calibration *c, watched *v, size_t sample)
     return QG_OK;
 }
 
+/* Once per value, and in the first pass. */
+static void note_far(calibration *c, watched *v, size_t sample, const qg_tensor *x)
+{
+    if (c->pass > 0 || x->dtype != QG_F32 || !(has_state(v) || v->collects) ||
+        !qg_is_far(x))
+        return;
+    (void)pthread_mutex_lock(&c->lock);
+    v->far = sample < v->far ? sample : v->far;
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
 /* Called for every endpoint of a watched node; only those in the index count, and
  * only before they are rounded. */
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
@@ -167,6 +181,7 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
     if (k == QG_NONE || !is_watched(&c->watch.at[k], c->pass) ||
         qg_tensor_count(value) == 0)
         return QG_OK;
+    note_far(c, &c->watch.at[k], sample, value);
     qg_status s = look(w, ctx, k, sample, value);
     if (s != QG_ENUMERIC || c->watch.at[k].observe.observer->host)
         return s; /* a host's failure has its own message */
@@ -252,7 +267,7 @@ static qg_status refuse_given(qg_ctx *ctx, const qg_tqc *t, const qg_observer *o
 static qg_status watch_one(calibration *c, qg_tqc *t)
 {
     const qg_quant *q = c->in->quant;
-    watched w = { .tqc = t, .offset = c->bytes };
+    watched w = { .tqc = t, .offset = c->bytes, .far = SIZE_MAX };
     assert(t->id < q->tqc.n && t->state == QG_TQC_INITIAL && !qg_tqc_is_constant(t));
     assert(c->index[t->id] == QG_NONE);
     QG_TRY(qg_observe_begin(c->ctx, t, &qg_tqc_value(t)->type, c->in->samples,
@@ -508,6 +523,15 @@ static qg_status leave_float(calibration *c, const watched *w)
     return qg_tqc_release(c->in->quant, w->tqc, &c->out->changed);
 }
 
+/* The samples that show where masks are. */
+static qg_status keep_far(calibration *c)
+{
+    for (size_t i = 0; i < c->watch.n; i++)
+        if (c->watch.at[i].far != SIZE_MAX)
+            QG_TRY(qg_vec_push(c->ctx, c->in->arena, &c->out->far, c->watch.at[i].far));
+    return QG_OK;
+}
+
 /* In order of endpoints, but that workers share the searches. */
 static qg_status settle_all(calibration *c)
 {
@@ -554,6 +578,8 @@ static qg_status calibrate(calibration *c)
         QG_TRY(run_samples(c));
         if (c->pass == 0) /* statistics are of the first pass */
             QG_TRY(qg_stats_mark(c->readings.own, 0, in->samples));
+        if (c->pass == 0)
+            QG_TRY(keep_far(c));
         QG_TRY(settle_all(c));
     }
     return QG_OK;

@@ -77,9 +77,12 @@ typedef struct qg_few {
 } qg_few;
 
 typedef struct qg_calibrated {
-    QG_VEC(const qg_tqc *) masked;     /* stay in float: their values hold a mask */
-    QG_VEC(const qg_tqc *) empty;      /* stay in float: no sample has elements */
-    QG_VEC(qg_few) few;                /* in order of endpoints */
+    QG_VEC(const qg_tqc *) masked; /* stay in float: their values hold a mask */
+    QG_VEC(const qg_tqc *) empty;  /* stay in float: no sample has elements */
+    QG_VEC(size_t)
+    far;                /* for each endpoint with numbers far from all others
+                         * (exponents.h) the first sample that has them */
+    QG_VEC(qg_few) few; /* in order of endpoints */
     QG_VEC(qg_observer_use) observers; /* by first use */
     QG_VEC(qg_settled) settled;        /* endpoints that qg_stats_tell of */
     uint32_t changed; /* endpoints that got their scale, or that were left in float */

@@ -126,7 +126,7 @@ static qg_status read_predicate(const reader *r, const qg_yaml *at, const qg_yam
         return qg_yaml_number(r->ctx, y, what, -0x1p64, 0x1p64, &c->number);
     if (wanted == QG_ARG_NONE)
         return QG_OK;
-    QG_TRY(qg_yaml_words(r->ctx, r->arena, y, what, &c->word, &c->n_word));
+    QG_TRY(qg_yaml_some(r->ctx, r->arena, y, what, &c->word, &c->n_word));
     return check_words(r, y, what, c);
 }
 

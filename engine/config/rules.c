@@ -62,7 +62,7 @@ qg_status qg_need_op(const qg_backend_reader *r, const qg_yaml *y, const char *w
 static qg_status read_ops(const qg_backend_reader *r, const qg_yaml *y,
                           const char *what, qg_node_match *m)
 {
-    QG_TRY(qg_yaml_words(r->ctx, r->arena, y, what, &m->op, &m->n_op));
+    QG_TRY(qg_yaml_some(r->ctx, r->arena, y, what, &m->op, &m->n_op));
     for (size_t i = 0; i < m->n_op; i++)
         QG_TRY(qg_need_op(r, y->kind == QG_YAML_LIST ? y->item[i] : y, what, m->op[i]));
     return QG_OK;
@@ -73,7 +73,7 @@ static qg_status read_traits(const qg_backend_reader *r, const qg_yaml *y,
 {
     const char *const *word;
     size_t n;
-    QG_TRY(qg_yaml_words(r->ctx, r->arena, y, what, &word, &n));
+    QG_TRY(qg_yaml_some(r->ctx, r->arena, y, what, &word, &n));
     for (size_t i = 0; i < n; i++) {
         uint32_t bit = qg_trait_named(word[i]);
         qg_suggest near = qg_suggest_for(word[i]);
@@ -119,6 +119,10 @@ static qg_status read_attrs(const qg_backend_reader *r, const qg_yaml *y,
         const qg_yaml *v = y->item[i];
         bool list = v->kind == QG_YAML_LIST;
         size_t n = list ? v->n : 1;
+        if (n == 0)
+            return qg_yaml_fail(r->ctx, v, what,
+                                "an empty list matches nothing, expected at least one "
+                                "value");
         qg_attr_option *choice = QG_NEWN(r->arena, n, qg_attr_option);
         if (!choice)
             return qg_nomem(r->ctx);
@@ -214,7 +218,7 @@ static qg_status read_slots(const qg_backend_reader *r, const qg_yaml *y,
 {
     const char *const *word;
     size_t n;
-    QG_TRY(qg_yaml_words(r->ctx, r->arena, y, what, &word, &n));
+    QG_TRY(qg_yaml_some(r->ctx, r->arena, y, what, &word, &n));
     qg_slot_match *slot = QG_NEWN(r->arena, n, qg_slot_match);
     if (!slot)
         return qg_nomem(r->ctx);
@@ -268,7 +272,7 @@ static qg_status read_at(const qg_backend_reader *r, const qg_yaml *y, const cha
     if ((v = qg_yaml_get(y, "slot")))
         QG_TRY(read_slots(r, v, what, node, at));
     if ((v = qg_yaml_get(y, "value")))
-        QG_TRY(qg_yaml_words(r->ctx, r->arena, v, what, &at->value, &at->n_value));
+        QG_TRY(qg_yaml_some(r->ctx, r->arena, v, what, &at->value, &at->n_value));
     if ((v = qg_yaml_get(y, "dims")))
         QG_TRY(read_dims(r, v, what, at));
     QG_TRY(read_answer(r, y, "constant", what, &at->constant));
@@ -378,7 +382,7 @@ qg_status qg_read_match(const qg_backend_reader *r, const qg_yaml *y, const char
     if ((v = qg_yaml_get(y, "trait")))
         QG_TRY(read_traits(r, v, what, &node->traits));
     if ((v = qg_yaml_get(y, "node")))
-        QG_TRY(qg_yaml_words(r->ctx, r->arena, v, what, &node->node, &node->n_node));
+        QG_TRY(qg_yaml_some(r->ctx, r->arena, v, what, &node->node, &node->n_node));
     if ((v = qg_yaml_get(y, "attr")))
         QG_TRY(read_attrs(r, v, what, node));
     if ((v = qg_yaml_get(y, "from")))

@@ -447,17 +447,42 @@ qg_status qg_yaml_words(qg_ctx *ctx, qg_arena *a, const qg_yaml *y, const char *
     return QG_OK;
 }
 
+qg_status qg_yaml_some(qg_ctx *ctx, qg_arena *a, const qg_yaml *y, const char *what,
+                       const char *const **out, size_t *n)
+{
+    if (y->kind == QG_YAML_LIST && y->n == 0)
+        return qg_yaml_fail(ctx, y, what,
+                            "an empty list matches nothing, expected at least one "
+                            "word");
+    return qg_yaml_words(ctx, a, y, what, out, n);
+}
+
 /* Bytes below 32 by number. */
+static void print_byte(FILE *f, char c)
+{
+    if (c == '"' || c == '\\')
+        (void)fprintf(f, "\\%c", c);
+    else if ((unsigned char)c < 32)
+        (void)fprintf(f, "\\x%02x", (unsigned)c);
+    else
+        (void)fputc(c, f);
+}
+
 void qg_yaml_print_text(FILE *f, const char *text)
 {
     (void)fputc('"', f);
-    for (const char *c = text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            (void)fprintf(f, "\\%c", *c);
-        else if ((unsigned char)*c < 32)
-            (void)fprintf(f, "\\x%02x", (unsigned)*c);
-        else
-            (void)fputc(*c, f);
+    for (const char *c = text; *c; c++)
+        print_byte(f, *c);
+    (void)fputc('"', f);
+}
+
+void qg_yaml_print_name(FILE *f, const char *name)
+{
+    (void)fputc('"', f);
+    for (const char *c = name; *c; c++) {
+        if (strchr("*?\\", *c))
+            print_byte(f, '\\');
+        print_byte(f, *c);
     }
     (void)fputc('"', f);
 }

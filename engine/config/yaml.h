@@ -57,6 +57,8 @@ qg_status qg_yaml_fail(qg_ctx *ctx, const qg_yaml *y, const char *what, const ch
 
 /* Writes text as a scalar in double quotes, which reads back to the same bytes. */
 void qg_yaml_print_text(FILE *f, const char *text);
+/* The same of the glob that matches this name alone (qg_glob). */
+void qg_yaml_print_name(FILE *f, const char *name);
 
 /* The value of a key in a map, or NULL. */
 const qg_yaml *qg_yaml_get(const qg_yaml *map, const char *key);
@@ -89,5 +91,9 @@ QG_NODISCARD qg_status qg_yaml_choice(qg_ctx *ctx, const qg_yaml *y, const char 
 QG_NODISCARD qg_status qg_yaml_words(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
                                      const char *what, const char *const **out,
                                      size_t *n);
+/* The same of a condition: an empty list, which would hold nowhere, is refused. */
+QG_NODISCARD qg_status qg_yaml_some(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
+                                    const char *what, const char *const **out,
+                                    size_t *n);
 
 #endif

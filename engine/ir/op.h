@@ -61,6 +61,8 @@
                                   "scales channel c of the output by s") \
     X(COPY,        "copy",        "output 0 is input 0: Identity")           \
     X(NONNEGATIVE, "nonnegative", "inputs >= 0 give outputs >= 0: Add, Concat") \
+    X(SHARES,      "shares",      "outputs are shares of 1 along an axis, or their " \
+                                  "logarithms: Softmax")                       \
     X(GAIN,        "gain",        "scaling its second input, and a third one, scales " \
                                   "the output: Mul, LayerNormalization")
 /* clang-format on */

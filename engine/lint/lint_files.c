@@ -168,10 +168,10 @@ static void print_value(FILE *f, const qg_tqc *t, bool with_root)
     const qg_value *here = qg_tqc_value(t), *root = qg_tqc_value(qg_tqc_root(t));
     bool both = with_root && here != root;
     (void)fputs(both ? "value: [" : "value: ", f);
-    qg_yaml_print_text(f, here->name);
+    qg_yaml_print_name(f, here->name);
     if (both) {
         (void)fputs(", ", f);
-        qg_yaml_print_text(f, root->name);
+        qg_yaml_print_name(f, root->name);
         (void)fputc(']', f);
     }
 }
@@ -179,7 +179,7 @@ static void print_value(FILE *f, const qg_tqc *t, bool with_root)
 static void print_slot(FILE *f, const qg_node *n, const char *slot)
 {
     (void)fputs("node: ", f);
-    qg_yaml_print_text(f, n->name);
+    qg_yaml_print_name(f, n->name);
     (void)fprintf(f, ", slot: %s", slot);
 }
 

@@ -29,7 +29,7 @@ static bool is_there(const naming *n, const char *word)
     const void *exact = n->of_nodes ? (const void *)qg_graph_node(n->graph, word)
                                     : (const void *)qg_graph_value(n->graph, word);
     bool found = exact != NULL;
-    if (!strpbrk(word, "*?"))
+    if (!strpbrk(word, "*?\\"))
         return found;
     for (size_t i = 0; i < count(n) && !found; i++)
         found = qg_glob(word, name_at(n, i));

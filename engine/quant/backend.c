@@ -34,15 +34,19 @@ const char *qg_align_name(enum qg_align a)
 
 /* Backtracks to the last '*' only: enough, because a later star can take over
  * whatever an earlier one could have eaten.  O(pattern x text). */
+static bool is_special(char c) { return c == '*' || c == '?' || c == '\\'; }
+
 bool qg_glob(const char *pattern, const char *text)
 {
     const char *star = NULL, *retry = NULL; /* the last '*', and where it stopped */
     while (*text) {
+        const bool itself = *pattern == '\\' && is_special(pattern[1]);
         if (*pattern == '*') {
             star = pattern++;
             retry = text;
-        } else if (*pattern == '?' || *pattern == *text) {
-            pattern++;
+        } else if (itself ? pattern[1] == *text
+                          : *pattern == '?' || *pattern == *text) {
+            pattern += itself ? 2 : 1;
             text++;
         } else if (star) {
             pattern = star + 1;

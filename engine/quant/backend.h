@@ -254,7 +254,8 @@ const qg_sharing *qg_backend_sharing(const qg_backend *b, const qg_node *n);
 /* A choice of the run, which acts on whole groups: pass keep-float carries it out. */
 bool qg_rule_keeps_float(const qg_rule *r);
 
-/* '*' stands for any text, '?' for one byte; the rest for itself. */
+/* '*' stands for any text, '?' for one byte; the rest, and these and a backslash behind
+ * a backslash, for itself. */
 bool qg_glob(const char *pattern, const char *text);
 
 /* Writes the fields of `set` into scheme and observer; QG_AXIS_OUT_CHANNEL stays for

@@ -75,7 +75,7 @@ static void print_rule(const qg_searching *s, const uint8_t *option, size_t o, F
         if (s->item_of[i] == QG_NONE || option[s->item_of[i]] != o)
             continue;
         (void)fputs("        - ", f);
-        qg_yaml_print_text(f, g->value.at[i]->name);
+        qg_yaml_print_name(f, g->value.at[i]->name);
         (void)fputc('\n', f);
     }
     if (s->bits[o])

@@ -561,16 +561,21 @@ static qg_status read_stats(job *j)
 
 /* --- values that spoil grids --- */
 
-/* The network with its quantizers; the first is kept for verbs that have no data. */
-static qg_status find_strange(job *j, bool warns)
+/* The network with its quantizers; the first is kept for verbs that have no data.
+ * Statistics tell of masks alone. */
+static qg_status find_strange(job *j, const qg_pass_env *env, bool warns)
 {
     qg_finite_request r = { .mode = QG_RUN_SIMULATE,
                             .feed = &j->feed.feed,
+                            .least = QG_LEAST_EXAMINED,
+                            .also = env->far.at,
+                            .n_also = env->far.n,
                             .reference = j->o->work.reference_kernels,
-                            .masks = true };
-    if (j->feed.feed.n == 0)
-        return QG_OK;
-    QG_TRY(qg_model_strange(j->m, &r, j->arena, &j->strange));
+                            .masks = warns };
+    if (j->feed.feed.n > 0)
+        QG_TRY(qg_model_strange(j->m, &r, j->arena, &j->strange));
+    else if (j->stats && warns)
+        QG_TRY(qg_masks_of_stats(j->m, j->stats, j->arena, &j->strange));
     j->m->info.manifest.not_finite = j->strange.not_finite;
     if (warns)
         qg_warn_strange(j->m->ctx, &j->strange);
@@ -635,10 +640,10 @@ static qg_status run_passes(job *j, qg_report **report)
     if (report)
         qg_warn_no_effect(env.quant);
     if (report)
-        QG_TRY(qg_warn_masked(m->ctx, j->arena, env.masked.at, env.masked.n));
+        QG_TRY(qg_warn_masked(m->graph, j->arena, env.masked.at, env.masked.n));
     if (report)
         QG_TRY(qg_warn_empty(m->ctx, j->arena, env.empty.at, env.empty.n));
-    QG_TRY(find_strange(j, report != NULL));
+    QG_TRY(find_strange(j, &env, report != NULL));
     QG_TRY(qg_model_warn_share(m, "quantize"));
     return report ? describe(j, &env, report) : QG_OK;
 }

@@ -70,20 +70,23 @@ static qg_status choose_columns(qg_sink *k, const char *glob, const char *folder
     return below ? qg_sink_dumps(k, glob, below) : qg_nomem(k->ctx);
 }
 
-/* Searches only where an output is not finite; a NaN that rounding hides is known from
- * the calibration data. */
+/* In the sample whose output is not finite.  A NaN that rounding hides is known from
+ * the calibration data; where these have none, it is searched for if that is little
+ * work. */
 static qg_status warn_not_finite(const qg_executable *e, const qg_run_options *o,
-                                 const qg_feed *feed, size_t sample)
+                                 const qg_plan *p, const qg_feed *feed, size_t sample)
 {
     qg_model *m = e->model;
     qg_strange strange = { 0 };
     qg_finite_request r = { .mode = e->mode,
                             .feed = feed,
-                            .first = sample,
+                            .also = &sample,
+                            .n_also = sample < feed->n,
                             .reference = o->work.reference_kernels };
     if (e->mode == QG_RUN_INTEGER)
         return QG_OK;
-    if (sample < feed->n)
+    const bool hides = e->mode == QG_RUN_SIMULATE && !m->info.manifest.not_finite;
+    if (sample < feed->n || (hides && qg_search_is_little(p, feed->n)))
         QG_TRY(qg_model_strange(m, &r, m->graph->arena, &strange));
     if (strange.not_finite)
         qg_warn(m->ctx, "%s", strange.not_finite);
@@ -101,7 +104,7 @@ static qg_status run(qg_executable *e, const qg_run_options *o, const char *fold
     QG_TRY(qg_sink_plan(k, &o->work, &f->feed, p));
     QG_TRY(qg_sink_run(k, *p, &f->feed, &o->work));
     QG_TRY(qg_sink_commit(k));
-    return warn_not_finite(e, o, &f->feed, k->strange);
+    return warn_not_finite(e, o, *p, &f->feed, k->strange);
 }
 
 qg_status qg_model_run(qg_model *m, const qg_run_options *given, const char *folder,

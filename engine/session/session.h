@@ -13,6 +13,7 @@
 #define QG_ENGINE_SESSION_SESSION_H
 
 #include "engine/report/report.h"
+#include "engine/calib/exponents.h"
 #include "engine/config/backend_yaml.h"
 #include "engine/config/pipeline_yaml.h"
 #include "engine/core/file.h"
@@ -220,15 +221,21 @@ QG_NODISCARD qg_status qg_report_float_compute(const qg_model *m, qg_report *r);
 
 void qg_warn_no_effect(const qg_quant *q); /* a line for each option */
 
-/* --- not_finite.c: where NaN begins, and masks --- */
+/* --- not_finite.c: where NaN begins --- */
 
 typedef struct qg_finite_request {
     qg_run_mode mode; /* float or simulate */
     const qg_feed *feed;
-    size_t first;   /* sample; it and the next three are run */
+    /* Samples that are run in any case: an even spread of this many, first and last
+     * among them.  All are where the work is little. */
+    size_t least;
+    const size_t *also; /* [n_also] and these; in any order, also twice */
+    size_t n_also;
     bool reference; /* kernels */
     bool masks;     /* searched for as well, which runs the float network */
 } qg_finite_request;
+
+enum { QG_LEAST_EXAMINED = 4 }; /* samples, by verbs that examine large networks too */
 
 /* Texts in the arena given; NULL: nothing to tell. */
 typedef struct qg_strange {
@@ -239,13 +246,27 @@ typedef struct qg_strange {
 } qg_strange;
 QG_NODISCARD qg_status qg_model_strange(qg_model *m, const qg_finite_request *r,
                                         qg_arena *a, qg_strange *out);
+
+/* Whether all samples are run by such a search.  p: a plan of the model. */
+bool qg_search_is_little(const qg_plan *p, size_t samples);
+
+/* --- masks.c: grids that hold a mask and nothing else --- */
+
+/* masks and policy of *out, where there are any.  seen: [values]; simulates: only
+ * values that a quantizer spoils, else all that hold a mask.  Texts are made in `a`;
+ * QG_ENOMEM only. */
+QG_NODISCARD qg_status qg_masks_describe(const qg_graph *g, const qg_exponents *seen,
+                                         bool simulates, qg_arena *a, qg_strange *out);
+/* The same of a quantized model, from statistics of its float network. */
+QG_NODISCARD qg_status qg_masks_of_stats(const qg_model *m, const qg_stats *stats,
+                                         qg_arena *a, qg_strange *out);
 void qg_warn_strange(qg_ctx *ctx, const qg_strange *s); /* a line for each */
 /* Endpoints that calibration left in float, for a mask of -inf or because no sample has
  * an element there: a line, none for n 0.  Texts are made in `a`; QG_ENOMEM only. */
 QG_NODISCARD qg_status qg_warn_empty(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t,
                                      size_t n);
-QG_NODISCARD qg_status qg_warn_masked(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t,
-                                      size_t n);
+QG_NODISCARD qg_status qg_warn_masked(const qg_graph *g, qg_arena *a,
+                                      const qg_tqc *const *t, size_t n);
 /* A fact `mask_policy`, if there is one. */
 QG_NODISCARD qg_status qg_report_masks(qg_report *r, const qg_strange *s);
 

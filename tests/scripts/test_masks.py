@@ -10,6 +10,9 @@ A table of the noise at the output under five backends, before and after the pol
 - a mask of -inf, which has no scale, stays in float at once and is named as well
 - with the policy every backend stays below LIMIT
 
+Small networks: masks in any sample, from statistics, of other sizes, behind Neg and Div, and
+in nodes whose names are patterns.
+
 A mask of the lowest float after one product is exported to OpenVINO, which computes the
 values of the simulation.  Skipped (77) without numpy and onnx."""
 import json
@@ -186,6 +189,121 @@ def check_trace(folder):
                 raise ValueError(f"diff: {done.returncode} {done.stdout}")
 
 
+def small(x, mask, kind="add", low=LOWEST["lowest"], names=("masked", "y"), dynamic=False):
+    """Attention on scores x, [1, 16], with one reader of the masked scores."""
+    n = Network()
+    n.constant(low, "low")
+    n.constant(1, "one")
+    n.constant(2, "two")
+    bias = n.node("Mul", [n.node("Sub", ["one", "mask"], "inverse"), "low"], "bias")
+    if kind == "negative":  # -(-x + mask)
+        scores = n.node("Neg", [n.node("Sub", [n.node("Neg", ["x"], "minus"), bias], "sum")],
+                        names[0])
+    elif kind == "scaled":  # (2 x + mask) / 2
+        scores = n.node("Div", [n.node("Add", [n.node("Mul", ["x", "two"], "twice"), bias], "sum"),
+                                "two"], names[0])
+    else:
+        scores = n.node("Add", ["x", bias], names[0])
+    if dynamic:  # a value of unknown length: not every sample is searched
+        n.node("Gather", [n.node("Reshape", ["x", n.constant([16], "flat", np.int64)], "line"),
+                          n.node("Squeeze", [n.node("NonZero", [n.node(
+                              "Reshape", ["x", "flat"], "again")], "places"), n.constant(
+                                  [0], "first", np.int64)], "which")], "kept")
+        n.node("ReduceSum", ["kept"], "total", keepdims=0)
+        scores = n.node("Add", [scores, n.node("Mul", ["total", n.constant(0, "zero")], "none")],
+                        "shifted")
+    y = n.node("Softmax", [scores], names[1], axis=-1)
+    model = save(n, [("x", T.FLOAT, [1, 16]), ("mask", T.FLOAT, [1, 16])], (y, [1, 16]))
+    return model, {"x": np.asarray(x, np.float32), "mask": np.asarray(mask, np.float32)}
+
+
+def scores_and_mask(samples=SAMPLES, first=0, end=SAMPLES):
+    """Scores, and a mask of the last places of samples first .. end - 1."""
+    mask = np.ones((samples, 1, 16), np.float32)
+    mask[first:end, :, 10:] = 0
+    return 3 * np.random.default_rng(3).standard_normal((samples, 1, 16)), mask
+
+
+def warning(folder, network, *arguments, backend="ort-int8"):
+    """(values, policy) of the warning, without one (None, None)."""
+    model, feed = network
+    onnx.save(model, folder / "n.onnx")
+    np.savez(folder / "n.npz", **feed)
+    arguments = arguments or ("-d", folder / "n.npz")
+    done = run("quantize", folder / "n.onnx", "-b", backend, *arguments, "-o", folder / "n")
+    if done.returncode:
+        raise ValueError(f"refused: {done.stderr.strip()}")
+    found = re.search(r"only the mask: (.*); this policy leaves them in float: (.*)", done.stderr)
+    return found.groups() if found else (None, None)
+
+
+def noise_with(folder, policy):
+    """Noise of the network of `warning` with a policy, and its warning."""
+    (folder / "n.yaml").write_text(policy + "\n")
+    done = run("quantize", folder / "n.onnx", "-b", "ort-int8", "-d", folder / "n.npz",
+               "--policy", folder / "n.yaml", "-o", folder / "p")
+    if done.returncode or "only the mask" in done.stderr:
+        raise ValueError(f"policy {policy}: {done.stderr.strip()}")
+    return noise(folder / "p", folder / "n.npz")
+
+
+def check_late(folder):
+    """Masks of any sample: of all where that is little work, else as calibration saw them."""
+    for dynamic in False, True:
+        for first, end in (0, 1), (5, 6), (7, 8):
+            network = small(*scores_and_mask(SAMPLES, first, end), dynamic=dynamic)
+            if not warning(folder, network)[0]:
+                raise ValueError(f"a mask in sample {first}, dynamic {dynamic}: no warning")
+    if warning(folder, small(*scores_and_mask(SAMPLES, 0, 0)))[0]:
+        raise ValueError("a warning without any mask")
+
+
+def check_stats(folder):
+    """Statistics give the warning that the samples give, with the same policy."""
+    for low in LOWEST["lowest"], -1e9, -1e4:
+        network = small(*scores_and_mask(), low=low)
+        samples = warning(folder, network)
+        agreement.qg("stats", "collect", folder / "n.onnx", "-d", folder / "n.npz", "-o",
+                     folder / "n.qgs")
+        stats = warning(folder, network, "--stats", folder / "n.qgs")
+        if not samples[0] or samples != stats:
+            raise ValueError(f"mask {low}: of samples {samples}, of statistics {stats}")
+        (folder / "n.qgs").unlink()
+    network = small(*scores_and_mask(SAMPLES, 0, 0))
+    warning(folder, network)
+    agreement.qg("stats", "collect", folder / "n.onnx", "-d", folder / "n.npz", "-o",
+                 folder / "n.qgs")
+    if warning(folder, network, "--stats", folder / "n.qgs")[0]:
+        raise ValueError("statistics: a warning without any mask")
+
+
+def check_kinds(folder):
+    """What counts as a mask, and that the policy helps."""
+    x, mask = scores_and_mask()
+    for kind, low, factor, warns in (
+            ("add", -1000, 1, True), ("add", -3000, 1, True), ("add", -8000, 10, True),
+            ("add", -1e9, 100, True), ("negative", -1e9, 1, True), ("scaled", -1e9, 20, True),
+            ("add", -100, 1, False), ("add", -10, 100, False)):
+        named, policy = warning(folder, small(factor * x, mask, kind, low))
+        if bool(named) != warns:
+            raise ValueError(f"{kind}, mask {low}, scores x {factor}: warning of {named}")
+        if warns and noise_with(folder, policy) > LIMIT:
+            raise ValueError(f"{kind}, mask {low}: the policy does not help: {policy}")
+
+
+def check_names(folder):
+    """Names of nodes are matched literally."""
+    for name in "m*", "m?s", 'a"b', "back\\slash", "tab\there", "m\\*":
+        named, policy = warning(folder, small(*scores_and_mask(), names=(name, "y")))
+        if named != name:
+            raise ValueError(f"{name!r}: warning of {named!r}, policy {policy}")
+        if noise_with(folder, policy) > LIMIT:
+            raise ValueError(f"{name!r}: the policy does not help: {policy}")
+    named, policy = warning(folder, small(*scores_and_mask(), names=("m*", "m_is_not_masked")))
+    if policy.count("m_is_not_masked") != 1 or '"m\\\\*"' not in policy:
+        raise ValueError(f"policy {policy}")
+
+
 def check_policy(folder):
     """The policy names each reader of a masked value that is left, once."""
     n = Network()
@@ -267,6 +385,10 @@ def main():
         try:
             check_trace(folder)
             check_policy(folder)
+            check_late(folder)
+            check_stats(folder)
+            check_kinds(folder)
+            check_names(folder)
             check_export(folder)
         except ValueError as error:
             bad += 1

@@ -191,6 +191,64 @@ def check_names(folder):
     return bad
 
 
+def inverse_norm(path):
+    """x / |x|: a sample of zeros gives NaN, one of small numbers where |x| is rounded to 0."""
+    w = nh.from_array(np.eye(16, dtype=np.float32), "w")
+    nodes = [h.make_node("MatMul", ["x", "w"], ["z"], name="z"),
+             h.make_node("ReduceL2", ["z"], ["norm"], name="norm", axes=[-1]),
+             h.make_node("Div", ["z", "norm"], ["ratio"], name="ratio"),
+             h.make_node("MatMul", ["ratio", "w"], ["y"], name="y")]
+    graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [1, 16])],
+                         [h.make_tensor_value_info("y", T.FLOAT, [1, 16])], [w])
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 13)])
+    model.ir_version = 8
+    onnx.save(model, path)
+
+
+def check_late(folder):
+    """The sample with a NaN is found wherever it is, also where rounding hides the NaN."""
+    bad = 0
+    model = folder / "norm.onnx"
+    inverse_norm(model)
+    r = np.random.default_rng(0)
+    for backend in "ort-int8", "qnn-dsp-int8":
+        for place in 0, 3, 4, 11:
+            x = (100 * r.standard_normal((12, 1, 16))).astype(np.float32)
+            x[place] *= 1e-5
+            data, snapshot = folder / "late.npy", folder / "late"
+            np.save(data, x)
+            for arguments in (("quantize", model, "-b", backend, "-d", data, "-o", snapshot),
+                              ("run", snapshot, "-d", data, "-o", folder / "late.out"),
+                              ("analyse", snapshot, "-d", data),
+                              ("analyse", snapshot, "-d", data, "--by", "layer"),
+                              ("export", snapshot, "--format", "onnx-qdq", "-o",
+                               folder / "late.onnx", "--placement", "ort")):
+                lines = [line for line in stderr_of(*arguments).splitlines()
+                         if f"sample {place}: NaN first appears at ratio.out0" in line]
+                if len(lines) != 1:
+                    bad += 1
+                    print(f"FAILED: {backend} {arguments[0]}: NaN of sample {place} is not named")
+    return bad
+
+
+def check_unseen(folder):
+    """A snapshot without NaN: a run on other samples that have one."""
+    bad = 0
+    model, data, snapshot = folder / "norm.onnx", folder / "late.npy", folder / "seen"
+    x = 100 * np.random.default_rng(1).standard_normal((12, 1, 16)).astype(np.float32)
+    np.save(data, x)
+    error = stderr_of("quantize", model, "-b", "ort-int8", "-d", data, "-o", snapshot)
+    x[9] *= 1e-5
+    np.save(data, x)
+    for verb in ("run", snapshot, "-d", data, "-o", folder / "late.out"), \
+            ("analyse", snapshot, "-d", data):
+        later = stderr_of(*verb)
+        if "NaN" in error or "sample 9: NaN first appears at ratio.out0" not in later:
+            bad += 1
+            print(f"FAILED: {verb[0]} on other samples: {error}, {later}")
+    return bad
+
+
 def check_rows(folder):
     """In the folder of check_names."""
     bad = 0
@@ -213,7 +271,8 @@ def check_rows(folder):
 def main():
     with tempfile.TemporaryDirectory() as work:
         folder = pathlib.Path(work)
-        bad = check_codes() + check_names(folder) + check_rows(folder)
+        bad = check_codes() + check_names(folder) + check_rows(folder) + \
+            check_late(folder) + check_unseen(folder)
     return min(bad, 1)
 
 

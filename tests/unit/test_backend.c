@@ -132,6 +132,7 @@ static void children_replace_extend_and_remove(void **state)
 
 #define HEAD         "name: bad\nextends: int8-base\n"
 #define RULE(what)   HEAD "rules:\n  - {id: r, why: w, source: s, " what "}\n"
+#define EMPTY(match) RULE("match: {" match "}, set: {bits: 4}")
 #define FUSION(what) HEAD "fusions:\n  - {id: f, why: w, source: s, " what "}\n"
 
 /* One wrong thing each, and what is said about it behind "<dir>/bad.yaml:". */
@@ -261,6 +262,12 @@ static const struct {
     { HEAD "sharing:\n  - {id: s, why: w, source: s, match: {slot: in0}, align: "
         "large}\n", "4: sharing s: unknown key 'slot', expected one of op, "
         "trait, node, attr" },
+    { EMPTY("node: []"), "rule r: node: an empty list matches nothing" },
+    { EMPTY("value: []"), "rule r: value: an empty list matches nothing" },
+    { EMPTY("op: []"), "rule r: op: an empty list matches nothing" },
+    { EMPTY("trait: []"), "rule r: trait: an empty list matches nothing" },
+    { EMPTY("slot: []"), "rule r: slot: an empty list matches nothing" },
+    { EMPTY("attr: {group: []}"), "rule r: group: an empty list matches nothing" },
 };
 /* clang-format on */
 
@@ -528,6 +535,13 @@ static void globs(void **state)
         { "a*b*c",             "aXbYbZc",                              true },
         { "a*b*c",             "aXbY",                                 false},
         { "Conv_[1]",          "Conv_[1]",                             true },
+        { "a\\*c",             "a*c",                                  true },
+        { "a\\*c",             "abc",                                  false},
+        { "a\\?c",             "a?c",                                  true },
+        { "a\\?c",             "abc",                                  false},
+        { "a\\\\*",            "a\\bc",                                true },
+        { "a\\b",              "a\\b",                                 true },
+        { "*\\*",              "abc*",                                 true },
         { "****************x", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)

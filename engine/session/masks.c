@@ -1,0 +1,214 @@
+/* masks.c -- values in which an attention mask shares a grid with ordinary numbers, and
+ * a policy that leaves them in float.
+ *
+ * Attention excludes a place by a large negative number (-10000, the lowest float,
+ * -inf) that Softmax turns into 0.  Next to ordinary scores it takes all codes. */
+#include "engine/session/session.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "engine/config/yaml.h"
+#include "engine/core/file.h"
+
+/* Values named in a sentence; bytes of a policy there; nodes between a value and a
+ * Softmax that it is for. */
+enum { NAMES = 3, LONGEST = 600, NEAR = 5 };
+/* Exponent fields.  Anywhere: from -8192 on, 100 times any other number.  What Softmax
+ * reads need be less: from -512 on, and whatever is 4 times less is beside it. */
+enum { SURE = 127 + 13, SURE_GAP = 6 };
+
+/* Through operators that compute element by element, or move. */
+static bool feeds_softmax(const qg_value *v, unsigned steps)
+{
+    for (size_t k = 0; k < v->use.n; k++) {
+        const qg_node *n = v->use.at[k].node;
+        if (qg_node_has(n, QG_OP_SHARES))
+            return true;
+        for (uint32_t i = 0; steps > 1 && i < n->n_out; i++)
+            if (!qg_node_has(n, QG_OP_COMPUTE) && n->out[i] &&
+                feeds_softmax(n->out[i], steps - 1))
+                return true;
+    }
+    return false;
+}
+
+/* A positive one is a mask only where its sign is still changed: -(-x + mask). */
+static bool holds_mask(const qg_value *v, const qg_far *f)
+{
+    const bool sure = f->exponent >= SURE && f->gap >= SURE_GAP;
+    if (f->exponent == 0 || !f->beside)
+        return false;
+    if (!f->positive)
+        return sure || feeds_softmax(v, NEAR);
+    for (size_t k = 0; k < v->use.n; k++)
+        if (qg_node_has(v->use.at[k].node, QG_OP_SHARES))
+            return false;
+    return sure && feeds_softmax(v, NEAR);
+}
+
+/* Whether a scale of t reaches as far as the mask.  A grid is as wide as
+ * scale * (qmax - qmin), in units of the value.  A narrower one clips the mask and
+ * keeps the ordinary numbers. */
+static bool is_wide(const qg_tqc *t, const qg_far *mask)
+{
+    const double least = ldexp(1, (int)mask->exponent - 127);
+    qg_qparam p = qg_tqc_param(t);
+    for (size_t c = 0; c < p.n; c++)
+        if ((double)p.scale[c] * (t->scheme.qmax - t->scheme.qmin) >= least)
+            return true;
+    return false;
+}
+
+/* The value is rounded, or so is an operand of its node on a grid that it shares with
+ * the mask. */
+static bool spoils_grid(const qg_exponents *seen, const qg_value *v, const qg_far *mask)
+{
+    const qg_tqc *t = qg_output_tqc(v->def, v->def_slot);
+    bool any = t && qg_tqc_rounds(t);
+    for (size_t k = 0; k < v->use.n && !any; k++) {
+        t = qg_input_tqc(v->use.at[k].node, v->use.at[k].slot);
+        any = t && qg_tqc_rounds(t);
+    }
+    for (uint32_t k = 0; k < v->def->n_in && !any; k++) {
+        const qg_value *x = v->def->in[k];
+        t = x && !x->constant && qg_exponents_far(&seen[x->id]).exponent == 0
+                ? qg_input_tqc(v->def, k)
+                : NULL;
+        any = t && qg_tqc_rounds(t) && is_wide(t, mask);
+    }
+    return any;
+}
+
+/* --- the policy --- */
+
+/* The nodes that are marked, in one line; NULL where none is.  QG_ENOMEM only. */
+static qg_status policy_of(const qg_graph *g, const uint8_t *node, qg_arena *a,
+                           const char **out)
+{
+    qg_memory_file f;
+    size_t n = 0;
+    QG_TRY(qg_memory_open(g->ctx, &f));
+    (void)fputs("rules: [{id: masks, match: {node: [", f.stream);
+    for (size_t i = 0; i < g->node.n; i++) {
+        if (!node[g->node.at[i]->id])
+            continue;
+        (void)fputs(n++ ? ", " : "", f.stream);
+        qg_yaml_print_name(f.stream, g->node.at[i]->name);
+    }
+    (void)fputs("]}, set: {platform: fp32}}]", f.stream);
+    QG_TRY(qg_memory_close(&f, QG_OK));
+    *out = n ? qg_arena_strdup(a, f.bytes) : NULL;
+    qg_memory_free(&f);
+    return n && !*out ? qg_nomem(g->ctx) : QG_OK;
+}
+
+/* Names the first few values, and a policy that leaves in float their producers and all
+ * their readers: a grid on either side would round the value. */
+qg_status qg_masks_describe(const qg_graph *g, const qg_exponents *seen, bool simulates,
+                            qg_arena *a, qg_strange *out)
+{
+    const char *names = "";
+    uint8_t *node = QG_NEWN(a, g->node.n, uint8_t);
+    size_t n = 0;
+    for (size_t i = 0; i < g->value.n && node && names; i++) {
+        const qg_value *v = g->value.at[i];
+        const qg_far f = qg_exponents_far(&seen[v->id]);
+        if (!v->def || !holds_mask(v, &f) || (simulates && !spoils_grid(seen, v, &f)))
+            continue;
+        if (n++ < NAMES)
+            names = qg_arena_printf(a, "%s%s%s", names, n > 1 ? ", " : "", v->name);
+        node[v->def->id] = 1;
+        for (size_t k = 0; k < v->use.n; k++)
+            node[v->use.at[k].node->id] = 1;
+    }
+    if (!node || !names)
+        return qg_nomem(g->ctx);
+    if (n == 0)
+        return QG_OK;
+    out->masks = qg_arena_printf(a,
+                                 "%zu values hold a mask beside ordinary numbers, of "
+                                 "which a grid keeps only the mask: %s%s",
+                                 n, names, n > NAMES ? ", ..." : "");
+    return out->masks ? policy_of(g, node, a, &out->policy) : qg_nomem(g->ctx);
+}
+
+/* Statistics have every value of the float network. */
+qg_status qg_masks_of_stats(const qg_model *m, const qg_stats *stats, qg_arena *a,
+                            qg_strange *out)
+{
+    const qg_graph *g = m->graph;
+    qg_exponents *seen = QG_NEWN(a, g->value.n, qg_exponents);
+    if (!seen)
+        return qg_nomem(m->ctx);
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_stats_value *v = qg_stats_find(stats, g->value.at[i]->name);
+        if (v && g->value.at[i]->def)
+            qg_exponents_add_stats(&seen[g->value.at[i]->id], v);
+    }
+    return qg_masks_describe(g, seen, true, a, out);
+}
+
+/* --- warnings --- */
+
+/* A policy of many nodes does not fit a line: then the report has it. */
+void qg_warn_strange(qg_ctx *ctx, const qg_strange *s)
+{
+    if (s->not_finite)
+        qg_warn(ctx, "%s", s->not_finite);
+    if (s->masks)
+        qg_warn(ctx, "%s; this policy leaves them in float: %s", s->masks,
+                strlen(s->policy) < LONGEST ? s->policy
+                                            : "fact mask_policy of the report");
+}
+
+/* "x.in1, y.out0, ..."; NULL without memory. */
+static const char *endpoints_text(qg_arena *a, const qg_tqc *const *t, size_t n)
+{
+    const char *names = "";
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < n && i < NAMES && names; i++)
+        names =
+            qg_arena_printf(a, "%s%s%s", names, i ? ", " : "", qg_tqc_text(t[i], at));
+    return names && n > NAMES ? qg_arena_printf(a, "%s, ...", names) : names;
+}
+
+qg_status qg_warn_empty(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_t n)
+{
+    const char *names = endpoints_text(a, t, n);
+    if (!names)
+        return qg_nomem(ctx);
+    if (n > 0)
+        qg_warn(ctx,
+                "%zu %s no element in any sample, so nothing gives a scale, and %s in "
+                "float: %s",
+                n, n > 1 ? "endpoints have" : "endpoint has", n > 1 ? "stay" : "stays",
+                names);
+    return QG_OK;
+}
+
+qg_status qg_warn_masked(const qg_graph *g, qg_arena *a, const qg_tqc *const *t,
+                         size_t n)
+{
+    const char *names = endpoints_text(a, t, n), *policy;
+    uint8_t *node = QG_NEWN(a, g->node.n, uint8_t);
+    if (n == 0)
+        return QG_OK;
+    if (!names || !node)
+        return qg_nomem(g->ctx);
+    for (size_t i = 0; i < n; i++)
+        node[t[i]->node->id] = 1;
+    QG_TRY(policy_of(g, node, a, &policy));
+    assert(policy);
+    qg_warn(g->ctx,
+            "%zu endpoints hold a mask of -inf, which no scale reaches, and stay in "
+            "float: %s; this policy leaves their nodes in float: %s",
+            n, names,
+            strlen(policy) < LONGEST ? policy : "mask_policy of qg stats doctor");
+    return QG_OK;
+}
+
+qg_status qg_report_masks(qg_report *r, const qg_strange *s)
+{
+    return s->policy ? qg_report_add(r, "mask_policy", qg_cell_text(s->policy)) : QG_OK;
+}
