@@ -7,6 +7,7 @@
 
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
+#include "engine/core/num.h"
 #include "engine/onnx/export.h"
 #include "engine/onnx/import.h"
 #include "engine/ir/infer.h"
@@ -60,6 +61,7 @@ qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    qg_num_unsign_nan(text);
     QG_TRY(add_loss(e, aspect, t, qg_arena_strdup(e->arena, text)));
     if (aspect & (QG_SAYS_BITS | QG_SAYS_RANGE))
         e->loss.at[e->loss.n - 1].computes = false;
