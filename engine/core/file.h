@@ -58,8 +58,8 @@ typedef struct qg_writer {
     FILE *stream; /* write here; errors are found by commit; NULL while paused */
     char *target, *temporary;
     char *aside; /* where the old target is while several are put in place; NULL */
-    int why;    /* errno of a failure when it was closed; -1: unknown; 0: none */
-    bool fresh; /* there was no target */
+    int why;     /* errno of a failure when it was closed; -1: unknown; 0: none */
+    bool fresh;  /* there was no target */
 } qg_writer;
 
 /* Makes the temporary in the target's folder, since rename is atomic within one file
