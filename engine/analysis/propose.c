@@ -11,6 +11,7 @@
  * against the network quantized from the same samples without it.  What does not help
  * there is not written. */
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "engine/analysis/again.h"
@@ -169,6 +170,14 @@ static qg_status judge_one(const search *p, qg_model *trial, bool patched, verdi
     return QG_OK;
 }
 
+/* NaN is worse than any number. */
+static bool is_closer(const qg_metric *metric, double error, double than)
+{
+    if (isnan(error) || isnan(than))
+        return !isnan(error);
+    return metric->higher_is_better ? error > than : error < than;
+}
+
 /* With the first k rows raised, and with none. */
 static qg_status judge(search *p, size_t k, verdict *v)
 {
@@ -183,8 +192,7 @@ static qg_status judge(search *p, size_t k, verdict *v)
         qg_again_drop(&trial);
         QG_TRY(st);
     }
-    bool flip = s->study.metric->higher_is_better;
-    bool closer = v->error[flip] > v->error[!flip];
+    bool closer = is_closer(s->study.metric, v->error[1], v->error[0]);
     v->helps = v->top1[1] > v->top1[0] || (v->top1[1] == v->top1[0] && closer);
     return QG_OK;
 }

@@ -102,26 +102,26 @@ static qg_status ask(qg_sensitivity *s)
 
 /* --- the order --- */
 
-/* Most harmful first, then rows whose error is NaN; ties by key, so that the order is a
- * function of the model. */
+/* Most harmful first; ties by key, so that the order is a function of the model. */
 static int by_error(const void *a, const void *b)
 {
     const qg_sensitivity_row *x = a, *y = b;
-    if (isnan(x->harm) != isnan(y->harm))
-        return isnan(x->harm) ? 1 : -1;
-    if (isnan(x->harm))
-        return (x->key > y->key) - (x->key < y->key);
     if (x->harm != y->harm)
         return x->harm < y->harm ? 1 : -1;
     return (x->key > y->key) - (x->key < y->key);
 }
 
-/* harm: larger is worse, whatever the metric and the direction. */
+/* harm: larger is worse, whatever the metric and the direction.  An error of NaN is the
+ * most harmful one: of the row or, where direction is all-but, of the others. */
 static void sort(qg_sensitivity *s)
 {
     bool flip = s->study.metric->higher_is_better != s->all_but;
-    for (size_t i = 0; i < s->row.n; i++)
-        s->row.at[i].harm = flip ? -s->row.at[i].error : s->row.at[i].error;
+    for (size_t i = 0; i < s->row.n; i++) {
+        qg_sensitivity_row *row = &s->row.at[i];
+        row->harm = flip ? -row->error : row->error;
+        if (isnan(row->error))
+            row->harm = s->all_but ? -INFINITY : INFINITY;
+    }
     qsort(s->row.at, s->row.n, sizeof *s->row.at, by_error);
 }
 

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/core/num.h"
+
 enum { MESSAGE = sizeof(((qg_ctx *)0)->message), FORMAT = 512 };
 
 /* A fork borrows the parent's names, so only the parent frees the table.  On failure
@@ -112,6 +114,7 @@ static void write_message(char text[MESSAGE], const char *fmt, va_list args)
         (void)vsnprintf(text, MESSAGE, limited, again);
     }
     va_end(again);
+    qg_num_unsign_nan(text);
 }
 
 qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)

@@ -269,6 +269,9 @@ void qg_writer_abandon(qg_writer *w)
         (void)fclose(w->stream);
     if (w->temporary && *w->temporary)
         (void)unlink(w->temporary);
+    if (w->aside)
+        (void)unlink(w->aside);
+    drop(w->ctx, w->aside);
     drop(w->ctx, w->target);
     drop(w->ctx, w->temporary);
     *w = (qg_writer){ 0 };
@@ -330,14 +333,13 @@ qg_status qg_path_sync(qg_ctx *ctx, const char *doing, const char *path)
     return s;
 }
 
-/* The folder of the target, in the place of the temporary's name, which is spent. */
+/* The folder of the target, whose name ends there for the call. */
 static qg_status sync_folder(const qg_writer *w)
 {
-    size_t n = (size_t)(qg_path_base(w->target) - w->target);
-    memcpy(w->temporary, n ? w->target : ".", n ? n : 1);
-    w->temporary[n ? n : 1] = '\0';
-    qg_status s = qg_path_sync(w->ctx, "write", w->temporary);
-    *w->temporary = '\0';
+    char *base = w->target + (qg_path_base(w->target) - w->target), first = *base;
+    *base = '\0';
+    qg_status s = qg_path_sync(w->ctx, "write", *w->target ? w->target : ".");
+    *base = first;
     return s;
 }
 
@@ -348,8 +350,45 @@ static bool same_folder(const qg_writer *a, const qg_writer *b)
     return n == k && memcmp(a->target, b->target, n) == 0;
 }
 
-/* The target is touched here alone, when everything else has succeeded: what a rename
- * puts in place is on the disk by then. */
+static qg_status sync_folders(qg_writer *const *w, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || !same_folder(w[i - 1], w[i]))
+            QG_TRY(sync_folder(w[i]));
+    return QG_OK;
+}
+
+/* The old target, if there is one, gets a name beside that of the temporary, which a
+ * later writer removes if this process is killed (is_leftover). */
+static qg_status set_aside(qg_writer *w)
+{
+    size_t stem = strlen(w->temporary) - strlen(".tmp");
+    w->aside = get(w->ctx, stem + sizeof "-old.tmp");
+    if (!w->aside)
+        return qg_nomem(w->ctx);
+    (void)snprintf(w->aside, stem + sizeof "-old.tmp", "%.*s-old.tmp", (int)stem,
+                   w->temporary);
+    if (rename(w->target, w->aside) == 0)
+        return QG_OK;
+    int why = errno;
+    drop(w->ctx, w->aside);
+    w->aside = NULL;
+    return why == ENOENT ? QG_OK : refuse(w->ctx, "write", w->target, strerror(why));
+}
+
+/* Several names cannot be exchanged at once, and an old file beside a new one may be
+ * read as a whole: so the old ones go first, and are gone on the disk too. */
+static qg_status set_all_aside(qg_writer *const *w, size_t n)
+{
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        QG_TRY(set_aside(w[i]));
+        any = any || w[i]->aside;
+    }
+    return any ? sync_folders(w, n) : QG_OK;
+}
+
+/* What a rename puts in place is on the disk by then. */
 static qg_status put_in_place(qg_writer *w)
 {
     struct stat st;
@@ -360,6 +399,20 @@ static qg_status put_in_place(qg_writer *w)
     return QG_OK;
 }
 
+/* The last target, which the others belong to, goes last and comes back first. */
+static void take_back(qg_writer *const *w, size_t n, size_t placed)
+{
+    for (size_t i = 0; i < placed; i++)
+        if (w[i]->fresh)
+            (void)unlink(w[i]->target);
+    for (size_t i = n; i-- > 0;)
+        if (w[i]->aside && rename(w[i]->aside, w[i]->target) == 0) {
+            drop(w[i]->ctx, w[i]->aside);
+            w[i]->aside = NULL;
+        }
+}
+
+/* Targets are touched when everything else has succeeded. */
 qg_status qg_writers_commit(qg_writer *const *w, size_t n)
 {
     qg_status s = QG_OK;
@@ -368,14 +421,14 @@ qg_status qg_writers_commit(qg_writer *const *w, size_t n)
         s = close_stream(w[i]);
     for (size_t i = 0; i < n && s == QG_OK; i++)
         s = qg_path_sync(w[i]->ctx, "write", w[i]->temporary);
+    if (s == QG_OK && n > 1)
+        s = set_all_aside(w, n);
     for (; placed < n && s == QG_OK; placed += s == QG_OK)
         s = put_in_place(w[placed]);
-    for (size_t i = 0; i < n && s == QG_OK; i++)
-        if (i == 0 || !same_folder(w[i - 1], w[i]))
-            s = sync_folder(w[i]);
-    for (size_t i = 0; i < placed && s != QG_OK; i++)
-        if (w[i]->fresh)
-            (void)unlink(w[i]->target);
+    if (s == QG_OK)
+        s = sync_folders(w, n);
+    if (s != QG_OK)
+        take_back(w, n, placed);
     for (size_t i = 0; i < n; i++)
         qg_writer_abandon(w[i]);
     return s;

@@ -57,8 +57,9 @@ typedef struct qg_writer {
     qg_ctx *ctx;  /* for messages */
     FILE *stream; /* write here; errors are found by commit; NULL while paused */
     char *target, *temporary;
-    int why;    /* errno of a failure when it was closed; -1: unknown; 0: none */
-    bool fresh; /* there was no target */
+    char *aside; /* where the old target is while several are put in place; NULL */
+    int why;     /* errno of a failure when it was closed; -1: unknown; 0: none */
+    bool fresh;  /* there was no target */
 } qg_writer;
 
 /* Makes the temporary in the target's folder, since rename is atomic within one file
@@ -82,8 +83,12 @@ QG_NODISCARD qg_status qg_writer_check(qg_ctx *ctx, const char *path);
  * folder that cannot be synced: then an old target is replaced already.  Either way w
  * is spent; only qg_writer_abandon may follow. */
 QG_NODISCARD qg_status qg_writer_commit(qg_writer *w);
-/* Files that belong together, in this order: all are complete before the first is put
- * in place.  On failure those that are new are removed again. */
+/* Files that belong together, the one that refers to the others last.  All are complete
+ * before the first is put in place, in this order; before that, old targets are set
+ * aside in the same order.  A process that is killed meanwhile leaves old files alone,
+ * new files alone or none of them, never old beside new: the last file without some of
+ * the others, or others that are new without it.  On failure the old targets come
+ * back. */
 QG_NODISCARD qg_status qg_writers_commit(qg_writer *const *w, size_t n);
 /* Closes the file for a while, so that there may be more writers than files can be
  * open; resume goes on at its end.  A writer that is not paused is resumed already. */

@@ -121,6 +121,17 @@ void qg_num_set_point(char *text)
     memmove(at + 1, end, strlen(end) + 1);
 }
 
+void qg_num_unsign_nan(char *text)
+{
+    static const char nan[] = "-nan";
+    enum { LENGTH = sizeof nan - 1 };
+    for (char *p = text; (p = strstr(p, nan)) != NULL; p += LENGTH - 1) {
+        bool begins = p == text || strchr(" ([=,", p[-1]);
+        if (begins && strchr(" )],:;%", p[LENGTH])) /* or the end of the text */
+            memmove(p, p + 1, strlen(p));
+    }
+}
+
 /* Splits [-+]digits[.digits][e[-+]digits] into integer text without a point. */
 static bool split(const char *s, size_t n, char digits[136], long *exponent)
 {

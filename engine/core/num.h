@@ -25,6 +25,10 @@ void qg_num_f64(char text[QG_NUM_TEXT], double x);
  * separator of the locale. */
 void qg_num_set_point(char *text);
 
+/* In a text of printf: every NaN without a sign, which says nothing.  A "-nan" that
+ * other letters or quotes surround is a name and stays. */
+void qg_num_unsign_nan(char *text);
+
 /* Parses all of [s, s + n): a JSON-like decimal number.  False when anything is left
  * over, when the value overflows, or for "nan" and "inf".  n < 128.
  * A sign, digits with at most one point, an exponent; no blanks, no hex.  An integer

@@ -7,6 +7,7 @@
 
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
+#include "engine/core/num.h"
 #include "engine/onnx/export.h"
 #include "engine/onnx/import.h"
 #include "engine/ir/infer.h"
@@ -60,6 +61,7 @@ qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    qg_num_unsign_nan(text);
     QG_TRY(add_loss(e, aspect, t, qg_arena_strdup(e->arena, text)));
     if (aspect & (QG_SAYS_BITS | QG_SAYS_RANGE))
         e->loss.at[e->loss.n - 1].computes = false;
@@ -186,6 +188,50 @@ static qg_status lose_unsaid(qg_export *e, const qg_tqc *t)
     return QG_OK;
 }
 
+/* Whether a NaN that it rounds gets another code than in every reader. */
+static bool differs_in_nan(const qg_export *e, const qg_tqc *t)
+{
+    const unsigned rule = t->scheme.nan;
+    return qg_tqc_rounds(t) && !qg_tqc_is_constant(t) &&
+           !(t->scheme.policy & QG_FLOATING) && t->visibility != QG_EXPORT_INTERNAL &&
+           !(e->nan ? e->nan & QG_NAN_BIT(rule) : rule == QG_NAN_KEEP);
+}
+
+/* "lowest or highest"; NULL: out of memory, now or for a part. */
+static const char *nan_text(const qg_export *e)
+{
+    const char *text = "";
+    for (unsigned rule = 0; rule < QG_NNAN && text; rule++)
+        if (e->nan & QG_NAN_BIT(rule))
+            text = qg_arena_printf(e->arena, "%s%s%s", text, *text ? " or " : "",
+                                   qg_nan_name((qg_nan)rule));
+    return e->nan ? text : "not known";
+}
+
+/* NaN has no code, so one row, and only where the samples that calibrated made one: in
+ * most networks nothing is lost. */
+static qg_status lose_nan(qg_export *e)
+{
+    const qg_tqc *t = NULL;
+    if (!e->format->says || !qg_manifest_has_nan(&e->info->manifest))
+        return QG_OK;
+    for (size_t i = 0; i < e->quant->tqc.n && !t; i++)
+        if (differs_in_nan(e, e->quant->tqc.at[i]))
+            t = e->quant->tqc.at[i];
+    if (!t)
+        return QG_OK;
+    const char *readers = nan_text(e);
+    if (!readers)
+        return qg_nomem(e->ctx);
+    QG_TRY(qg_export_lose(e, QG_SAYS_NAN, NULL,
+                          "rule for NaN %s; that of readers of the file: %s; when it "
+                          "was quantized: %s",
+                          qg_nan_name((qg_nan)t->scheme.nan), readers,
+                          e->info->manifest.not_finite));
+    e->loss.at[e->loss.n - 1].computes = true;
+    return QG_OK;
+}
+
 /* Of the whole model first. */
 static int by_endpoint(const void *a, const void *b)
 {
@@ -212,7 +258,9 @@ static qg_status refuse(qg_export *e)
 qg_status qg_export_run(qg_export *e, bool strict)
 {
     assert(e->format && e->format->build && e->format->write);
+    e->nan = e->format->nan;
     QG_TRY(e->format->build(e));
+    QG_TRY(lose_nan(e));
     qg_dtype type = e->quant->graph->float_type;
     if (type != QG_NODTYPE && !e->format->choice[QG_FORMAT_FLOAT])
         QG_TRY(qg_export_lose(e, QG_SAYS_FLOAT_TYPE, NULL,

@@ -58,7 +58,8 @@
     X(STATE,       "state",       "a disabled or uncalibrated quantizer")      \
     X(ENDPOINT,    "endpoint",    "the quantization of this endpoint")         \
     X(FLOAT_TYPE,  "float-type",  "the 16-bit float type of the model")        \
-    X(OPEN,        "open-dims",   "an extent that the model leaves open")
+    X(OPEN,        "open-dims",   "an extent that the model leaves open")      \
+    X(NAN,         "nan",         "the code that quantization makes of NaN")
 /* clang-format on */
 
 enum {
@@ -86,6 +87,8 @@ enum qg_format_option {
 /* Ends the words of an option of which the format itself checks others. */
 #define QG_FORMAT_ANY "..."
 
+#define QG_NAN_BIT(rule) (1u << (rule)) /* of a qg_nan */
+
 const char *qg_format_option_word(enum qg_format_option k); /* "weights" */
 
 typedef struct qg_export qg_export;
@@ -98,6 +101,7 @@ typedef struct qg_format {
     const char *summary;  /* one line */
     uint32_t says;        /* of qg_aspect */
     qg_rounding rounding; /* how its readers round; 0 is half-even */
+    uint32_t nan;         /* mask of QG_NAN_BIT: their rules for NaN; 0: not known */
     /* The words of each option, ending with NULL, the default first (of placement: that
      * of the backend, if it has one); NULL: the format does not have the option. */
     const char *const *choice[QG_N_FORMAT_OPTION]; /* QG_FORMAT_ANY: or any word */
@@ -136,7 +140,8 @@ struct qg_export {
     uint64_t quirks;           /* mask of qg_quirk */
     const qg_profile *profile; /* set after begin, if the format names one */
 
-    const qg_format *format;                /* by begin */
+    const qg_format *format; /* by begin */
+    uint32_t nan;            /* by run: the format's, unless build knows the reader */
     const char *option[QG_N_FORMAT_OPTION]; /* a word of choice, or NULL: not taken */
     qg_arena *arena;                        /* dies with the export */
     qg_graph *graph;      /* for build to leave to write; freed by end; may be NULL */

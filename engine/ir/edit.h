@@ -41,8 +41,9 @@ QG_NODISCARD qg_status qg_edit_grow_inputs(qg_graph *g, qg_node *n, uint32_t cou
 
 /* Every use of `from` now reads `to`; when `from` is a graph output, `to` takes its
  * place in the output list AND its name, so that the interface keeps its names (`from`
- * gets the old name of `to`).  When `to` is a graph input or output itself as well,
- * QG_ESTATE and nothing is changed: the caller must keep the node.
+ * gets the old name of `to`), also those of open extents.  When `to` is a graph input
+ * or output itself as well, QG_ESTATE and nothing is changed: the caller must keep the
+ * node.
  * The producer of `from` stays, unread.  Linear in the uses of `from`. */
 QG_NODISCARD qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_value *to);
 

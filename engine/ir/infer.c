@@ -398,12 +398,13 @@ qg_status qg_infer_open(qg_ctx *ctx, const qg_graph *g, qg_arena *a, qg_tensor *
     return QG_OK;
 }
 
-/* A symbolic name makes no sense for another rank than it was declared with. */
+/* A symbolic name makes no sense for another rank than it was declared with; a value
+ * that is new, whose rank was not known, may have those of an output (edit.h). */
 static void write_types(qg_graph *g, const qg_tensor *type)
 {
     for (size_t i = 0; i < g->value.n; i++) {
         qg_value *v = g->value.at[i];
-        if (v->type.rank != type[i].rank)
+        if (v->type.rank >= 0 && v->type.rank != type[i].rank)
             memset(v->dim_name, 0, sizeof v->dim_name);
         v->type = type[i];
     }

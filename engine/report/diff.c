@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "engine/core/num.h"
 #include "engine/report/describe.h"
 #include "engine/ir/text.h"
 #include "engine/quant/metric.h"
@@ -101,6 +102,8 @@ static const char *attribute_text(const qg_attr *a, char text[ATTRIBUTE_TEXT])
         else if (a->type == QG_ATTR_STRING || a->type == QG_ATTR_STRINGS)
             used += snprintf(at, room, "%s%s", comma, a->strings[i]);
     }
+    if (a->type == QG_ATTR_FLOAT || a->type == QG_ATTR_FLOATS)
+        qg_num_unsign_nan(text);
     return text;
 }
 

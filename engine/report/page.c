@@ -17,6 +17,8 @@ static size_t width_of(const char *s)
     return n;
 }
 
+static double unsigned_nan(double x) { return isnan(x) ? (double)NAN : x; }
+
 /* One number of a list; floats as the shortest text that is exact. */
 static const char *element(const qg_cell *c, size_t i, char text[QG_NUM_TEXT])
 {
@@ -25,7 +27,7 @@ static const char *element(const qg_cell *c, size_t i, char text[QG_NUM_TEXT])
     else if (isfinite(c->floats[i]))
         qg_num_f32(text, c->floats[i]);
     else
-        (void)snprintf(text, QG_NUM_TEXT, "%g", (double)c->floats[i]);
+        (void)snprintf(text, QG_NUM_TEXT, "%g", unsigned_nan(c->floats[i]));
     return text;
 }
 
@@ -71,7 +73,7 @@ static const char *names_text(const qg_cell *c, char text[CELL_TEXT])
 /* The text of a cell on the page; `text` is a buffer for formatted text. */
 static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
 {
-    const double number = isnan(c->number) ? (double)NAN : c->number; /* no sign */
+    const double number = unsigned_nan(c->number);
     switch (c->kind) {
     case QG_CELL_NONE:
         return "-";

@@ -5,6 +5,7 @@
 
 #include "engine/core/file.h"
 #include "engine/core/json.h"
+#include "engine/core/num.h"
 
 qg_status qg_report_new(qg_ctx *ctx, const char *title, qg_report **out)
 {
@@ -109,6 +110,7 @@ static qg_status format_cell(qg_report *r, const char *fmt, va_list args, qg_cel
     if (!text)
         return qg_nomem(r->ctx);
     (void)vsnprintf(text, (size_t)n + 1, fmt, args);
+    qg_num_unsign_nan(text);
     make_printable(text, false);
     *out = qg_cell_text(text);
     return QG_OK;

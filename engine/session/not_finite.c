@@ -129,7 +129,8 @@ static qg_status plan(qg_model *m, const qg_finite_request *r, bool simulates,
     return qg_plan_new(m->ctx, m->graph, &o, out);
 }
 
-/* One of the places is there.  NULL: out of memory. */
+/* One of the places is there.  NULL: out of memory.  qg_manifest_has_nan
+ * (snapshot/quant_json.h) reads the words. */
 static const char *text_of(const search *s, const char *mode, qg_arena *a)
 {
     const place *p = s->nan.there ? &s->nan : &s->infinity;

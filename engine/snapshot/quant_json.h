@@ -24,6 +24,7 @@
 #define QG_ENGINE_SNAPSHOT_QUANT_JSON_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/core/json.h"
 #include "engine/quant/backend.h"
@@ -42,6 +43,12 @@ typedef struct qg_manifest {
     size_t n_option;
     const char *not_finite; /* the first NaN or infinity that the data cause; NULL */
 } qg_manifest;
+
+/* Whether not_finite is about a NaN: how session/not_finite.c words it. */
+static inline bool qg_manifest_has_nan(const qg_manifest *m)
+{
+    return m->not_finite && strstr(m->not_finite, ": NaN first appears at ");
+}
 
 /* A near miss: a node's name, and the one condition that failed. */
 typedef struct qg_coverage_miss {

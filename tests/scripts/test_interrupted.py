@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """A snapshot is the old one or the new one, whatever happens while it is written: the
 process is killed at each of its calls that reach files in turn, each of them fails as on
-a full disk, and two writers race.  Rerunning the command works and removes leftovers."""
+a full disk, and two writers race.  Rerunning the command works and removes leftovers.
+The same of exports of several files, of which some may be missing when the process was
+killed; an old one is never with a new one."""
+import itertools
 import os
 import pathlib
 import random
@@ -15,12 +18,15 @@ QG = str(pathlib.Path(os.environ.get("QG", "build/qg")).resolve())
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODEL = ROOT / "configs/models/digits.onnx"
 OLD, NEW = "minmax", "percentile"
-complaints, counts = [], {"kill": [0, 0, 0], "full": [0, 0, 0], "race": [0, 0, 0]}
+BACKEND = {OLD: "openvino-int8", NEW: "trt-int8"}  # other files of exports
+complaints = []
+counts = {kind: [0, 0, 0] for kind in ("kill", "full", "race", "export")}
 
 
 def quantize(folder, observer, **environment):
-    command = [QG, "quantize", str(MODEL), "-b", "trt-int8", "-d", "random:1", "-j", "1",
-               "--kernels", "reference", "--observer", observer, "-o", str(folder)]
+    command = [QG, "quantize", str(MODEL), "-b", BACKEND[observer], "-d", "random:1",
+               "-j", "1", "--kernels", "reference", "--observer", observer, "-o",
+               str(folder)]
     return subprocess.run(command, capture_output=True, text=True,
                           env={**os.environ, **environment, **(
                               {"GCOV_PREFIX": os.devnull} if environment else {})})
@@ -42,15 +48,15 @@ def leftovers(work):
     return [p.name for p in work.iterdir() if p.name.startswith(".qg-")]
 
 
-def judge(kind, folder, allowed, what):
+def judge(kind, folder, allowed, what, look=content):
     tried = counts[kind]
     tried[0] += 1
-    now = content(folder)
+    now = look(folder)
     if now in allowed:
         tried[1] += 1
         return
     tried[2] += 1
-    complaints.append(f"{what}: the folder is neither the old nor the new snapshot, has "
+    complaints.append(f"{what}: the folder is neither the old nor the new one, has "
                       f"{sorted(now) if now else now}")
 
 
@@ -86,6 +92,53 @@ def interrupt(work, library, kind, before, after, target):
                 complaints.append(f"{what}: rerun leaves {leftovers(work)}")
 
 
+def export(snapshot, file, name, **environment):
+    return subprocess.run([QG, "export", str(snapshot), "--format", name, "-o", str(file)],
+                          capture_output=True, text=True,
+                          env={**os.environ, **environment})
+
+
+def visible(folder):
+    return {n: data for n, data in content(folder).items() if not n.startswith(".qg-")}
+
+
+def parts_of(whole):
+    return [dict(some) for n in range(len(whole) + 1)
+            for some in itertools.combinations(whole.items(), n)]
+
+
+def interrupt_exports(work, library):
+    """Each call of an export over an earlier one, from the first that makes a file."""
+    for name, suffix in ("openvino-ir", ".xml"), ("aimet", ".encodings"):
+        folder, count = work / name, work / "count"
+        file = folder / f"m{suffix}"
+        folder.mkdir()
+        export(work / "new", file, name, LD_PRELOAD=library, QG_FAULT_COUNT=str(count))
+        after, calls = visible(folder), int(count.read_text())
+        export(work / "old", file, name)
+        before = visible(folder)
+        if after == before:
+            complaints.append(f"{name}: both exports are equal: this test cannot fail")
+        for at in range(calls, 0, -1):
+            shutil.rmtree(folder)
+            folder.mkdir()
+            for n, data in before.items():
+                (folder / n).write_bytes(data)
+            for kind, allowed in (("full", [before]), ("kill", parts_of(before))):
+                run = export(work / "new", file, name, LD_PRELOAD=library, QG_FAULT=kind,
+                             QG_FAULT_AT=str(at))
+                more = parts_of(after) if kind == "kill" else [after]
+                judge("export", folder, allowed + more, f"{name}, {kind} at call {at}",
+                      visible)
+                if run.returncode == 0 and visible(folder) != after:
+                    complaints.append(f"{name}, {kind} at call {at}: exit status 0, and "
+                                      "not the new files")
+            again = export(work / "new", file, name)
+            if again.returncode or content(folder) != after:
+                complaints.append(f"{name}, kill at call {at}: rerun gives "
+                                  f"{again.stderr.strip()}, {sorted(content(folder))}")
+
+
 def race(work, old, new):
     target = work / "raced"
     both = {**{"notes.txt": b"mine"}}
@@ -95,7 +148,7 @@ def race(work, old, new):
     draw = random.Random(7)
     for _ in range(8):
         running = [subprocess.Popen(
-            [QG, "quantize", str(MODEL), "-b", "trt-int8", "-d", "random:1", "-j", "1",
+            [QG, "quantize", str(MODEL), "-b", BACKEND[o], "-d", "random:1", "-j", "1",
              "--kernels", "reference", "--observer", o, "-o", str(target)],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             for o in draw.sample([OLD, NEW, OLD, NEW], 4)]
@@ -141,6 +194,7 @@ def main():
         for kind in "kill", "full":
             interrupt(work, library, kind, old, new, work / "target")
             interrupt(work, library, kind, None, new, work / "target")
+        interrupt_exports(work, library)
         race(work, old, new)
         mixed(work, old, new)
         full_disk(work, old)

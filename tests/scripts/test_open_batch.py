@@ -113,12 +113,15 @@ def dims(value):
 
 def check_dims(path, original):
     """Inputs as in the model; no first extent of an output or inner value is a number
-    that the batch would contradict."""
+    that the batch would contradict, and open ones of the output keep their names."""
     mine, theirs = onnx.load(path).graph, onnx.load(original).graph
     want = [None if d == "?" else d for d in dims(theirs.input[0])]  # "?" is no name
     assert dims(mine.input[0]) == want, (path, dims(mine.input[0]))
     assert not dims(mine.output[0]) or not isinstance(dims(mine.output[0])[0], int), \
         (path, dims(mine.output[0]))
+    for have, named in zip(dims(mine.output[0]), dims(theirs.output[0])):
+        if isinstance(named, str) and named != "?" and not isinstance(have, int):
+            assert have == named, (path, have, named)
 
 
 def run_ort(path, x):

@@ -164,8 +164,27 @@ static void the_point_is_set(void **state)
     }
 }
 
+static void nan_has_no_sign(void **state)
+{
+    (void)state;
+    const char *const row[][2] = {
+        {"-nan",                       "nan"                     },
+        { "error -nan, scale[0]=-nan", "error nan, scale[0]=nan" },
+        { "the range is -nan to -nan", "the range is nan to nan" },
+        { "node 'a-nan': '-nan': -1",  "node 'a-nan': '-nan': -1"},
+        { "/-nan/x -nano -nan_2",      "/-nan/x -nano -nan_2"    },
+        { "[-nan, -inf], (-nan %)",    "[nan, -inf], (nan %)"    },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "%s", row[i][0]);
+        qg_num_unsign_nan(text);
+        assert_string_equal(text, row[i][1]);
+    }
+}
+
 QG_TEST_MAIN(cmocka_unit_test(float_text_reads_back),
-             cmocka_unit_test(the_point_is_set),
+             cmocka_unit_test(the_point_is_set), cmocka_unit_test(nan_has_no_sign),
              cmocka_unit_test(names_are_dense_and_found),
              cmocka_unit_test(vectors_grow),
              cmocka_unit_test(reset_arena_allocates_nothing),

@@ -757,6 +757,7 @@ const qg_format qg_format_aimet = {
     .name = "aimet",
     .suffix = ".encodings + .onnx",
     .rounding = QG_ROUND_HALF_UP,
+    .nan = QG_NAN_BIT(QG_NAN_KEEP),
     .summary = "AIMET's encodings; versions 0.4.0, 0.6.1, 1.0.0, 2.0.0",
     .says = QG_SAYS_PER_CHANNEL | QG_SAYS_BLOCK | QG_SAYS_OFFSET | QG_SAYS_RANGE |
             QG_SAYS_BITS | QG_SAYS_FLOATING | QG_SAYS_POWER_OF_2 | QG_SAYS_SHARING |

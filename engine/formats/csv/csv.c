@@ -516,10 +516,10 @@ const qg_format qg_format_csv = {
     .name = "csv",
     .suffix = ".csv + .onnx",
     .summary = "all endpoints for spreadsheets, one per line",
-    .says =
-        (1u << QG_N_ASPECT) - 1 -
-        (QG_SAYS_SHARING | QG_SAYS_DERIVED | QG_SAYS_SILENT | QG_SAYS_STATE |
-         QG_SAYS_QUANTIZER | QG_SAYS_DYNAMIC | QG_SAYS_ENDPOINT | QG_SAYS_FLOAT_TYPE),
+    .says = (1u << QG_N_ASPECT) - 1 -
+            (QG_SAYS_SHARING | QG_SAYS_DERIVED | QG_SAYS_SILENT | QG_SAYS_STATE |
+             QG_SAYS_QUANTIZER | QG_SAYS_DYNAMIC | QG_SAYS_ENDPOINT |
+             QG_SAYS_FLOAT_TYPE | QG_SAYS_NAN),
     .table = &form,
     .build = build,
     .write = write,

@@ -184,7 +184,7 @@ static qg_status build(qg_export *e)
     return check_errors(e, b->errors);
 }
 
-/* All files, or none. */
+/* All files, or none; the one that the user named is the last to be put in place. */
 static qg_status write(qg_export *e)
 {
     const built *b = e->built;
@@ -193,7 +193,7 @@ static qg_status write(qg_export *e)
     size_t n = e->analysis ? N_KIND : ERROR;
     qg_status s = QG_OK;
     for (size_t k = 0; k < n && s == QG_OK; k++) {
-        all[k] = &w[k];
+        all[n - 1 - k] = &w[k];
         s = qg_writer_open(e->ctx, b->path[k], &w[k]);
         if (s == QG_OK)
             s = put(e, (enum kind)k, w[k].stream);

@@ -337,6 +337,7 @@ const qg_format qg_format_ncnn_table = {
     .says = QG_SAYS_PER_CHANNEL | QG_SAYS_RANGE | QG_SAYS_POWER_OF_2 | QG_SAYS_SHARING |
             QG_SAYS_SILENT,
     .rounding = QG_ROUND_HALF_AWAY,
+    .nan = QG_NAN_BIT(QG_NAN_LOWEST),
     .table = &form,
     .quirk = quirks,
     .build = build,

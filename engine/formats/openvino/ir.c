@@ -117,6 +117,7 @@ const qg_format qg_format_openvino_ir = {
     .summary = "OpenVINO IR with FakeQuantize at quantized activations",
     .says = QG_OPENVINO_SAYS,
     .rounding = QG_ROUND_HALF_EVEN_LEVEL,
+    .nan = QG_NAN_BIT(QG_NAN_LOWEST),
     .choice = { [QG_FORMAT_WEIGHTS] = weights },
     .build = build,
     .write = write,

@@ -647,7 +647,8 @@ const qg_format qg_format_ppq_json = {
     .summary = "PPQ's file pair: the float model and a JSON with all records",
     .says = (1u << QG_N_ASPECT) - 1 -
             (QG_SAYS_BLOCK | QG_SAYS_ROUNDING | QG_SAYS_QUANTIZER | QG_SAYS_DERIVED |
-             QG_SAYS_STATE),
+             QG_SAYS_STATE | QG_SAYS_NAN),
+    .nan = QG_NAN_BIT(QG_NAN_KEEP),
     .build = build,
     .write = write,
     .import = import,

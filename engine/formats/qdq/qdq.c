@@ -569,6 +569,13 @@ static bool is_unsigned(const builder *b)
     return false;
 }
 
+/* docs/evidence/grids.md#nan */
+static const uint32_t nan_of_placement[] = {
+    [QG_PLACE_ORT] = QG_NAN_BIT(QG_NAN_LOWEST),
+    [QG_PLACE_TRT] = QG_NAN_BIT(QG_NAN_ZERO),
+    [QG_PLACE_OPENVINO] = QG_NAN_BIT(QG_NAN_LOWEST),
+};
+
 static qg_status begin(builder *b)
 {
     const qg_graph *from = b->quant->graph;
@@ -578,6 +585,8 @@ static qg_status begin(builder *b)
     for (int i = 0; place && qg_placements[i]; i++)
         if (strcmp(qg_placements[i], place) == 0)
             b->place = (enum qg_placement)i;
+    if (place)
+        b->e->nan = nan_of_placement[b->place];
     const char *weight = b->e->option[QG_FORMAT_WEIGHTS];
     b->float_weights = weight && weight[0] == 'f';
     b->made = QG_NEWN(a, from->value.n, made *);

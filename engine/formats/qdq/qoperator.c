@@ -16,6 +16,7 @@ const qg_format qg_format_onnx_qoperator = {
     .says = QG_SAYS_PER_CHANNEL | QG_SAYS_BLOCK | QG_SAYS_OFFSET | QG_SAYS_RANGE |
             QG_SAYS_BITS | QG_SAYS_FLOATING | QG_SAYS_SHARING | QG_SAYS_DERIVED |
             QG_SAYS_SILENT,
+    .nan = QG_NAN_BIT(QG_NAN_LOWEST),
     .choice = { [QG_FORMAT_FLOAT] = qg_qdq_floats },
     .build = qg_qdq_build_fused,
     .write = qg_qdq_write,
