@@ -103,8 +103,8 @@ static void constants_of(const qg_compile *c, const qg_tensor *constant[2])
 static void fuse_silu(chain *c)
 {
     const step *s = c->step;
-    if (c->n < 2 || s[0].f.is_pair || s[0].f.map != QG_MAP_SIGMOID ||
-        !s[1].f.is_pair || s[1].f.pair != QG_PAIR_MUL || s[1].operand != FIRST)
+    if (c->n < 2 || s[0].f.is_pair || s[0].f.map != QG_MAP_SIGMOID || !s[1].f.is_pair ||
+        s[1].f.pair != QG_PAIR_MUL || s[1].operand != FIRST)
         return;
     c->step[0].f.map = QG_MAP_SILU;
     memmove(&c->step[1], &c->step[2], (--c->n - 1) * sizeof *c->step);

@@ -145,8 +145,8 @@ typedef struct cli_verb {
     FILE *err; /* of a copy of the row in another program: bare messages; else NULL */
 } cli_verb;
 
-/* A line on stderr that is overwritten during the work; with -v lines now and then where
- * stderr is no terminal. */
+/* A line on stderr that is overwritten during the work; with -v lines now and then
+ * where stderr is no terminal. */
 typedef struct cli_bar {
     bool shown;         /* a line is on the terminal */
     size_t done, total; /* displayed progress */

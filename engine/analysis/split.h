@@ -22,7 +22,7 @@ typedef struct qg_split {
     size_t n_input;
     qg_arena *arena;
     qg_api_feed feed, holdout;
-    qg_subset own; /* samples of feed, each once */
+    qg_subset own;                 /* samples of feed, each once */
     qg_subset part[2];             /* that choose, with halves; that judge */
     const qg_feed *choose, *judge; /* judge NULL: nothing is judged */
     bool halves;                   /* work judges, too */

@@ -107,8 +107,7 @@ static qg_status warn(qg_model *m, const qg_workload *work, const qg_api_feed *f
     return QG_OK;
 }
 
-qg_status qg_feed_warn_scale(qg_model *m, const qg_workload *work,
-                             const qg_api_feed *f)
+qg_status qg_feed_warn_scale(qg_model *m, const qg_workload *work, const qg_api_feed *f)
 {
     if (!m->quant || f->hosted)
         return QG_OK;

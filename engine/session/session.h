@@ -87,8 +87,8 @@ QG_NODISCARD qg_status qg_feed_open(qg_model *m, const qg_workload *work,
                                     qg_api_feed *out);
 void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
 
-/* feed_scale.c.  Warns where the first samples of data or arrays do not fit the grids of
- * a quantized model's inputs.  f is open. */
+/* feed_scale.c.  Warns where the first samples of data or arrays do not fit the grids
+ * of a quantized model's inputs.  f is open. */
 QG_NODISCARD qg_status qg_feed_warn_scale(qg_model *m, const qg_workload *work,
                                           const qg_api_feed *f);
 
