@@ -170,7 +170,8 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     qg_finite_request first = { .mode = m->quant ? QG_RUN_SIMULATE : QG_RUN_FLOAT,
                                 .feed = &d->looks.feed,
                                 .reference = o->work.reference_kernels,
-                                .masks = true };
+                                .masks = true,
+                                .progress = &o->work.progress };
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,
                      .n = d->looks.feed.n,

@@ -144,6 +144,7 @@ struct qg_pass_env {
     qg_calibrated calibrated;      /* the result of the last calibration */
     QG_VEC(const qg_tqc *) masked; /* left in float for a mask of -inf */
     QG_VEC(const qg_tqc *) empty;  /* left in float: no sample has an element there */
+    QG_VEC(const qg_tqc *) small;  /* min-scale is all that gives their scale */
     QG_VEC(qg_pass_result) result; /* one per pass that ran */
 
     /* Written by fuse-batchnorm: nodes that passes which visit nodes in order visit

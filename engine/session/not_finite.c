@@ -8,6 +8,7 @@
  *       codes. */
 #include "engine/session/session.h"
 
+#include "engine/exec/meter.h"
 #include "engine/ir/tensor_memory.h"
 
 /* Samples examined at most; values named in a sentence; bytes of a policy there. */
@@ -271,8 +272,13 @@ static qg_status search_run(qg_model *m, const qg_finite_request *r, bool simula
                             qg_arena *a, search *s)
 {
     qg_plan *p;
+    qg_meter meter;
     QG_TRY(plan(m, r, simulates, a, &p));
+    qg_meter_begin(&meter, r->progress, "run", 0);
+    m->ctx->watch = qg_meter_watch(&meter);
     qg_status st = run_samples(m->ctx, p, r->feed, r->first, s);
+    m->ctx->watch = (qg_cancel_watch){ 0 };
+    qg_meter_end(&meter);
     qg_plan_free(p);
     return st;
 }
@@ -352,6 +358,20 @@ qg_status qg_warn_empty(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_t
                 "float: %s",
                 n, n > 1 ? "endpoints have" : "endpoint has", n > 1 ? "stay" : "stays",
                 names);
+    return QG_OK;
+}
+
+qg_status qg_warn_small(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_t n)
+{
+    const char *names = endpoints_text(a, t, n);
+    if (!names)
+        return qg_nomem(ctx);
+    if (n > 0)
+        qg_warn(ctx,
+                "%zu %s smaller than the least scale (min-scale) resolves, and %s few "
+                "codes or only zero: %s",
+                n, n > 1 ? "endpoints have ranges" : "endpoint has a range",
+                n > 1 ? "use" : "uses", names);
     return QG_OK;
 }
 

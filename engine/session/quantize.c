@@ -567,7 +567,8 @@ static qg_status find_strange(job *j, bool warns)
     qg_finite_request r = { .mode = QG_RUN_SIMULATE,
                             .feed = &j->feed.feed,
                             .reference = j->o->work.reference_kernels,
-                            .masks = true };
+                            .masks = true,
+                            .progress = &j->o->work.progress };
     if (j->feed.feed.n == 0)
         return QG_OK;
     QG_TRY(qg_model_strange(j->m, &r, j->arena, &j->strange));
@@ -638,6 +639,8 @@ static qg_status run_passes(job *j, qg_report **report)
         QG_TRY(qg_warn_masked(m->ctx, j->arena, env.masked.at, env.masked.n));
     if (report)
         QG_TRY(qg_warn_empty(m->ctx, j->arena, env.empty.at, env.empty.n));
+    if (report)
+        QG_TRY(qg_warn_small(m->ctx, j->arena, env.small.at, env.small.n));
     QG_TRY(find_strange(j, report != NULL));
     QG_TRY(qg_model_warn_share(m, "quantize"));
     return report ? describe(j, &env, report) : QG_OK;

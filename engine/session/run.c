@@ -80,7 +80,8 @@ static qg_status warn_not_finite(const qg_executable *e, const qg_run_options *o
     qg_finite_request r = { .mode = e->mode,
                             .feed = feed,
                             .first = sample,
-                            .reference = o->work.reference_kernels };
+                            .reference = o->work.reference_kernels,
+                            .progress = &o->work.progress };
     if (e->mode == QG_RUN_INTEGER)
         return QG_OK;
     if (sample < feed->n)
