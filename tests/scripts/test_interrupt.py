@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Ctrl-C: the work ends at its next step, with status 130 and one line, and leaves
-nothing behind; a second signal ends it within a step, too.  A process that was started with SIGINT ignored goes on."""
+nothing behind; a second signal ends it within a step, too.  A process that was started
+with SIGINT ignored goes on."""
 import os
 import pathlib
 import pty
