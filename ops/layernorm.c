@@ -1,5 +1,5 @@
 /* layernorm.c -- statistics along axes: LayerNormalization, RMSNormalization,
- * LpNormalization, LRN, MeanVarianceNormalization.
+ * SimplifiedLayerNormalization, LpNormalization, LRN, MeanVarianceNormalization.
  *
  * Layer  y = (x - mean) / sqrt(variance + epsilon) * scale + bias over dims axis..last
  * RMS    y = x / sqrt(mean(x^2) + epsilon) * scale
@@ -8,7 +8,10 @@
  * MVN    y = (x - mean) / (deviation + 1e-9) over `axes`
  * Sums are kept in double, the rest in float32 (float64 too, see util_cast.h).
  * Source: ONNX LayerNormalization-17, RMSNormalization-23, LpNormalization-1, 22,
- * LRN-1, 13, MeanVarianceNormalization-9, 13 (epsilon: its function body).
+ * LRN-1, 13, MeanVarianceNormalization-9, 13 (epsilon: its function body).  ONNX
+ * Runtime also has LayerNormalization-1 and SimplifiedLayerNormalization-1 (RMS, output
+ * 1 is InvStdDev) in the domain of ONNX, which its optimizer writes into files of any
+ * opset: onnxruntime/core/graph/contrib_ops/contrib_defs.cc.
  *
  * Slots  scale and bias are parameters that are never quantized ('f'). */
 #include "ops/families.h"
@@ -27,7 +30,7 @@ typedef struct layer_param {
     qg_dtype stash; /* of Mean and InvStdDev */
 } layer_param;
 
-/* --- LayerNormalization, RMSNormalization -------------------------------------- */
+/* --- LayerNormalization, RMSNormalization, SimplifiedLayerNormalization --------- */
 
 /* stash_type concerns the type of the optional outputs only: sums are kept in
  * double. */
@@ -131,7 +134,8 @@ static double mean_of(const float *x, int64_t n)
 static qg_status normalize_rows(const qg_call *k, bool centred)
 {
     const layer_param *p = k->param;
-    const qg_tensor *x = k->in[0], *mean = qg_out(k, 1), *inverse = qg_out(k, 2);
+    const qg_tensor *x = k->in[0], *mean = centred ? qg_out(k, 1) : NULL;
+    const qg_tensor *inverse = qg_out(k, centred ? 2 : 1);
     spread scale, bias;
     int32_t axis;
     QG_TRY(qg_check_axis(k, p->axis, x->rank, &axis));
@@ -415,7 +419,8 @@ static qg_status run_mvn(const qg_call *k) { return qg_run_f32(k, mvn); }
     }
 /* clang-format off */
 const qg_op qg_ops_layernorm[] = {
-    ROW("LayerNormalization", 17, 3, "dff", 3, layer, layer, layer_free_axes),
+    ROW("LayerNormalization", 1, 3, "dff", 3, layer, layer, layer_free_axes),
+    ROW("SimplifiedLayerNormalization", 1, 2, "df", 2, root, layer, layer_free_axes),
     ROW("RMSNormalization", 23, 2, "df", 1, root, layer, layer_free_axes),
     ROW("LpNormalization", 1, 1, "d", 1, lp, lp, NULL),
     ROW("LpNormalization", 22, 1, "d", 1, lp, lp, NULL),

@@ -161,6 +161,7 @@ qg_status qg_body_run(qg_body_room *room, const qg_graph *body,
                       const qg_tensor *const *in, const qg_tensor **out)
 {
     turn t;
+    QG_TRY(qg_ctx_go_on(room->call->ctx));
     QG_TRY(begin_turn(room, body, in, &t));
     for (size_t i = 0; i < body->node.n; i++)
         QG_TRY(qg_node_memory(t.ctx, run_inner(&t, body->node.at[i]), "run",

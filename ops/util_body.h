@@ -47,7 +47,8 @@ void qg_body_end(qg_body_room *room);
 
 /* Runs a body once.  in[i] feeds its input i; out[i] becomes its output i, which is
  * valid until the turn after next: outputs of one turn may feed the next. A value of
- * the body without a producer is QG_EMODEL. */
+ * the body without a producer is QG_EMODEL; QG_ECANCELED before a turn that the caller
+ * does not want any more. */
 QG_NODISCARD qg_status qg_body_run(qg_body_room *room, const qg_graph *body,
                                    const qg_tensor *const *in, const qg_tensor **out);
 

@@ -128,7 +128,9 @@ static void common_param(const team *t, const qg_tqc *lead, float *scale,
         *scale = p.scale[0] > *scale ? p.scale[0] : *scale;
     }
     if (s->policy & t->how->by_range)
-        qg_scheme_from_range(s, (qg_range){ low, high, 1e-8, 0 }, scale, offset);
+        qg_scheme_from_range(
+            s, (qg_range){ low, high, lead->observer.value[QG_PARAM_MIN_SCALE], 0 },
+            scale, offset);
 }
 
 /* --- sharing by groups: the default --- */

@@ -96,6 +96,8 @@ static qg_status run(qg_pass_env *env)
         s = qg_vec_push(env->ctx, a, &env->empty, env->calibrated.empty.at[i]);
     for (size_t i = 0; s == QG_OK && i < env->calibrated.far.n; i++)
         s = qg_vec_push(env->ctx, a, &env->far, env->calibrated.far.at[i]);
+    for (size_t i = 0; s == QG_OK && i < env->calibrated.small.n; i++)
+        s = qg_vec_push(env->ctx, a, &env->small, env->calibrated.small.at[i]);
     return s == QG_OK && how.watching.after ? how.watching.after(env, NULL) : s;
 }
 

@@ -39,6 +39,8 @@ static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
     QG_TRY(s);
     if (strcmp(o.observer->name, t->observer.name) != 0)
         QG_TRY(qg_observe_note_few(env->quant, t));
+    if (o.floored)
+        QG_TRY(qg_vec_push(env->ctx, env->graph->arena, &env->small, t));
     QG_TRY(qg_tqc_set_param(env->quant, t, p.n, p.scale, p.offset));
     return qg_tqc_set_state(env->quant, t, QG_TQC_ACTIVATED);
 }

@@ -88,11 +88,10 @@ static void interrupt(int signal_number)
 
 int cli_interrupted(void) { return interrupted ? CLI_SIGNAL + interrupted : 0; }
 
-/* Only the first signal is caught. */
+/* The handler stays: the default action would end the process without a status. */
 static void catch_signal(int number)
 {
-    struct sigaction old,
-        mine = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
+    struct sigaction old, mine = { .sa_handler = interrupt, .sa_flags = SA_RESTART };
     (void)sigemptyset(&mine.sa_mask);
     if (!interrupted && sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
         (void)sigaction(number, &mine, NULL);

@@ -326,7 +326,8 @@ static qg_status by_layer(study *s)
                    .begin = begin_layers,
                    .work = work_layers,
                    .end = end_layers,
-                   .ud = &l };
+                   .ud = &l,
+                   .meter = &l.meter };
     qg_meter_begin(&l.meter, &s->o->work.progress, "layer", s->feed.feed.n);
     if (st == QG_OK)
         st = qg_pool_run(ctx, &job);

@@ -294,7 +294,8 @@ static qg_status measure(comparison *c, variant *v)
                    .begin = begin,
                    .work = work,
                    .end = end,
-                   .ud = c };
+                   .ud = c,
+                   .meter = &c->meter };
     qg_mode_request mode = { .mode = c->o->mode, .profile = c->o->profile };
     QG_TRY(qg_executable_make(&c->model, &mode, &c->run));
     if (c->run.program)

@@ -196,7 +196,8 @@ static qg_status run(study *s)
                    .begin = begin,
                    .work = work,
                    .end = end,
-                   .ud = s };
+                   .ud = s,
+                   .meter = &s->meter };
     qg_meter_begin(&s->meter, &s->o->work.progress, "integer", s->feed.feed.n);
     qg_status status = qg_pool_run(s->m->ctx, &job);
     qg_meter_end(&s->meter);

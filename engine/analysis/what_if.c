@@ -179,7 +179,8 @@ static qg_status ask_round(asking *a, double *error, double *doubt)
                    .begin = begin,
                    .work = work,
                    .end = end,
-                   .ud = a };
+                   .ud = a,
+                   .meter = &a->meter };
     QG_TRY(qg_pool_run(a->s->ctx, &job));
     average(a, error, doubt);
     return QG_OK;

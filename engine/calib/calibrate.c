@@ -499,6 +499,8 @@ static qg_status give(calibration *c, watched *w)
     }
     QG_TRY(qg_tqc_set_param(q, w->tqc, w->observe.channels, w->scale, w->zero));
     QG_TRY(qg_tqc_set_state(q, w->tqc, QG_TQC_ACTIVATED));
+    if (w->observe.floored)
+        QG_TRY(qg_vec_push(c->ctx, c->in->arena, &c->out->small, w->tqc));
     return w->sure.settled ? add_settled(c, w) : QG_OK;
 }
 
@@ -535,7 +537,9 @@ static qg_status keep_far(calibration *c)
 /* In order of endpoints, but that workers share the searches. */
 static qg_status settle_all(calibration *c)
 {
-    qg_job job = { c->watch.n, c->in->jobs, find_begin, find_one, find_end, c };
+    qg_job job = {
+        c->watch.n, c->in->jobs, find_begin, find_one, find_end, c, &c->found
+    };
     spread_masks(c);
     if (c->pass == 0)
         QG_TRY(find_empty(c));

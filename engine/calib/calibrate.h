@@ -79,6 +79,7 @@ typedef struct qg_few {
 typedef struct qg_calibrated {
     QG_VEC(const qg_tqc *) masked; /* stay in float: their values hold a mask */
     QG_VEC(const qg_tqc *) empty;  /* stay in float: no sample has elements */
+    QG_VEC(const qg_tqc *) small;  /* min-scale is all that gives their scale */
     QG_VEC(size_t)
     far;                /* for each endpoint with numbers far from all others
                          * (exponents.h) the first sample that has them */

@@ -80,6 +80,8 @@ qg_status qg_stats_derive(qg_ctx *ctx, const qg_observe *o, qg_arena *scratch,
             QG_TRY(check_finite(ctx, v, &d.all));
         QG_TRY(o->observer->pick(ctx, o, blind ? NULL : &d, scratch, &one));
         out->is_param = one.is_param;
+        out->raised += one.raised;
+        out->fit += one.fit;
         assert(one.is_param || *one.low <= *one.high);
     }
     return QG_OK;

@@ -1,6 +1,7 @@
 #include "engine/calib/observe.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -102,9 +103,24 @@ unsigned qg_range_quirks(uint64_t quirks)
     return how.offset | how.pow2_offset;
 }
 
+/* Scale and offset of the range of channel c. */
+static void settle_channel(const qg_observe *o, unsigned quirks, size_t c, qg_found *f)
+{
+    const double least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
+    qg_range r = { f->low[c], f->high[c], least, o->observer->range | quirks };
+    const bool zeros = r.low >= 0 && r.high <= 0;
+    float own; /* without the floor */
+    int32_t offset;
+    qg_scheme_from_range(o->scheme, r, &f->scale[c], &f->offset[c]);
+    r.min_scale = (double)FLT_MIN;
+    qg_scheme_from_range(o->scheme, r, &own, &offset);
+    f->raised += !zeros && own < f->scale[c];
+    f->fit += !zeros && own >= f->scale[c];
+}
+
 /* The result as scales and offsets; all in `a`. */
-static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
-                        unsigned quirks, qg_arena *a, qg_found *f)
+static qg_status settle(qg_ctx *ctx, qg_observe *o, const void *state, unsigned quirks,
+                        qg_arena *a, qg_found *f)
 {
     size_t n = o->channels;
     *f = (qg_found){ .low = QG_NEWN(a, n, double),
@@ -115,12 +131,9 @@ static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
         return qg_nomem(ctx);
     QG_TRY(o->stats || o->observer->blind ? qg_stats_derive(ctx, o, a, f)
                                           : o->observer->finish(ctx, o, state, a, f));
-    double least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
     for (size_t c = 0; c < n && !f->is_param; c++)
-        qg_scheme_from_range(
-            o->scheme,
-            (qg_range){ f->low[c], f->high[c], least, o->observer->range | quirks },
-            &f->scale[c], &f->offset[c]);
+        settle_channel(o, quirks, c, f);
+    o->floored = f->raised > 0 && f->fit == 0;
     return QG_OK;
 }
 
@@ -229,7 +242,7 @@ qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t)
     return qg_tqc_set_observer(q, t, &s);
 }
 
-qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t, const qg_observe *o,
+qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t, qg_observe *o,
                           const void *state, qg_arena *scratch, qg_qparam *out)
 {
     qg_found f;

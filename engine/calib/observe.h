@@ -34,7 +34,7 @@ QG_NODISCARD qg_status qg_observe_note_few(qg_quant *q, qg_tqc *t);
 
 /* All passes over one tensor, then finish: for constants and single arrays.  `quirks`
  * is qg_range_quirks(...).  scale and offset are [o->channels], in `a`.  Sets o->keep
- * and o->pass; may set o->observer (qg_observe_fall_back). */
+ * o->pass and o->floored; may set o->observer (qg_observe_fall_back). */
 QG_NODISCARD qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
                                          unsigned quirks, qg_arena *a, qg_qparam *out);
 
@@ -47,11 +47,10 @@ extern const qg_quirk_row qg_observer_quirks[];
 /* The qg_range_quirk bits of a mask of quirks: D01 and D02 come back on request. */
 unsigned qg_range_quirks(uint64_t quirks);
 
-/* The result of o for t, as scales and offsets of o's channels, in scratch.  Workers
- * may share endpoints: everything else is only read, and the message is recorded on
- * ctx. */
-QG_NODISCARD qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t,
-                                       const qg_observe *o, const void *state,
-                                       qg_arena *scratch, qg_qparam *out);
+/* The result of o for t, as scales and offsets of o's channels, in scratch.  Sets
+ * o->floored; everything else is only read, and the message is recorded on ctx. */
+QG_NODISCARD qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t, qg_observe *o,
+                                       const void *state, qg_arena *scratch,
+                                       qg_qparam *out);
 
 #endif

@@ -29,7 +29,7 @@ static const qg_kept_constant *find(const qg_kept_constants *k, const char *key)
 static qg_status keep(qg_ctx *ctx, qg_kept_constants *k, const char *key,
                       const qg_observe *o, const qg_qparam *p)
 {
-    qg_kept_constant c = { .observer = o->observer };
+    qg_kept_constant c = { .observer = o->observer, .floored = o->floored };
     float *scale = QG_NEWN(k->arena, p->n, float);
     int32_t *offset = QG_NEWN(k->arena, p->n, int32_t);
     if (!scale || !offset)
@@ -55,6 +55,7 @@ qg_status qg_observe_constant(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
     const qg_kept_constant *there = find(k, key);
     if (there) {
         o->observer = there->observer;
+        o->floored = there->floored;
         *out = there->param;
         return QG_OK;
     }

@@ -22,6 +22,7 @@ typedef struct qg_kept_constant {
     char key[QG_HASH_TEXT];
     qg_qparam param;
     const qg_observer *observer; /* afterwards: minmax where elements were too few */
+    bool floored;                /* qg_observe.floored */
 } qg_kept_constant;
 
 typedef struct qg_kept_constants {

@@ -98,18 +98,21 @@ typedef struct qg_observe {
     unsigned pass;               /* at work, 0 .. observer->passes - 1 */
     unsigned quirks;             /* qg_range_quirks(...), for qg_observe_find */
     bool with_any;               /* however few elements there are: no fall-back */
+    bool floored;   /* result: min-scale is all that gives a scale, and not to zeros */
     qg_arena *keep; /* lives until finish.  Writers: `next`; `see` if ordered */
     qg_curve
         *curve; /* zeros, for an observer that compares thresholds; NULL: unwanted */
 } qg_observe;
 
 /* The result of finish, per channel: low[c] <= high[c], finite; or, with `is_param`
- * set, scale[c] > 0 and offset[c].  Arrays are [channels], zeroed. */
+ * set, scale[c] > 0 and offset[c].  Arrays are [channels], zeroed.  `raised` and `fit`
+ * count under is_param (qg_found_scale does it). */
 typedef struct qg_found {
     double *low, *high;
     bool is_param;
     float *scale;
     int32_t *offset;
+    size_t raised, fit; /* channels below min-scale that are no zeros; those above */
 } qg_found;
 
 /* A row: one kind of observer.  All functions are pure except for `state`. */

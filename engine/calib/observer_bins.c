@@ -137,6 +137,8 @@ void qg_found_scale(const qg_observe *o, qg_found *out, size_t c, double scale)
     double least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
     assert(c < o->channels && scale >= 0);
     out->is_param = true;
+    out->raised += scale > 0 && scale < least;
+    out->fit += scale >= least;
     out->scale[c] = (float)fmin(fmax(scale, least), FLT_MAX);
     out->offset[c] = 0;
 }

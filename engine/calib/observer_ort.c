@@ -25,16 +25,16 @@ static qg_status found_range(qg_ctx *ctx, const qg_observe *o, double low, doubl
 {
     const qg_scheme *s = o->scheme;
     float scale;
+    int32_t zero;
     qg_ort_grid g = { (int32_t)s->qmin, (int32_t)s->qmax, qg_observe_symmetric(o), 0 };
     out->low[0] = low;
     out->high[0] = high;
     if (!(s->policy & QG_LINEAR) || (s->policy & QG_POWER_OF_2) || s->bits > 24 ||
         (qg_observe_symmetric(o) && s->qmin >= 0))
         return QG_OK;
-    QG_TRY(
-        qg_ort_scale_zero(ctx, &g, (float)low, (float)high, &scale, &out->offset[0]));
-    out->is_param = true;
-    out->scale[0] = fmaxf(scale, (float)qg_observe_value(o, QG_PARAM_MIN_SCALE));
+    QG_TRY(qg_ort_scale_zero(ctx, &g, (float)low, (float)high, &scale, &zero));
+    qg_found_scale(o, out, 0, (double)scale);
+    out->offset[0] = zero;
     return QG_OK;
 }
 

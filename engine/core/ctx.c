@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/core/clock.h"
 #include "engine/core/num.h"
 
 enum { MESSAGE = sizeof(((qg_ctx *)0)->message), FORMAT = 512 };
@@ -220,6 +221,17 @@ qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage, size
     if (!p || !p->step || p->step(p->ud, stage, done, total) == 0)
         return QG_OK;
     return qg_ctx_canceled(ctx, stage);
+}
+
+qg_status qg_ctx_go_on(qg_ctx *ctx)
+{
+    if (!ctx->watch.ask)
+        return QG_OK;
+    const double now = qg_clock_seconds();
+    if (now - ctx->asked < 0.02)
+        return QG_OK;
+    ctx->asked = now;
+    return ctx->watch.ask(ctx->watch.ud, ctx);
 }
 
 qg_status qg_ctx_canceled(qg_ctx *ctx, const char *stage)

@@ -67,6 +67,8 @@ struct qg_ctx {
     const struct qg_registry *registry; /* operators, set by api; see ir/op.h */
     qg_added *added[QG_NADDED];         /* the first of each kind; NULL: none */
     const char *config_dir;             /* backends/, pipelines/ ...; NULL below api */
+    qg_cancel_watch watch;              /* of a worker, while its job has a meter */
+    double asked;       /* when qg_ctx_go_on asked it last, seconds of core/clock.h */
     char message[1024]; /* of the last qg_fail, cut to fit; "" before the first */
 };
 
@@ -128,6 +130,9 @@ bool qg_memory_unplaced(const qg_ctx *ctx, qg_status s);
  * QG_ECANCELED when the callback requests a stop. */
 QG_NODISCARD qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage,
                                    size_t done, size_t total);
+/* Whether work within one sample is to go on: asks the watch of ctx, at most 50 times a
+ * second.  QG_ECANCELED when the caller has ended it. */
+QG_NODISCARD qg_status qg_ctx_go_on(qg_ctx *ctx);
 /* QG_ECANCELED with the message for it: "<stage>: the caller ended it". */
 QG_NODISCARD qg_status qg_ctx_canceled(qg_ctx *ctx, const char *stage);
 

@@ -94,7 +94,9 @@ static qg_status compare(comparison *c)
         QG_TRY(qg_step_cut(&c->d, &c->d.step[i], &c->cut[i]));
         c->finding[i].fed = qg_premise_fed(&c->d, &c->cut[i]);
     }
-    qg_job job = { .n = n, .workers = c->o->work.jobs, .work = work, .ud = c };
+    qg_job job = {
+        .n = n, .workers = c->o->work.jobs, .work = work, .ud = c, .meter = &c->meter
+    };
     qg_meter_begin(&c->meter, &c->o->work.progress, "diverge", n);
     qg_status s = qg_pool_run(c->d.ctx, &job);
     qg_meter_end(&c->meter);

@@ -164,9 +164,11 @@ qg_status qg_fit_run(qg_fit *f)
     qg_fit part = *f;
     part.todo.at += first;
     part.todo.n -= first;
-    qg_job job = {
-        .n = part.todo.n, .workers = f->d->work.jobs, .work = work, .ud = &part
-    };
+    qg_job job = { .n = part.todo.n,
+                   .workers = f->d->work.jobs,
+                   .work = work,
+                   .ud = &part,
+                   .meter = &part.meter };
     qg_meter_begin(&part.meter, &f->d->work.progress, "fit", job.n);
     qg_status s = qg_pool_run(f->d->ctx, &job);
     qg_meter_end(&part.meter);

@@ -82,7 +82,8 @@ qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d)
                    .begin = worker_make,
                    .work = work,
                    .end = worker_free,
-                   .ud = &v };
+                   .ud = &v,
+                   .meter = &v.meter };
     qg_status s = qg_pool_run(ctx, &job);
     qg_meter_end(&v.meter);
     qg_ahead_close(v.ahead);

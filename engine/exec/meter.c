@@ -21,3 +21,10 @@ qg_status qg_meter_add(qg_meter *m, qg_ctx *ctx, size_t n)
     (void)pthread_mutex_unlock(&m->lock);
     return s;
 }
+
+static qg_status ask(void *ud, qg_ctx *ctx) { return qg_meter_add(ud, ctx, 0); }
+
+qg_cancel_watch qg_meter_watch(qg_meter *m)
+{
+    return (qg_cancel_watch){ m ? ask : NULL, m };
+}

@@ -30,4 +30,7 @@ void qg_meter_end(qg_meter *m);
  * caller cancels, with the same message for every worker. */
 QG_NODISCARD qg_status qg_meter_add(qg_meter *m, qg_ctx *ctx, size_t n);
 
+/* The watch of a worker whose samples m counts; m may be NULL. */
+qg_cancel_watch qg_meter_watch(qg_meter *m);
+
 #endif

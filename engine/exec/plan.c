@@ -226,7 +226,8 @@ static qg_status types_of(builder *b, const qg_node *n, const qg_tensor *const *
         if (reads_constant(b, n, i) && taken)
             t->in[i] = taken[i];
         else if (reads_constant(b, n, i))
-            QG_TRY(qg_plan_constant(b, n, i, &t->in[i]));
+            QG_TRY(qg_node_memory(b->p->ctx, qg_plan_constant(b, n, i, &t->in[i]),
+                                  "plan", n));
         t->all_known = t->all_known && qg_tensor_known(t->in[i]);
     }
     for (uint32_t i = 0; i < n->n_out; i++) {
@@ -246,7 +247,8 @@ static qg_status constants_of(builder *b, const qg_node *n,
         return qg_nomem(b->p->ctx);
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i] && b->known[n->in[i]->id])
-            QG_TRY(qg_plan_constant(b, n, i, &in[i]));
+            QG_TRY(qg_node_memory(b->p->ctx, qg_plan_constant(b, n, i, &in[i]), "plan",
+                                  n));
     *out = in;
     return QG_OK;
 }
@@ -512,7 +514,8 @@ static qg_status choose_kernel(builder *b, emission *e)
     e->kernel = base.kernel;
     e->kernel_index = base.index;
     if (!base.same) {
-        QG_TRY(compile(b, e->node, &e->types, &e->kernel));
+        QG_TRY(qg_node_memory(p->ctx, compile(b, e->node, &e->types, &e->kernel),
+                              "plan", e->node));
         e->kernel_index = (uint32_t)p->kernel.n - 1;
         if (e->kernel)
             qg_plan_release(b, e->node, e->kernel->packed, e->types.in);

@@ -101,6 +101,7 @@ static void take_part(member *m)
 {
     const qg_job *job = m->team->job;
     void *state = NULL;
+    m->ctx->watch = qg_meter_watch(job->meter);
     if (job->begin)
         m->status = job->begin(job->ud, m->ctx, &state);
     if (m->status == QG_OK)

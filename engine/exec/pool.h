@@ -23,6 +23,7 @@
 #define QG_ENGINE_EXEC_POOL_H
 
 #include "engine/core/ctx.h"
+#include "engine/exec/meter.h"
 
 /* After a failure at index i no index above i is begun any more, and every index below
  * it still runs: this makes the reported failure independent of timing. */
@@ -36,6 +37,7 @@ typedef struct qg_job {
     qg_status (*work)(void *ud, qg_ctx *ctx, void *state, size_t index);
     void (*end)(void *ud, void *state); /* once per worker whose begin set a state */
     void *ud;
+    qg_meter *meter; /* asked within an index, too, whether to go on; NULL: none */
 } qg_job;
 
 /* A team of job->workers for one job.  Returns when every worker has ended.  On failure

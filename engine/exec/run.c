@@ -332,18 +332,14 @@ static qg_status take_parts(qg_run *r, const qg_step *s)
 {
     shared_step shared = { r, s };
     qg_job job = { .n = s->parts, .work = take_part, .ud = &shared };
-    qg_status status = qg_team_run(r->team, r->ctx, &job);
-    return s->kind == QG_STEP_NODE ? qg_node_memory(r->ctx, status, "run", s->node)
-                                   : status;
+    return qg_team_run(r->team, r->ctx, &job);
 }
 
-static qg_status take(qg_run *r, const qg_step *s)
+static qg_status take_whole(qg_run *r, const qg_step *s)
 {
-    if (s->parts > 1 && r->team)
-        return take_parts(r, s);
     switch (s->kind) {
     case QG_STEP_NODE:
-        return qg_node_memory(r->ctx, run_node(r, s), "run", s->node);
+        return run_node(r, s);
     case QG_STEP_REORDER:
     case QG_STEP_COPY:
         return copy_at(r, s);
@@ -354,6 +350,13 @@ static qg_status take(qg_run *r, const qg_step *s)
     }
     assert(!"unknown step");
     return QG_OK;
+}
+
+static qg_status take(qg_run *r, const qg_step *s)
+{
+    const bool shared = s->parts > 1 && r->team;
+    const qg_status status = shared ? take_parts(r, s) : take_whole(r, s);
+    return s->node ? qg_node_memory(r->ctx, status, "run", s->node) : status;
 }
 
 /* --- one sample --- */
@@ -414,8 +417,10 @@ qg_status qg_run_step(qg_run *r, size_t i)
 
 static qg_status run_steps(qg_run *r)
 {
-    for (size_t i = 0; i < r->plan->step.n; i++)
+    for (size_t i = 0; i < r->plan->step.n; i++) {
+        QG_TRY(qg_ctx_go_on(r->ctx));
         QG_TRY(qg_run_step(r, i));
+    }
     return QG_OK;
 }
 

@@ -216,8 +216,8 @@ static qg_status adopt(qg_ctx *ctx, qg_arena *a, const unsigned char *bytes, siz
     return QG_OK;
 }
 
-qg_status qg_onnx_tensor_read(qg_onnx_files *files, const qg_onnx_tensor *t,
-                              const qg_tensor **out)
+static qg_status read_whole(qg_onnx_files *files, const qg_onnx_tensor *t,
+                            const qg_tensor **out)
 {
     qg_graph *g = files->graph;
     size_t bytes;
@@ -242,4 +242,17 @@ qg_status qg_onnx_tensor_read(qg_onnx_files *files, const qg_onnx_tensor *t,
     assert(made->data);
     *out = made;
     return QG_OK;
+}
+
+/* Names the tensor where memory ran out. */
+qg_status qg_onnx_tensor_read(qg_onnx_files *files, const qg_onnx_tensor *t,
+                              const qg_tensor **out)
+{
+    qg_ctx *ctx = files->graph->ctx;
+    char why[sizeof ctx->message];
+    const qg_status s = read_whole(files, t, out);
+    if (!qg_memory_unplaced(ctx, s))
+        return s;
+    memcpy(why, ctx->message, sizeof why);
+    return qg_fail(ctx, s, "import: %s: %s", t->what, why);
 }

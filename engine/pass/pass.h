@@ -145,6 +145,7 @@ struct qg_pass_env {
     QG_VEC(const qg_tqc *) masked; /* left in float for a mask of -inf */
     QG_VEC(const qg_tqc *) empty;  /* left in float: no sample has an element there */
     QG_VEC(size_t) far;            /* samples with numbers far from all others */
+    QG_VEC(const qg_tqc *) small;  /* min-scale is all that gives their scale */
     QG_VEC(qg_pass_result) result; /* one per pass that ran */
 
     /* Written by fuse-batchnorm: nodes that passes which visit nodes in order visit

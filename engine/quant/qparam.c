@@ -46,8 +46,14 @@ static double most_scale(const qg_scheme *s)
     return s->policy & QG_POWER_OF_2 ? ldexp(1, ilogb(most)) : most;
 }
 
-/* The smallest scale of 1e-8 is PPQ's and keeps a tensor of zeros from
- * dividing by zero. */
+/* The least scale where the range has none of its own: 1e-8, as in PPQ.  Zeros have at
+ * least that one, since the steps of biases are multiples of it. */
+static double least_scale(double width, double given)
+{
+    const double preset = 1e-8;
+    return given > 0 && (width > 0 || given > preset) ? given : preset;
+}
+
 void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t *offset)
 {
     assert(r.low <= r.high && isfinite(r.low) && isfinite(r.high));
@@ -56,7 +62,7 @@ void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t 
     double width = width_of(s, low, high, r.quirks);
     double top = s->policy & QG_FLOATING ? qg_floating_top(s) : 0;
     double unrounded = width / (top > 0 ? 2 * top : (double)s->qmax - (double)s->qmin);
-    unrounded = fmin(fmax(unrounded, r.min_scale > 0 ? r.min_scale : 1e-8), FLT_MAX);
+    unrounded = fmin(fmax(unrounded, least_scale(width, r.min_scale)), FLT_MAX);
     assert(unrounded > 0);
     double chosen = unrounded;
     if (r.quirks & QG_RANGE_MX && top > 0 && width > 0)

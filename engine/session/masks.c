@@ -187,6 +187,20 @@ qg_status qg_warn_empty(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_t
     return QG_OK;
 }
 
+qg_status qg_warn_small(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_t n)
+{
+    const char *names = endpoints_text(a, t, n);
+    if (!names)
+        return qg_nomem(ctx);
+    if (n > 0)
+        qg_warn(ctx,
+                "%zu %s smaller than the least scale (min-scale) resolves, and %s few "
+                "codes or only zero: %s",
+                n, n > 1 ? "endpoints have ranges" : "endpoint has a range",
+                n > 1 ? "use" : "uses", names);
+    return QG_OK;
+}
+
 qg_status qg_warn_masked(const qg_graph *g, qg_arena *a, const qg_tqc *const *t,
                          size_t n)
 {

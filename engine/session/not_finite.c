@@ -6,6 +6,7 @@
  * hide a NaN (number/round.h), so results alone do not show it. */
 #include "engine/session/session.h"
 
+#include "engine/exec/meter.h"
 #include "engine/ir/tensor_memory.h"
 
 /* Elements of all tensors of a plan, over all samples, that are little work: less than
@@ -207,8 +208,13 @@ static qg_status search_run(qg_model *m, const qg_finite_request *r, bool simula
                             qg_arena *a, search *s)
 {
     qg_plan *p;
+    qg_meter meter;
     QG_TRY(plan(m, r, simulates, a, &p));
+    qg_meter_begin(&meter, r->progress, "run", 0);
+    m->ctx->watch = qg_meter_watch(&meter);
     qg_status st = run_samples(m->ctx, p, r, s);
+    m->ctx->watch = (qg_cancel_watch){ 0 };
+    qg_meter_end(&meter);
     qg_plan_free(p);
     return st;
 }

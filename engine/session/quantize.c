@@ -571,7 +571,8 @@ static qg_status find_strange(job *j, const qg_pass_env *env, bool warns)
                             .also = env->far.at,
                             .n_also = env->far.n,
                             .reference = j->o->work.reference_kernels,
-                            .masks = warns };
+                            .masks = warns,
+                            .progress = &j->o->work.progress };
     if (j->feed.feed.n > 0)
         QG_TRY(qg_model_strange(j->m, &r, j->arena, &j->strange));
     else if (j->stats && warns)
@@ -643,6 +644,8 @@ static qg_status run_passes(job *j, qg_report **report)
         QG_TRY(qg_warn_masked(m->graph, j->arena, env.masked.at, env.masked.n));
     if (report)
         QG_TRY(qg_warn_empty(m->ctx, j->arena, env.empty.at, env.empty.n));
+    if (report)
+        QG_TRY(qg_warn_small(m->ctx, j->arena, env.small.at, env.small.n));
     QG_TRY(find_strange(j, &env, report != NULL));
     QG_TRY(qg_model_warn_share(m, "quantize"));
     return report ? describe(j, &env, report) : QG_OK;

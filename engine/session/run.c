@@ -82,7 +82,8 @@ static qg_status warn_not_finite(const qg_executable *e, const qg_run_options *o
                             .feed = feed,
                             .also = &sample,
                             .n_also = sample < feed->n,
-                            .reference = o->work.reference_kernels };
+                            .reference = o->work.reference_kernels,
+                            .progress = &o->work.progress };
     if (e->mode == QG_RUN_INTEGER)
         return QG_OK;
     const bool hides = e->mode == QG_RUN_SIMULATE && !m->info.manifest.not_finite;

@@ -233,6 +233,7 @@ typedef struct qg_finite_request {
     size_t n_also;
     bool reference; /* kernels */
     bool masks;     /* searched for as well, which runs the float network */
+    const qg_progress *progress; /* asked only whether to go on; NULL: nobody */
 } qg_finite_request;
 
 enum { QG_LEAST_EXAMINED = 4 }; /* samples, by verbs that examine large networks too */
@@ -267,6 +268,9 @@ QG_NODISCARD qg_status qg_warn_empty(qg_ctx *ctx, qg_arena *a, const qg_tqc *con
                                      size_t n);
 QG_NODISCARD qg_status qg_warn_masked(const qg_graph *g, qg_arena *a,
                                       const qg_tqc *const *t, size_t n);
+/* Endpoints whose own scale would be below the least one of their observer. */
+QG_NODISCARD qg_status qg_warn_small(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t,
+                                     size_t n);
 /* A fact `mask_policy`, if there is one. */
 QG_NODISCARD qg_status qg_report_masks(qg_report *r, const qg_strange *s);
 

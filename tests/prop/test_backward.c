@@ -104,6 +104,12 @@ static double attribute(const op_case *c, const char *name, double preset)
     return preset;
 }
 
+static bool is_rms(const char *name)
+{
+    return strcmp(name, "RMSNormalization") == 0 ||
+           strcmp(name, "SimplifiedLayerNormalization") == 0;
+}
+
 /* Element of scale or bias for element i of x; per channel, per group or (Layer, RMS)
  * broadcast from the right. */
 static double parameter(const op_case *c, const qg_tensor *t, int64_t i)
@@ -112,7 +118,7 @@ static double parameter(const op_case *c, const qg_tensor *t, int64_t i)
     const int64_t space = x->rank > 2 ? qg_dims_product(x, 2, x->rank) : 1;
     if (!t)
         return 0;
-    if (strcmp(c->name, "LayerNormalization") && strcmp(c->name, "RMSNormalization")) {
+    if (strcmp(c->name, "LayerNormalization") && !is_rms(c->name)) {
         const int64_t channels = x->rank > 1 ? x->dim[1] : 1;
         return at(t, i / space % channels * qg_tensor_count(t) / channels);
     }
@@ -149,7 +155,7 @@ static double defined(const op_case *c, int64_t i)
         r.n = x->dim[1] / (int64_t)attribute(c, "num_groups", 1) * space;
     else if (strcmp(c->name, "InstanceNormalization") != 0)
         r.n = qg_dims_product(x, (int32_t)axis, x->rank);
-    r.centred = strcmp(c->name, "RMSNormalization") != 0;
+    r.centred = !is_rms(c->name);
     return normal(x, &r, i) * parameter(c, c->in[1], i) +
            (c->n_in > 2 ? parameter(c, c->in[2], i) : 0);
 }
@@ -164,9 +170,13 @@ static bool is_one_of(const char *name, const char *const *names)
 
 static bool is_normalization(const char *name)
 {
-    static const char *const names[] = { "BatchNormalization", "InstanceNormalization",
-                                         "GroupNormalization", "LayerNormalization",
-                                         "RMSNormalization",   NULL };
+    static const char *const names[] = { "BatchNormalization",
+                                         "InstanceNormalization",
+                                         "GroupNormalization",
+                                         "LayerNormalization",
+                                         "RMSNormalization",
+                                         "SimplifiedLayerNormalization",
+                                         NULL };
     return is_one_of(name, names);
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Ctrl-C: the work ends at its next step, with status 130 and one line, and leaves
-nothing behind.  A process that was started with SIGINT ignored goes on."""
+nothing behind; a second signal ends it within a step, too.  A process that was started
+with SIGINT ignored goes on."""
 import os
 import pathlib
 import pty
@@ -80,6 +81,47 @@ class Interrupt(unittest.TestCase):
         run.send_signal(signal.SIGINT)
         self.ended_by(run, run.stderr.read(), "run", out)
         run.stderr.close()
+
+    def model(self, text):
+        """A network in the text form of onnx, x float[1,64] to y."""
+        try:
+            import onnx
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        path = self.work / "loop.onnx"
+        onnx.save(onnx.parser.parse_model(text), path)
+        return path
+
+    def test_within_one_sample(self):
+        """A Loop of 2^62 turns asks between turns."""
+        loop = self.model("""<ir_version: 8, opset_import: ["": 17]>
+            net (float[1,64] x) => (float[1,64] y) <int64 n = {4611686018427387904}> {
+              y = Loop (n, "", x) <body: graph = b (int64 i, bool c, float[1,64] s)
+                  => (bool co, float[1,64] t) { co = Identity (c) t = Neg (s) }> }""")
+        for args in [("run", loop), ("quantize", loop, "-b", "ort-int8")]:
+            for number in signal.SIGINT, signal.SIGTERM:
+                out = self.work / "loop_out"
+                run = start(*args, "-d", "random:4", "-o", out, stderr=subprocess.PIPE)
+                time.sleep(0.5)
+                run.send_signal(number)
+                _, stderr = run.communicate(timeout=20)
+                self.assertEqual(run.returncode, 128 + number, (args[0], stderr))
+                self.assertIn(b"interrupted", stderr)
+                self.assertFalse(out.exists())
+
+    def test_the_second_signal_ends_it_at_once(self):
+        """Also while one operator works, with the status of the page of options."""
+        product = self.model("""<ir_version: 8, opset_import: ["": 17]>
+            net (float[3000,3000] x) => (float[3000,3000] y) { y = MatMul (x, x) }""")
+        run = start("run", product, "-d", "random:1", "-o", self.work / "product", "-j1",
+                    "--kernels", "reference", stderr=subprocess.DEVNULL)
+        time.sleep(1)
+        for _ in range(2):
+            self.assertIsNone(run.poll())
+            run.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+        run.communicate(timeout=5)
+        self.assertEqual(run.returncode, 143)
 
     def test_what_ignores_it_goes_on(self):
         out = self.work / "ignored"

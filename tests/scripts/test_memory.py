@@ -344,11 +344,21 @@ def test_peak(work):
                               f"{error.strip()[:300]!r}; expected at most 4")
 
 
+def test_places(work):
+    """What is read, by name; booleans are copied wherever they lie in the file."""
+    model = write(work / "flags.onnx", [helper.make_node("Not", ["flags"], ["n"], "not"),
+                                        helper.make_node("Cast", ["n"], ["y"], to=F)],
+                  [], [numpy_helper.from_array(np.ones(4000000, bool), "flags")])
+    refused("reading", ["run", model, "-d", "random:1", "-o", work / "flags",
+                        "--max-mem", "3M"],
+            "import: initializer 'flags': memory: 4.0 MB", cap=False)
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     with tempfile.TemporaryDirectory() as work:
         for test in (test_operators, test_verbs, test_functions, test_packed,
-                     test_statistics, test_mapped, test_peak):
+                     test_statistics, test_mapped, test_peak, test_places):
             test(pathlib.Path(work))
     for line in complaints:
         print("FAILED:", line)

@@ -88,7 +88,7 @@ static qg_status drive(qg_ctx *ctx, source *s, size_t n, unsigned jobs, unsigned
 {
     qg_feed feed = { .n = n, .fetch = fetch, .ud = s };
     QG_TRY(qg_ahead_open(ctx, &feed, n, 1, slots, &s->ahead));
-    qg_job job = { n, jobs, begin, work, end, s };
+    qg_job job = { n, jobs, begin, work, end, s, NULL };
     qg_status status = qg_pool_run(ctx, &job);
     qg_ahead_close(s->ahead);
     return status;

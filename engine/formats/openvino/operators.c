@@ -515,6 +515,7 @@ static const qg_ir_row rows[] = {
     { "LogSoftmax", "LogSoftmax", "opset5", NULL, softmax },
     { "LayerNormalization", NULL, NULL, NULL, qg_ir_layer_norm },
     { "RMSNormalization", NULL, NULL, NULL, qg_ir_rms_norm },
+    { "SimplifiedLayerNormalization", NULL, NULL, NULL, qg_ir_rms_norm },
     { "InstanceNormalization", NULL, NULL, NULL, qg_ir_instance_norm },
     { "GroupNormalization", NULL, NULL, NULL, qg_ir_group_norm },
     { "Attention", "ScaledDotProductAttention", "opset13", NULL, qg_ir_attention },
