@@ -2,7 +2,8 @@
 # arrays library.
 
 # QG_ARRAYS: what is in libqg_arrays besides engine/number, below engine/.
-set(QG_ARRAYS core/arena.c core/budget.c core/ctx.c core/names.c core/status.c
+set(QG_ARRAYS core/arena.c core/budget.c core/clock.c core/ctx.c core/names.c core/num.c
+    core/status.c
     ir/tensor.c ir/transpose.c quant/aimet.c quant/apply.c quant/code.c quant/dynamic.c
     quant/fake.c quant/fake_avx2.c quant/fake_avx512.c quant/fake_define.c
     quant/fake_kernel.c quant/fake_plain.c quant/fake_tensor.c quant/floating.c

@@ -424,7 +424,8 @@ static qg_status warn_not_finite(study *s, bool after, bool *found)
                             .least = after ? 0 : QG_LEAST_EXAMINED,
                             .also = &sample,
                             .n_also = sample < s->feed.feed.n,
-                            .reference = s->o->work.reference_kernels };
+                            .reference = s->o->work.reference_kernels,
+                            .progress = &s->o->work.progress };
     if (*found || (after && !r.n_also))
         return QG_OK;
     QG_TRY(qg_model_strange(s->m, &r, s->arena, &strange));

@@ -188,7 +188,8 @@ static qg_status find_strange(doctor *d, const qg_doctor_options *o)
                             .also = d->far,
                             .n_also = n,
                             .reference = o->work.reference_kernels,
-                            .masks = true };
+                            .masks = true,
+                            .progress = &o->work.progress };
     QG_TRY(qg_model_strange(d->m, &r, d->arena, &d->strange));
     qg_warn_strange(d->m->ctx, &d->strange);
     return QG_OK;

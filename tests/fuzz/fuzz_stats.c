@@ -24,7 +24,9 @@ static void derive_all(qg_ctx *ctx, const qg_stats_value *v)
         double low = 0, high = 0;
         float scale;
         int32_t offset;
-        qg_found found = { &low, &high, false, &scale, &offset };
+        qg_found found = {
+            .low = &low, .high = &high, .scale = &scale, .offset = &offset
+        };
         qg_observe at = { .observer = *o,
                           .scheme = &linear,
                           .setting = &setting,

@@ -113,7 +113,7 @@ static qg_status derive(fixture *f, const char *observer, const qg_scheme *s,
     double low[2], high[2];
     float scale[2];
     int32_t offset[2];
-    qg_found found = { low, high, false, scale, offset };
+    qg_found found = { .low = low, .high = high, .scale = scale, .offset = offset };
     QG_TRY(qg_stats_derive(f->ctx, &o, f->ctx->arena, &found));
     *out = (result){ low[0], high[0], scale[0], offset[0], found.is_param };
     if (!found.is_param)
