@@ -513,6 +513,10 @@ def check_repeats(snapshot, folder):
        warns="samples: 32 of 64 are equal to an earlier one and do not judge")
     qg("search", snapshot, "-d", CALIB, "--holdout", folder / "back.npy", *words,
        warns="has the samples of the data")
+    other = answer("search", snapshot, "-d", folder / "twice.npy", "--budget", "bits=6",
+                   "--choices", "4,16", "-o", folder / "r.yaml")
+    check("snapshot: predicted with its own bits alone", row(once, "snapshot")["predicted"] > 0
+          and row(other, "snapshot")["predicted"] is None, row(other, "snapshot"))
     some = answer("search", snapshot, "-d", CALIB, "--holdout", folder / "some.npy", *words)
     check("repeats: others judge", some["judged_on"] == 40, some["judged_on"])
     qg("search", snapshot, "-d", folder / "one.npy", *words,
