@@ -97,11 +97,11 @@ static double kernel(const qg_resample *r, double x)
     return fabs(x) < 1 ? 1 - fabs(x) : 0;
 }
 
-/* Taps outside repeat the border. */
+/* Taps outside repeat the border; those of a region that is no number are the first. */
 static int64_t clamped(double at, int64_t in)
 {
     double top = (double)(in - 1);
-    return (int64_t)(at < 0 ? 0 : at > top ? top : at);
+    return (int64_t)(!(at > 0) ? 0 : at > top ? top : at);
 }
 
 /* Row i of the table: weights of the taps around `at`, stretched by 1 / shrink. */
