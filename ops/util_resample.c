@@ -97,7 +97,7 @@ static double kernel(const qg_resample *r, double x)
     return fabs(x) < 1 ? 1 - fabs(x) : 0;
 }
 
-/* Taps outside repeat the border; those of a region that is no number are the first. */
+/* Taps outside repeat the border; of a region that is no number any tap will do. */
 static int64_t clamped(double at, int64_t in)
 {
     double top = (double)(in - 1);
