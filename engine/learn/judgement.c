@@ -63,7 +63,6 @@ qg_status qg_judge_outputs(const qg_stream *s, qg_arena *a, qg_judgement *j)
     const qg_metric *metric;
     output_errors sum = { .before = QG_NEWN(a, most, double),
                           .after = QG_NEWN(a, most, double) };
-    bool worse = false;
     QG_TRY(qg_measure_by(s->ctx, NULL, &metric));
     if (!sum.before || !sum.after)
         return qg_nomem(s->ctx);
@@ -78,11 +77,12 @@ qg_status qg_judge_outputs(const qg_stream *s, qg_arena *a, qg_judgement *j)
             continue;
         sum.n = e.n;
         sum.judges = e.judges;
-        worse = worse || qg_is_better(e.after, e.before, e.judges, QG_ONE_IN_SIX);
+        if (!j->worse && qg_is_better(e.after, e.before, e.judges, QG_ONE_IN_SIX))
+            j->worse = g->output.at[k];
         j->noise[0] = worse_of(j->noise[0], qg_mean_of(e.before, e.judges));
         j->noise[1] = worse_of(j->noise[1], qg_mean_of(e.after, e.judges));
     }
-    j->better = !worse && (isnan(j->noise[0]) || j->noise[1] <= j->noise[0]) &&
+    j->better = !j->worse && (isnan(j->noise[0]) || j->noise[1] <= j->noise[0]) &&
                 qg_is_network_better(sum.before, sum.after, sum.judges,
                                      s->sample.holdout ? sum.judges : sum.n);
     return QG_OK;

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/session/session.h"
+
 static const char *const names[QG_NLOSS] = {
 #define LOSS(id, name, metric, summary) name,
 #include "engine/learn/loss.def"
@@ -50,6 +52,8 @@ qg_status qg_loss_check(qg_ctx *ctx, const qg_loss *l, const qg_tensor *f,
 {
     const int64_t n = qg_tensor_count(f);
     const int64_t label = l->kind == QG_LOSS_LABELS ? qg_loss_label(l, sample) : 0;
+    if (l->kind == QG_LOSS_LABELS)
+        QG_TRY(qg_check_scores(ctx, "tune", f));
     if (label >= 0 && label < n)
         return QG_OK;
     return qg_fail(ctx, QG_EDATA,

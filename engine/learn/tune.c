@@ -543,6 +543,10 @@ static qg_status report_verdict(const tuning *t, const qg_judgement *j, qg_repor
     QG_TRY(qg_report_add(r, "learned", loss_cell(t, metric, j->loss[1])));
     if (t->choice.loss.kind == QG_LOSS_LABELS && !isnan(j->top1[1]))
         QG_TRY(qg_report_add(r, "top1_learned", qg_cell_percent(j->top1[1])));
+    if (!has_own_verdict(t) && j->worse)
+        return qg_report_addf(r, "why",
+                              "output '%s' is clearly worse: the model stays as it was",
+                              j->worse->name);
     return qg_report_add(r, "why",
                          qg_cell_text(j->top1[1] < j->top1[0]
                                           ? "fewer labels are right: the model stays "

@@ -17,11 +17,25 @@ typedef struct votes {
     int32_t *of[QG_NRUN]; /* [samples] NULL: not run */
 } votes;
 
+qg_status qg_check_scores(qg_ctx *ctx, const char *doing, const qg_tensor *y)
+{
+    char shape[QG_SHAPE_TEXT];
+    int32_t axes = 0;
+    for (int32_t d = 0; d < y->rank; d++)
+        axes += y->dim[d] > 1;
+    return axes <= 1 ? QG_OK
+                     : qg_fail(ctx, QG_EDATA,
+                               "%s: labels: the first output is %s, expected the scores "
+                               "of classes, along one axis",
+                               doing, qg_tensor_text(y, shape));
+}
+
 qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y, int64_t label,
                       int32_t *out)
 {
     int64_t n = qg_tensor_count(y);
     int32_t best = 0;
+    QG_TRY(qg_check_scores(ctx, doing, y));
     if (n < 2)
         return qg_fail(ctx, QG_EDATA,
                        "%s: the first output has %lld elements per sample, "

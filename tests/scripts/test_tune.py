@@ -1053,6 +1053,27 @@ def test_saturated(root):
         assert r["before"] - r["after"] >= 1e-7 or not r["changed"], r
 
 
+def test_no_classes(root):
+    """Labels of a network whose first output is an image."""
+    helper, draw = onnx.helper, np.random.default_rng(3)
+    model, data, labels = (root / n for n in ("image.onnx", "image.npy", "image_labels.npy"))
+    constant = onnx.numpy_helper.from_array(draw.normal(0, 1, (1, 2, 3, 3)).astype("f"), "w")
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"], "conv")], "g", [info("x", 1, [1, 2, 6, 6])],
+        [info("y", 1, [1, 1, 4, 4])], [constant])
+    onnx.save(helper.make_model(graph, ir_version=8,
+                                opset_imports=[helper.make_opsetid("", 17)]), model)
+    np.save(data, draw.normal(0, 1, (8, 2, 6, 6)).astype("f"))
+    np.save(labels, np.zeros(8, int))
+    qg("quantize", model, "-b", "trt-int8", "-d", data, "-o", root / "image")
+    for words in (["evaluate", root / "image"],
+                  ["tune", root / "image", "--loss", "labels", "-o", root / "no_image"]):
+        qg(*words, "-d", data, "--labels", labels, fails=f"{words[0]}: labels: the first output "
+           "is float32[1,1,4,4], expected the scores of classes, along one axis")
+    assert not (root / "no_image").exists()
+
+
 def main():
     with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place)
@@ -1084,6 +1105,7 @@ def main():
         test_labels(root)
         test_cut(root)
         test_saturated(root)
+        test_no_classes(root)
         test_memory(root)
         test_limits(root, four)
         test_tied(root)
