@@ -637,6 +637,61 @@ def check_bytes_of_shared(folder):
                   row(r, "snapshot")["size"] == whole, size, r["size"], whole)
 
 
+def raised_network(seed, model, data):
+    """A convolutional network whose errors of single groups say little of their sum."""
+    rng, nodes, constants = np.random.default_rng(seed), [], []
+
+    def add(op, inputs, output, *dims, **attributes):
+        if dims:
+            size = np.sqrt(np.prod(dims[1:]))
+            constants.append(numpy_helper.from_array(rng.normal(0, 1 / size, dims).astype("f"),
+                                                     f"k{len(constants)}"))
+            inputs = [inputs, constants[-1].name]
+        nodes.append(helper.make_node(op, [inputs] if isinstance(inputs, str) else inputs,
+                                      [output], output, **attributes))
+    width = int(rng.integers(6, 14))
+    add("Conv", "x", "a", width, 1, 3, 3, pads=[1] * 4)
+    add("Relu", "a", "b")
+    add("Conv", "b", "d", width, 1, 3, 3, pads=[1] * 4, group=width)
+    add("HardSwish", "d", "e")
+    add("Conv", "e", "f", 2 * width, width, 1, 1)
+    add("Relu", "f", "g")
+    add("GlobalAveragePool", "g", "p")
+    add("Flatten", "p", "q")
+    add("Gemm", "q", "s", 2 * width, 24)
+    add("Relu", "s", "t")
+    add("Gemm", "t", "y", 24, 8)
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)
+    onnx.save(helper.make_model(graph, ir_version=8,
+                                opset_imports=[helper.make_opsetid("", 17)]), model)
+    np.save(data, rng.normal(0, 1, (32, 1, 8, 8)).astype("f"))
+    return [c.name for c in constants]
+
+
+def check_single_raises(folder):
+    """From a snapshot of 4 bits: no raise of a single weight within the budget has much less
+    noise than what was chosen."""
+    model, data, start = (folder / f"raised{n}" for n in (".onnx", ".npy", ""))
+    four = "--set", "slot=weight bits=4 range=[-7,7]"
+    for seed, budget in (19, 841), (33, 1110), (41, 783):
+        weights = raised_network(seed, model, data)
+        words = "quantize", model, "-b", "trt-int8", "-d", data, *four
+        qg(*words, "-o", start)
+        r = answer("search", start, "-d", data, "--budget", f"size={budget}B", "--choices",
+                   "4,8", "-o", folder / "raised.yaml")
+        best = np.inf
+        for name in weights:
+            qg(*words, "--set", f"value={name} bits=8 range=[-127,127]", "-o", folder / "one")
+            size = answer("report", folder / "one", "-d", data, "-o", folder / "one.html")
+            if size["quantized_bytes"] <= budget:
+                best = min(best, *(e["error"] for e in answer(
+                    "analyse", folder / "one", "-d", data)["errors"]))
+        check(f"single raises {seed}", r["deployed_nsr"] < 1.1 * best, r["chosen"],
+              r["deployed_nsr"], best)
+
+
 def check_errors(snapshot, folder):
     words = "search", snapshot, "-d", CALIB, "-n", 4, "-o", folder / "no.yaml"
     for budget in ("nsr=", "bits=x", "speed=3", "size=1XB", "nsr=-1", "0.01"):
@@ -696,6 +751,7 @@ def main(networks=20, seed=0):
         check_bytes(folder)
         check_bytes_of_biases(folder)
         check_bytes_of_shared(folder)
+        check_single_raises(folder)
         check_rules(folder)
         check_errors(snapshot, folder)
     return failures > 0
