@@ -112,7 +112,7 @@ class Interrupt(unittest.TestCase):
     def test_the_second_signal_ends_it_at_once(self):
         """Also while one operator works, with the status of the page of options."""
         product = self.model("""<ir_version: 8, opset_import: ["": 17]>
-            net (float[3000,3000] x) => (float[3000,3000] y) { y = MatMul (x, x) }""")
+            net (float[6000,6000] x) => (float[6000,6000] y) { y = MatMul (x, x) }""")
         run = start("run", product, "-d", "random:1", "-o", self.work / "product", "-j1",
                     "--kernels", "reference", stderr=subprocess.DEVNULL)
         time.sleep(1)
