@@ -12,9 +12,9 @@
 
 /* On the samples that judge, before and after. */
 typedef struct qg_judgement {
-    double loss[2];  /* what judges: of labels and kd, else the noise */
-    double noise[2]; /* of the worst output */
-    double top1[2];  /* labels only */
+    double loss[2];        /* what judges: of labels and kd, else the noise */
+    double noise[2];       /* of the worst output */
+    double top1[2];        /* labels only */
     const qg_value *worse; /* an output that is clearly worse than before; NULL: none */
     bool better;
 } qg_judgement;

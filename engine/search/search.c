@@ -18,7 +18,7 @@
 
 QG_OPTIONS_INIT(qg_search_options)
 
-enum { MOST_TRIES = 8, ROUNDS = 3, FRONT = 9, MOST_CHANGES = 16 };
+enum { MOST_TRIES = 8, ROUNDS = 3, FRONT = 9 };
 
 /* --- options --- */
 
@@ -126,26 +126,6 @@ static qg_status read_options(qg_searching *s)
 /* --- a budget of bits or bytes --- */
 
 /* The bits that all items may take. */
-static double bits_allowed(const qg_searching *s)
-{
-    return s->kind == QG_BUDGET_BITS ? s->budget * s->elements
-                                     : (s->budget - s->fixed) * 8;
-}
-
-/* What a budget of bits or bytes counts, [items * options]. */
-static const double *cost_of(const qg_searching *s)
-{
-    return s->kind == QG_BUDGET_SIZE ? s->space : s->cost;
-}
-
-static double bits_of(const qg_searching *s, const uint8_t *option)
-{
-    double sum = 0;
-    for (size_t i = 0; i < s->item.n; i++)
-        sum += cost_of(s)[i * s->options + option[i]];
-    return sum;
-}
-
 static double least(const qg_searching *s, const double *cell)
 {
     double sum = 0;
@@ -178,7 +158,7 @@ static qg_status too_tight(const qg_searching *s)
 static qg_status try_for_bits(qg_searching *s, enum qg_method how, bool *found)
 {
     qg_selection x;
-    QG_TRY(qg_search_select(s, how, bits_allowed(s), &x, found));
+    QG_TRY(qg_search_select(s, how, qg_search_allowed(s), &x, found));
     if (!*found)
         return QG_OK;
     s->found[how].bound = x.bound;
@@ -186,21 +166,11 @@ static qg_status try_for_bits(qg_searching *s, enum qg_method how, bool *found)
     return qg_search_try(s, x.option, true, &s->found[how].policy);
 }
 
-/* The policy found with the least noise. */
-static const qg_tried *least_noise(const qg_searching *s)
-{
-    const qg_tried *best = s->found[QG_EXACT].policy;
-    for (int how = 0; how < QG_NMETHOD; how++)
-        if (s->found[how].policy && s->found[how].policy->nsr < best->nsr)
-            best = s->found[how].policy;
-    return best;
-}
-
 /* Solved again with errors around the best policy so far, while that helps. */
 static qg_status refine_for_bits(qg_searching *s)
 {
     for (int k = 0; k < ROUNDS; k++) {
-        const qg_tried *best = least_noise(s);
+        const qg_tried *best = qg_search_least_noise(s);
         qg_finding before = s->found[QG_REFINED];
         bool found;
         QG_TRY(qg_search_set_context(s, best));
@@ -214,86 +184,6 @@ static qg_status refine_for_bits(qg_searching *s)
     return QG_OK;
 }
 
-/* The snapshot as a policy of choices; NULL: they lack its bits, or it is beyond the
- * budget. */
-static qg_status start(qg_searching *s, const qg_tried **out)
-{
-    uint8_t *option = QG_NEWN(s->arena, s->item.n, uint8_t);
-    *out = NULL;
-    if (!option)
-        return qg_nomem(s->m->ctx);
-    for (size_t i = 0; i < s->item.n; i++) {
-        const size_t o = qg_search_option(s, s->before.option, i);
-        if (o >= s->options || !qg_search_takes(s, i, o))
-            return QG_OK;
-        option[i] = (uint8_t)o;
-    }
-    return bits_of(s, option) > bits_allowed(s) ? QG_OK
-                                                : qg_search_try(s, option, true, out);
-}
-
-/* The change of one item within the budget that leaves least noise, as measured around
- * t (s->context); SIZE_MAX: none leaves less than t has. */
-static size_t best_change(const qg_searching *s, const qg_tried *t)
-{
-    const double *cost = cost_of(s), spare = bits_allowed(s) - bits_of(s, t->option);
-    size_t best = SIZE_MAX;
-    for (size_t i = 0; i < s->item.n; i++) {
-        const size_t now = i * s->options + t->option[i];
-        for (size_t c = i * s->options; c < (i + 1) * s->options; c++)
-            if (qg_search_takes(s, i, c % s->options) && cost[c] - cost[now] <= spare &&
-                s->context[c] < s->context[best == SIZE_MAX ? now : best])
-                best = c;
-    }
-    return best;
-}
-
-/* The samples that chose each change favour it: on those that judge it has to be better
- * than each other policy. */
-static bool is_less_noise(const qg_searching *s, const qg_tried *t)
-{
-    for (int how = 0; how < QG_NMETHOD; how++) {
-        const qg_tried *other = s->found[how].policy;
-        if (other && (t->nsr >= other->nsr || t->judged >= other->judged))
-            return false;
-    }
-    return true;
-}
-
-/* From a policy one item after another, while the noise falls: sums of errors predict
- * little where a policy is far from what they were measured around. */
-static qg_status climb(qg_searching *s, const qg_tried *from)
-{
-    const qg_tried *t = from;
-    for (size_t k = 0; t && k < MOST_CHANGES; k++) {
-        uint8_t *option = QG_NEWN(s->arena, s->item.n, uint8_t);
-        const qg_tried *next;
-        if (!option)
-            return qg_nomem(s->m->ctx);
-        QG_TRY(qg_search_set_context(s, t));
-        const size_t cell = best_change(s, t);
-        if (cell == SIZE_MAX)
-            break;
-        memcpy(option, t->option, s->item.n);
-        option[cell / s->options] = (uint8_t)(cell % s->options);
-        QG_TRY(qg_search_try(s, option, true, &next));
-        if (!(next->nsr < t->nsr))
-            break;
-        t = next;
-    }
-    if (t && t != from && is_less_noise(s, t))
-        s->found[QG_REFINED] = (qg_finding){ .policy = t };
-    return QG_OK;
-}
-
-static qg_status climb_for_bits(qg_searching *s)
-{
-    const qg_tried *snapshot;
-    QG_TRY(climb(s, least_noise(s)));
-    QG_TRY(start(s, &snapshot));
-    return climb(s, snapshot);
-}
-
 static qg_status find_for_bits(qg_searching *s)
 {
     for (int how = 0; how < QG_REFINED; how++) {
@@ -303,7 +193,7 @@ static qg_status find_for_bits(qg_searching *s)
             return too_tight(s);
     }
     QG_TRY(refine_for_bits(s));
-    return climb_for_bits(s);
+    return qg_search_climb(s);
 }
 
 /* --- a budget of noise --- */

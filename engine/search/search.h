@@ -145,6 +145,13 @@ QG_NODISCARD qg_status qg_search_select(qg_searching *s, enum qg_method how,
  * to the error of the policy. */
 QG_NODISCARD qg_status qg_search_set_context(qg_searching *s, const qg_tried *around);
 
+/* climb.c: policies for a budget of bits or bytes, changed one item at a time; the
+ * policy found with the least noise. */
+QG_NODISCARD qg_status qg_search_climb(qg_searching *s);
+const qg_tried *qg_search_least_noise(const qg_searching *s);
+/* trial.c: the bits that such a budget leaves to the items. */
+double qg_search_allowed(const qg_searching *s);
+
 /* trial.c: the patch of a policy; its trial, made once. */
 QG_NODISCARD qg_status qg_search_patch(const qg_searching *s, const uint8_t *option,
                                        const char *comment, FILE *f);

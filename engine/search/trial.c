@@ -55,6 +55,12 @@ size_t qg_search_size(const qg_searching *s, const uint8_t *option)
     return (size_t)ceil(bytes);
 }
 
+double qg_search_allowed(const qg_searching *s)
+{
+    return s->kind == QG_BUDGET_BITS ? s->budget * s->elements
+                                     : (s->budget - s->fixed) * 8;
+}
+
 static bool has_option(const qg_searching *s, const uint8_t *option, size_t o)
 {
     for (size_t i = 0; i < s->item.n; i++)

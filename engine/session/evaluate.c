@@ -23,11 +23,12 @@ qg_status qg_check_scores(qg_ctx *ctx, const char *doing, const qg_tensor *y)
     int32_t axes = 0;
     for (int32_t d = 0; d < y->rank; d++)
         axes += y->dim[d] > 1;
-    return axes <= 1 ? QG_OK
-                     : qg_fail(ctx, QG_EDATA,
-                               "%s: labels: the first output is %s, expected the scores "
-                               "of classes, along one axis",
-                               doing, qg_tensor_text(y, shape));
+    return axes <= 1
+               ? QG_OK
+               : qg_fail(ctx, QG_EDATA,
+                         "%s: labels: the first output is %s, expected the scores "
+                         "of classes, along one axis",
+                         doing, qg_tensor_text(y, shape));
 }
 
 qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y, int64_t label,

@@ -171,8 +171,8 @@ QG_NODISCARD qg_status qg_report_program(qg_report *r, const qg_executable *e);
 
 /* --- evaluate.c --- */
 
-/* QG_EDATA, beginning with `doing`, where a first output has more than one axis above 1:
- * an image, say. */
+/* QG_EDATA, beginning with `doing`, where a first output has more than one axis above
+ * 1: an image, say. */
 QG_NODISCARD qg_status qg_check_scores(qg_ctx *ctx, const char *doing,
                                        const qg_tensor *y);
 /* The class that a first output votes for: the largest element, the lowest on a tie.
