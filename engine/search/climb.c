@@ -7,17 +7,11 @@
 
 enum { MOST_CHANGES = 16 };
 
-/* What a budget of bits or bytes counts, [items * options]. */
-static const double *cost_of(const qg_searching *s)
-{
-    return s->kind == QG_BUDGET_SIZE ? s->space : s->cost;
-}
-
 static double bits_of(const qg_searching *s, const uint8_t *option)
 {
     double sum = 0;
     for (size_t i = 0; i < s->item.n; i++)
-        sum += cost_of(s)[i * s->options + option[i]];
+        sum += qg_search_counted(s)[i * s->options + option[i]];
     return sum;
 }
 
@@ -53,7 +47,7 @@ static qg_status start(qg_searching *s, const qg_tried **out)
  * t (s->context); SIZE_MAX: none leaves less than t has. */
 static size_t best_change(const qg_searching *s, const qg_tried *t)
 {
-    const double *cost = cost_of(s);
+    const double *cost = qg_search_counted(s);
     const double spare = qg_search_allowed(s) - bits_of(s, t->option);
     size_t best = SIZE_MAX;
     for (size_t i = 0; i < s->item.n; i++) {

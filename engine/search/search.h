@@ -149,7 +149,9 @@ QG_NODISCARD qg_status qg_search_set_context(qg_searching *s, const qg_tried *ar
  * policy found with the least noise. */
 QG_NODISCARD qg_status qg_search_climb(qg_searching *s);
 const qg_tried *qg_search_least_noise(const qg_searching *s);
-/* trial.c: the bits that such a budget leaves to the items. */
+/* trial.c: what such a budget counts, in bits, [items * options]; the bits that it
+ * leaves to the items. */
+const double *qg_search_counted(const qg_searching *s);
 double qg_search_allowed(const qg_searching *s);
 
 /* trial.c: the patch of a policy; its trial, made once. */

@@ -7,13 +7,11 @@
 
 static qg_knapsack problem(const qg_searching *s, const double *harm)
 {
-    static const enum qg_budget_kind noise = QG_BUDGET_NSR, size = QG_BUDGET_SIZE;
+    const bool noise = s->kind == QG_BUDGET_NSR;
     return (qg_knapsack){ .n = s->item.n,
                           .options = s->options,
-                          .cost = s->kind == noise  ? harm
-                                  : s->kind == size ? s->space
-                                                    : s->cost,
-                          .loss = s->kind == noise ? s->cost : harm };
+                          .cost = noise ? harm : qg_search_counted(s),
+                          .loss = noise ? s->cost : harm };
 }
 
 /* Bits of what is stored.  With a weight that becomes float, its bias does. */

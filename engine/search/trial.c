@@ -55,6 +55,11 @@ size_t qg_search_size(const qg_searching *s, const uint8_t *option)
     return (size_t)ceil(bytes);
 }
 
+const double *qg_search_counted(const qg_searching *s)
+{
+    return s->kind == QG_BUDGET_SIZE ? s->space : s->cost;
+}
+
 double qg_search_allowed(const qg_searching *s)
 {
     return s->kind == QG_BUDGET_BITS ? s->budget * s->elements

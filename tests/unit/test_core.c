@@ -141,6 +141,17 @@ static void contents_are_bounded_by_the_file(void **state)
     qg_ctx_free(ctx);
 }
 
+/* row[i][0] is edited in place to row[i][1]. */
+static void each_becomes(const char *const row[][2], size_t n, void edit(char *text))
+{
+    for (size_t i = 0; i < n; i++) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "%s", row[i][0]);
+        edit(text);
+        assert_string_equal(text, row[i][1]);
+    }
+}
+
 static void the_point_is_set(void **state)
 {
     (void)state;
@@ -156,12 +167,7 @@ static void the_point_is_set(void **state)
         { "nan %",       "nan %"      },
         { "7",           "7"          },
     };
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        char text[32];
-        (void)snprintf(text, sizeof text, "%s", row[i][0]);
-        qg_num_set_point(text);
-        assert_string_equal(text, row[i][1]);
-    }
+    each_becomes(row, sizeof row / sizeof *row, qg_num_set_point);
 }
 
 static void nan_has_no_sign(void **state)
@@ -175,12 +181,7 @@ static void nan_has_no_sign(void **state)
         { "/-nan/x -nano -nan_2",      "/-nan/x -nano -nan_2"    },
         { "[-nan, -inf], (-nan %)",    "[nan, -inf], (nan %)"    },
     };
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        char text[64];
-        (void)snprintf(text, sizeof text, "%s", row[i][0]);
-        qg_num_unsign_nan(text);
-        assert_string_equal(text, row[i][1]);
-    }
+    each_becomes(row, sizeof row / sizeof *row, qg_num_unsign_nan);
 }
 
 QG_TEST_MAIN(cmocka_unit_test(float_text_reads_back),
