@@ -23,13 +23,18 @@ complaints = []
 counts = {kind: [0, 0, 0] for kind in ("kill", "full", "race", "export")}
 
 
+def with_faults(environment):
+    """A build that counts coverage writes its counts with calls of its own."""
+    own = {"GCOV_PREFIX": os.devnull} if environment else {}
+    return {**os.environ, **environment, **own}
+
+
 def quantize(folder, observer, **environment):
     command = [QG, "quantize", str(MODEL), "-b", BACKEND[observer], "-d", "random:1",
                "-j", "1", "--kernels", "reference", "--observer", observer, "-o",
                str(folder)]
     return subprocess.run(command, capture_output=True, text=True,
-                          env={**os.environ, **environment, **(
-                              {"GCOV_PREFIX": os.devnull} if environment else {})})
+                          env=with_faults(environment))
 
 
 def preload(work):
@@ -94,8 +99,7 @@ def interrupt(work, library, kind, before, after, target):
 
 def export(snapshot, file, name, **environment):
     return subprocess.run([QG, "export", str(snapshot), "--format", name, "-o", str(file)],
-                          capture_output=True, text=True,
-                          env={**os.environ, **environment})
+                          capture_output=True, text=True, env=with_faults(environment))
 
 
 def visible(folder):
