@@ -1,7 +1,9 @@
 """The commands that test_recorded.py runs: each network meets some of the backends,
 observers, formats, targets and methods, and all networks together meet all of them."""
+import numpy as np
+
 NETWORKS = [k for k in range(100, 131) if k not in (110, 119, 127)]  # those that hold
-PLANTS = (*range(300, 342), 20410, 22119, 62145)
+PLANTS = (*range(300, 349), 20410, 22119, 62145)
 BACKENDS = ["trt-int8", "tflite-int8", "ort-int8", "openvino-int8", "xnnpack-int8",
             "qnn-dsp-int8", "ncnn-int8", "ppl-cuda-int8", "nxp-int8", "cmsis-nn-int8",
             "aimet-default", "snpe-int8", "rknn-int8", "tengine-int8", "trt-fp8",
@@ -52,11 +54,64 @@ def exports(seed):
     for form in sorted(able):
         file = f"{form}{FORMATS[form]}"
         yield ["export", "s", "--format", form, "-o", file, "--report", f"{form}.loss.json"]
+        yield ["export", "s", "--format", form, "-o", f"ppq.{file}", "--quirks", "ppq"]
         if form in WITH_GRAPH:
             yield ["import", file, "--format", form, "-o", f"{form}.back"]
         elif form in WITHOUT:
             yield ["import", file, "--format", form, "--model", f"{form}.onnx", "-o",
                    f"{form}.back"]
+
+
+# --- what devices write: (description, arrays, generator) are changed in place ---
+
+def as_it_is(_info, _arrays, _draw):
+    pass
+
+
+def as_floats(info, arrays, _draw):
+    """Real values, without grids."""
+    for a in info["arrays"]:
+        if a["grid"]:
+            scale, zero = np.float32(a["grid"]["scale"]), a["grid"]["zero"]
+            arrays[a["value"]] = (arrays[a["value"]].astype("f") - zero) * scale
+            a["grid"] = None
+
+
+def renamed(info, arrays, draw):
+    """Names of its own, channels last where the description does not say so."""
+    for k, a in enumerate(info["arrays"]):
+        x = arrays.pop(a["value"])
+        if x.ndim == 5:
+            x = x[:, 0].transpose(0, 2, 3, 1)
+        a["value"], a["endpoint"] = f"tensor_{draw.randint(1000)}_{k}", None
+        arrays[a["value"]] = np.ascontiguousarray(x)
+
+
+def some(info, arrays, draw):
+    """Half of the values, and one element that is wrong."""
+    info["arrays"] = [a for a in info["arrays"] if draw.rand() < 0.6] or info["arrays"][-1:]
+    x = arrays[info["arrays"][-1]["value"]]
+    x.flat[draw.randint(x.size)] += 1
+
+
+def unsigned(info, arrays, _draw):
+    """Codes of uint8 where the program has int8."""
+    for a in info["arrays"]:
+        x = arrays[a["value"]]
+        if x.dtype == np.int8 and a["grid"]:
+            arrays[a["value"]] = (x.astype(int) + 128).astype(np.uint8)
+            a["grid"]["zero"] += 128
+
+
+def wrong_grid(info, arrays, draw):
+    """One grid that is not that of the codes."""
+    able = [a for a in info["arrays"] if a["grid"]]
+    if able:
+        grid = able[draw.randint(len(able))]["grid"]
+        grid.update(scale=grid["scale"] * 1.37, zero=grid["zero"] + draw.randint(-1, 2))
+
+
+FORMS_OF_DUMPS = [as_it_is, as_it_is, as_floats, renamed, some, unsigned, wrong_grid]
 
 
 def of_network(seed):
@@ -107,17 +162,19 @@ def of_network(seed):
     return made + list(exports(seed))
 
 
-def of_plant(seed, dump):
+def of_plant(seed):
     form = ["--json"] if seed % 2 else ["--all"]
-    device = ["s", "-d", "x.npz", "--against", dump]
+    device = ["s", "-d", "x.npz", "--against", "against"]
     profile = ["--profile", turn(PROFILES[:4], seed)]
     made = [["diverge", *device, *form], ["diverge", *device, *profile, "--top", "3", *form],
             ["diverge", *device, "--end-to-end", *form],
             ["fit", *device, "-o", "fit.yaml", *form],
             ["trace", "s", "-d", "x.npz", "-o", "own.npz", *form],
-            ["diff", "own.npz", dump, *form],
-            ["probe", "s", "-n", "2", "--between", "tflite-reference,tflite-xnnpack", "-o",
-             "probe.npz", *form]]
+            ["diff", "own.npz", "against", *form],
+            ["probe", "s", "-n", "2", "--between",
+             turn(["tflite-reference,tflite-xnnpack", "tflite-micro,tflite-micro-single",
+                   "onnxruntime-x86-vnni,onnxruntime-x86-avx2"], seed), "-o", "probe.npz",
+             *form]]
     if seed % 5 == 0:
         made.append(["infer-backend", "m.onnx", *device[1:], "--from", "tflite-int8", "-o",
                      "infer.yaml", *form])

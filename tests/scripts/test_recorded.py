@@ -74,7 +74,7 @@ def output(words, folder):
 
 
 class Case:
-    """A network, or a device with a planted fault: make(folder), then commands(folder)."""
+    """A network, or a device with a planted fault: make(folder), then commands."""
 
     def __init__(self, name, make, commands):
         self.name, self.make, self.commands = name, make, commands
@@ -84,7 +84,7 @@ class Case:
             folder = pathlib.Path(holder)
             self.make(folder)
             return {f"{self.name}: {' '.join(words)}": output(words, folder)
-                    for words in self.commands(folder)}
+                    for words in self.commands}
 
 
 def network(seed):
@@ -107,19 +107,17 @@ def planted(seed):
         plant.snapshot.rename(folder / "s")
         plant.data.rename(folder / "x.npz")
         (plant.folder / "m.onnx").rename(folder / "m.onnx")
-        plant.dump.rename(folder / ("against" if plant.dump.is_dir() else "against.npz"))
+        info, arrays = plants.read(plant.dump)
+        recorded_commands.FORMS_OF_DUMPS[seed % len(recorded_commands.FORMS_OF_DUMPS)](
+            info, arrays, np.random.RandomState(seed))
+        plants.write(folder / "against", info, arrays)
     return make
 
 
-def of_plant(seed, folder):
-    dump = "against" if (folder / "against").exists() else "against.npz"
-    return recorded_commands.of_plant(seed, dump)
-
-
 def cases():
-    made = [Case(f"network {seed}", network(seed), lambda _, k=seed: recorded_commands.of_network(k))
+    made = [Case(f"network {seed}", network(seed), recorded_commands.of_network(seed))
             for seed in recorded_commands.NETWORKS]
-    made += [Case(f"plant {seed}", planted(seed), lambda folder, k=seed: of_plant(k, folder))
+    made += [Case(f"plant {seed}", planted(seed), recorded_commands.of_plant(seed))
              for seed in recorded_commands.PLANTS]
     return made
 
