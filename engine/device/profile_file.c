@@ -98,11 +98,12 @@ static void put_arithmetic(FILE *f, const qg_profile_row *r, uint64_t uses)
     if (keys & QG_ROW_ROUNDING)
         fprintf(f, "    rounding: %s\n", qg_rounding_name(r->rounding));
     if (keys & QG_ROW_SCHEME)
-        fprintf(f, "    scheme: %s\n    zero: %s\n",
-                qg_requant_scheme_name((qg_requant_scheme)r->requant.scheme),
-                places[r->requant.zero]);
+        fprintf(f, "    scheme: %s\n",
+                qg_requant_scheme_name((qg_requant_scheme)r->requant.scheme));
     if (keys & QG_ROW_FACTOR)
-        fprintf(f, "    factor: %s\n", qg_factor_name((qg_factor)r->requant.factor));
+        fprintf(f, "    factor: %s\n    zero: %s\n",
+                qg_factor_name((qg_factor)r->requant.factor),
+                places[r->requant.zero]);
     if (keys & QG_ROW_LEFT && r->left16)
         fprintf(f, "    left: {8: %u, 16: %u}\n", (unsigned)r->left8,
                 (unsigned)r->left16);
@@ -112,6 +113,8 @@ static void put_arithmetic(FILE *f, const qg_profile_row *r, uint64_t uses)
         fputs("    symmetric: yes\n", f);
     if (r->requant.accumulator == 64)
         fputs("    accumulator: 64\n", f);
+    if (uses & QG_USE_BIT(QUANTIZE))
+        fprintf(f, "    nan: %s\n", qg_nan_name(r->nan));
     fprintf(f, "    clamp: %s\n", qg_clamp_name(r->clamp));
     if (r->snapshot_scale > 0) {
         fputs("    scale: ", f);

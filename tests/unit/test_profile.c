@@ -8,6 +8,7 @@
 
 #include "engine/config/profile_yaml.h"
 #include "engine/core/file.h"
+#include "engine/device/profile_file.h"
 #include "tests/support/scratch.h"
 
 static const char *const folder = QG_CONFIG_DIR "/profiles";
@@ -422,7 +423,67 @@ static void ids_are_unique_in_a_family(void **state)
     close_fixture(&f);
 }
 
-QG_TEST_MAIN(cmocka_unit_test(a_file_becomes_rows),
+static void assert_same_row(const qg_profile_row *x, const qg_profile_row *y)
+{
+    const qg_requant_rule *a = &x->requant, *b = &y->requant;
+    const bool same =
+        x->uses == y->uses && x->x == y->x && x->w == y->w && x->y == y->y &&
+        x->like_x == y->like_x && x->ratio_low == y->ratio_low &&
+        x->ratio_high == y->ratio_high && x->w_centred == y->w_centred &&
+        x->limits == y->limits && x->form == y->form && x->products == y->products &&
+        x->tail == y->tail && x->clamp == y->clamp && x->rounding == y->rounding &&
+        x->nan == y->nan && x->left8 == y->left8 && x->left16 == y->left16 &&
+        x->has_output == y->has_output && x->output_scale == y->output_scale &&
+        x->output_zero == y->output_zero && x->snapshot_scale == y->snapshot_scale &&
+        a->scheme == b->scheme && a->factor == b->factor && a->zero == b->zero &&
+        a->symmetric == b->symmetric && a->accumulator == b->accumulator;
+    if (!same)
+        fail_msg("%s:%u: row %s is read otherwise than it was written", x->file,
+                 (unsigned)x->line, x->id);
+}
+
+/* The only row of a file that extends the profile which has it. */
+static void assert_row_returns(fixture *f, const qg_profile *p,
+                               const qg_profile_row *row)
+{
+    const qg_profile *read;
+    const char *path = qg_arena_printf(f->ctx->arena, "%s/x.yaml", f->dir);
+    qg_profile_part part = { *row, p->name, row->id, 7, 5 };
+    part.row.id = "fit-1";
+    const qg_profile_draft draft = { "x", p->name, &part, 1, 9, 8 };
+    assert_ok(f->ctx, qg_profile_write(f->ctx, &draft, path));
+    assert_ok(f->ctx, load(f, "x", &read));
+    assert_string_equal(read->parent, p->name);
+    assert_int_equal(read->n_row, p->n_row + 1);
+    assert_string_equal(read->row[0].id, "fit-1");
+    assert_non_null(strstr(read->row[0].why, row->id));
+    assert_same_row(row, &read->row[0]);
+}
+
+static void every_row_is_read_as_it_was_written(void **state)
+{
+    const char **name;
+    size_t n, rows = 0;
+    (void)state;
+    fixture f = open_fixture();
+    assert_ok(f.ctx, qg_directory_list(f.ctx, f.ctx->arena, folder, &name, &n));
+    for (size_t i = 0; i < n; i++) {
+        const qg_profile *p;
+        const char *end = strstr(name[i], ".yaml");
+        assert_non_null(end);
+        assert_ok(f.ctx,
+                  load(&f,
+                       qg_arena_strndup(f.ctx->arena, name[i], (size_t)(end - name[i])),
+                       &p));
+        for (size_t k = 0; k < p->n_row; k++, rows++)
+            assert_row_returns(&f, p, &p->row[k]);
+    }
+    assert_cmp_int(rows, >, 200);
+    close_fixture(&f);
+}
+
+QG_TEST_MAIN(cmocka_unit_test(every_row_is_read_as_it_was_written),
+             cmocka_unit_test(a_file_becomes_rows),
              cmocka_unit_test(the_first_row_that_fits), cmocka_unit_test(rows_by_grids),
              cmocka_unit_test(children_precede_parents),
              cmocka_unit_test(tflite_reference), cmocka_unit_test(every_fault_is_named),
