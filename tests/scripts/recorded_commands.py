@@ -34,7 +34,9 @@ METHODS = [["lsq"], ["adaround"], ["adaquant"], ["brecq"], ["bias"], ["lsq", "--
 SETS = ["op=Conv state=fp32", "op=Conv slot=weight bits=4", "op=Add slot=in0 bits=16",
         "pass=equalize run=yes", "pass=bias-correct run=yes", "pass=weight-split run=yes",
         "pass=channel-split run=yes", "pass=gptq run=yes", "pass=smooth-quant run=yes",
-        "op=Relu slot=out0 state=dequantized", "op=Conv slot=out0 observer=mse"]
+        "op=Relu slot=out0 state=dequantized", "op=Conv slot=out0 observer=mse",
+        "op=Conv slot=in0 range=[-100,100]", "op=Concat slot=in1 range=[-90,90]",
+        "op=MaxPool slot=in0 range=[-80,80]"]
 
 
 def turn(table, seed, step=1):
@@ -55,6 +57,7 @@ def exports(seed):
         file = f"{form}{FORMATS[form]}"
         yield ["export", "s", "--format", form, "-o", file, "--report", f"{form}.loss.json"]
         yield ["export", "s", "--format", form, "-o", f"ppq.{file}", "--quirks", "ppq"]
+        yield ["export", "set", "--format", form, "-o", f"set.{file}", "--quirks", "ppq"]
         if form in WITH_GRAPH:
             yield ["import", file, "--format", form, "-o", f"{form}.back"]
         elif form in WITHOUT:
