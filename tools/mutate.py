@@ -151,14 +151,12 @@ def executed(build, name, paths):
 def choose(build, tests, mutants, most):
     """mutant.tests: the names of the tests that execute its line, in order."""
     paths = sorted({m.path for m in mutants})
+    lines = {name: executed(build, name, paths) for name in tests}
     for m in mutants:
-        m.tests = []
-    for name in tests:
-        lines = executed(build, name, paths)
-        for m in mutants:
-            if m.line in lines.get(m.path, ()):
-                m.tests.append(name)
-    for m in mutants:
+        for line in range(m.line, m.line - 4, -1):  # the compiler may join equal returns
+            m.tests = [n for n in tests if line in lines[n].get(m.path, ())]
+            if m.tests:
+                break
         stem = pathlib.Path(m.path).stem
         m.tests.sort(key=lambda n, stem=stem: (stem not in n, tests[n][0]))
         sums = itertools.accumulate(tests[n][0] for n in m.tests)
