@@ -161,7 +161,8 @@ QG_NODISCARD qg_status qg_search_try(qg_searching *s, const uint8_t *option, boo
                                      const qg_tried **out);
 /* The trial of it, or NULL. */
 qg_tried *qg_search_known(const qg_searching *s, const uint8_t *option);
-/* QG_ESTATE when an endpoint of an item does not have what was chosen. */
+/* The graph is the caller's to drop, also on failure.  QG_ESTATE when an endpoint of an
+ * item does not have what was chosen. */
 QG_NODISCARD qg_status qg_search_quantize(qg_searching *s, const uint8_t *option,
                                           qg_model *trial);
 /* The same without this check, and the next endpoint from *at on that has something

@@ -115,6 +115,7 @@ qg_status qg_search_quantize_any(qg_searching *s, const uint8_t *option,
                                  qg_model *trial)
 {
     qg_memory_file f;
+    *trial = (qg_model){ 0 }; /* dropped by the caller, whatever fails */
     QG_TRY(qg_memory_open(s->m->ctx, &f));
     QG_TRY(qg_memory_close(&f, qg_search_patch(s, option, "a trial", f.stream)));
     bool any = false;
