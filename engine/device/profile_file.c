@@ -102,8 +102,7 @@ static void put_arithmetic(FILE *f, const qg_profile_row *r, uint64_t uses)
                 qg_requant_scheme_name((qg_requant_scheme)r->requant.scheme));
     if (keys & QG_ROW_FACTOR)
         fprintf(f, "    factor: %s\n    zero: %s\n",
-                qg_factor_name((qg_factor)r->requant.factor),
-                places[r->requant.zero]);
+                qg_factor_name((qg_factor)r->requant.factor), places[r->requant.zero]);
     if (keys & QG_ROW_LEFT && r->left16)
         fprintf(f, "    left: {8: %u, 16: %u}\n", (unsigned)r->left8,
                 (unsigned)r->left16);
