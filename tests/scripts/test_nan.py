@@ -268,6 +268,8 @@ def check_verbs(folder):
     x[5] = 0
     np.save(data, x)
     np.save(labels, np.where(np.arange(12) == 5, 0, x[:, 0].argmax(1)))
+    (folder / "float.yaml").write_text(
+        "rules: [{id: float, match: {node: [ratio, y]}, set: {platform: fp32}}]\n")
     given = "-d", data
     both = "-d", clean, "--holdout", data, "-b", "int8-base", "-b", "ort-int8"
     propose = "--propose", "1%", "-o", folder / "none.yaml"
@@ -283,6 +285,8 @@ def check_verbs(folder):
             (("price", snapshot, *given), {"network": None}),
             (("analyse", snapshot, *given, "--by", "cause"), {"error": None}),
             (("analyse", snapshot, *given, "--mode", "integer"), {}),
+            (("search", model, *given, "-b", "ort-int8", "--over", "rules",
+              "--policy", folder / "float.yaml"), {}),
             (("stats", "collect", model, *given, "-o", folder / "zeros.qgs"), {}),
             (("report", snapshot, *given, "--labels", labels, "-o", page), {})):
         json_too = () if arguments[0] == "report" else ("--json",)
