@@ -413,26 +413,30 @@ static size_t first_strange(const study *s)
     return n;
 }
 
-/* Before the study, as far as that is little work, and afterwards in the sample that
- * shows it. */
-static qg_status warn_not_finite(study *s, bool after, bool *found)
+/* Before the study, as far as that is little work. */
+static qg_status search_not_finite(study *s, bool *found)
 {
-    size_t sample = after ? first_strange(s) : s->feed.feed.n;
     qg_strange strange;
     qg_finite_request r = { .mode = QG_RUN_SIMULATE,
                             .feed = &s->feed.feed,
-                            .least = after ? 0 : QG_LEAST_EXAMINED,
-                            .also = &sample,
-                            .n_also = sample < s->feed.feed.n,
+                            .least = QG_LEAST_EXAMINED,
                             .reference = s->o->work.reference_kernels,
                             .progress = &s->o->work.progress };
-    if (*found || (after && !r.n_also))
-        return QG_OK;
-    QG_TRY(qg_model_strange(s->m, &r, s->arena, &strange));
+    QG_TRY(qg_model_strange(s->m, &r, s->m->graph->arena, &strange));
     *found = strange.not_finite != NULL;
     if (*found)
-        qg_warn(s->m->ctx, "%s", strange.not_finite);
+        qg_model_warn_found(s->m, "", strange.not_finite);
     return QG_OK;
+}
+
+/* Afterwards in the sample that shows it. */
+static qg_status warn_not_finite(study *s, bool found)
+{
+    const size_t sample = first_strange(s);
+    return found || sample == s->feed.feed.n
+               ? QG_OK
+               : qg_model_warn_not_finite(s->m, QG_RUN_SIMULATE, &s->o->work,
+                                          &s->feed.feed, sample);
 }
 
 /* The words of --by. */
@@ -478,11 +482,11 @@ qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
     qg_status st = s.arena ? qg_feed_open(m, &o.work, &s.feed) : qg_nomem(m->ctx);
     bool found = false;
     if (st == QG_OK)
-        st = warn_not_finite(&s, false, &found);
+        st = search_not_finite(&s, &found);
     if (st == QG_OK)
         st = study_by(&s, by);
     if (st == QG_OK)
-        st = warn_not_finite(&s, true, &found);
+        st = warn_not_finite(&s, found);
     if (st == QG_OK)
         st = describe(&s, by, report);
     qg_feed_close(&s.feed);

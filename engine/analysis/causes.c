@@ -30,6 +30,7 @@ typedef struct causes {
     double error[BUDGETS][SUBSETS]; /* of the worst output */
     uint32_t output;
     const char *worst; /* the name of that output */
+    size_t strange;    /* the first sample with an error that is not finite */
 } causes;
 
 /* --- places --- */
@@ -215,6 +216,7 @@ static qg_status ask(causes *c)
     }
     QG_TRY(qg_study_ask(&s, c->question, BUDGETS * SUBSETS, error));
     c->output = qg_study_worst(&s, error);
+    c->strange = s.strange;
     for (int b = 0; b < BUDGETS; b++)
         for (int off = 0; off < SUBSETS; off++)
             c->error[b][off] = error[(size_t)(b * SUBSETS + off) * n_out + c->output];
@@ -306,6 +308,8 @@ static qg_status run(causes *c, qg_report **out)
         c->worst = at.at[c->output]->name;
     qg_measured_end(&at);
     QG_TRY(s);
+    QG_TRY(qg_model_warn_not_finite(c->m, QG_RUN_SIMULATE, &c->o->work, &c->feed.feed,
+                                    c->strange));
     QG_TRY(qg_report_new(c->m->ctx, "analyse", &r));
     return qg_report_end(fill(c, r), r, out);
 }

@@ -6,6 +6,7 @@
  * Endpoints keep their names from variant to variant, so that groups can be set side by
  * side. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/core/clock.h"
@@ -52,6 +53,7 @@ typedef struct comparison {
     uint8_t *measured; /* [outputs] */
     double float_top1;
     /* of the variant at work */
+    bool warned;    /* of a NaN in a variant before */
     qg_model model; /* its graph shares the weights of m's */
     qg_executable run;
     qg_plan *plan;
@@ -278,6 +280,26 @@ static qg_status average(comparison *c, variant *v)
     return QG_OK;
 }
 
+/* Quantizing has warned of what the calibration data show. */
+static qg_status warn_not_finite(comparison *c)
+{
+    const size_t n = c->measured_on->n, row = c->at.n;
+    size_t i = 0, lost = n;
+    while (i < n * row && isfinite(c->value[i]))
+        i++;
+    if (c->label) {
+        const size_t real = qg_first_without_class(c->real_vote, n);
+        lost = qg_first_without_class(c->vote, n);
+        lost = real < lost ? real : lost;
+    }
+    if (c->warned || c->model.info.manifest.not_finite)
+        return QG_OK;
+    QG_TRY(qg_model_warn_not_finite(&c->model, QG_RUN_SIMULATE, &c->o->work,
+                                    c->measured_on, lost < i / row ? lost : i / row));
+    c->warned = c->model.warned_not_finite != NULL;
+    return QG_OK;
+}
+
 static qg_status count_nodes(const comparison *c, variant *v, const qg_program *p)
 {
     v->profile = qg_arena_strdup(c->arena, p->profile->name);
@@ -302,6 +324,7 @@ static qg_status measure(comparison *c, variant *v)
         QG_TRY(count_nodes(c, v, c->run.program));
     QG_TRY(qg_executable_plan(&c->run, &c->o->work, c->measured_on, NULL, &c->plan));
     QG_TRY(qg_pool_run(c->m->ctx, &job));
+    QG_TRY(warn_not_finite(c));
     return average(c, v);
 }
 

@@ -18,7 +18,7 @@ typedef struct doctor {
     qg_expected expected;
     const qg_value *judged; /* the value that `expected` is about, or NULL */
     qg_watch *total;        /* [value.n] */
-    size_t *far;            /* [value.n] the first sample with numbers far from all
+    size_t *far;            /* [value.n + 1] the first sample with numbers far from all
                              * others, or SIZE_MAX */
     pthread_mutex_t lock;   /* of total and far */
     qg_strange strange;
@@ -45,7 +45,7 @@ static qg_status begin_watches(const doctor *d, qg_ctx *ctx, qg_arena *a,
 
 static qg_status begin_far(const doctor *d, qg_ctx *ctx, qg_arena *a, size_t **out)
 {
-    *out = QG_NEWN(a, d->value.n, size_t);
+    *out = QG_NEWN(a, d->value.n + 1, size_t); /* find_strange adds one */
     for (size_t i = 0; *out && i < d->value.n; i++)
         (*out)[i] = SIZE_MAX;
     return *out ? QG_OK : qg_nomem(ctx);
@@ -178,10 +178,14 @@ static qg_status choose_values(doctor *d)
 /* After the run. */
 static qg_status find_strange(doctor *d, const qg_doctor_options *o)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < d->value.n; i++)
+    size_t n = 0, nan = SIZE_MAX;
+    for (size_t i = 0; i < d->value.n; i++) {
         if (d->far[i] != SIZE_MAX)
             d->far[n++] = d->far[i];
+        nan = d->total[i].nan < nan ? d->total[i].nan : nan;
+    }
+    if (nan != SIZE_MAX)
+        d->far[n++] = nan;
     qg_finite_request r = { .mode = d->m->quant ? QG_RUN_SIMULATE : QG_RUN_FLOAT,
                             .feed = &d->looks.feed,
                             .least = QG_LEAST_EXAMINED,

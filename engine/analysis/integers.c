@@ -280,6 +280,17 @@ static qg_status fill(const study *s, qg_report *r)
     return s->by_layer ? report_steps(s, r) : report_outputs(s, r);
 }
 
+/* In the first sample with an error that is not finite; by layer there are none. */
+static qg_status warn_not_finite(study *s)
+{
+    const size_t n = s->feed.feed.n, row = s->m->graph->output.n * ERRORS;
+    size_t i = 0;
+    while (i < n * row && isfinite(s->error[i]))
+        i++;
+    return qg_model_warn_not_finite(s->m, QG_RUN_SIMULATE, &s->o->work, &s->feed.feed,
+                                    i / row);
+}
+
 static qg_status describe(const study *s, qg_report **report)
 {
     qg_report *r;
@@ -300,6 +311,8 @@ qg_status qg_analyse_integers(qg_model *m, const qg_analyse_options *o,
     qg_status st = s.arena ? prepare(&s) : qg_nomem(m->ctx);
     if (st == QG_OK)
         st = run(&s);
+    if (st == QG_OK)
+        st = warn_not_finite(&s);
     if (st == QG_OK)
         st = describe(&s, report);
     qg_measured_end(&s.at);

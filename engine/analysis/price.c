@@ -34,7 +34,8 @@ typedef struct pricing {
     const qg_metric *metric;
     qg_parts parts;
     QG_VEC(lot) lot;
-    double all; /* error of the network as it is */
+    double all;     /* error of the network as it is */
+    size_t strange; /* the first sample with an error that is not finite */
 } pricing;
 
 /* --- groups --- */
@@ -147,6 +148,7 @@ static qg_status ask(pricing *p)
                                               : l->joint - l->separate;
     }
     p->all = worst(&all, network + n * n_out);
+    p->strange = alone.strange < all.strange ? alone.strange : all.strange;
     return QG_OK;
 }
 
@@ -206,6 +208,8 @@ static qg_status run(pricing *p, qg_report **out)
     qg_status s = ask(p);
     qg_measured_end(&at);
     QG_TRY(s);
+    QG_TRY(qg_model_warn_not_finite(p->m, QG_RUN_SIMULATE, &p->o->work, &p->feed.feed,
+                                    p->strange));
     QG_TRY(qg_report_new(p->m->ctx, "price", &r));
     return qg_report_end(report(p, r), r, out);
 }

@@ -291,6 +291,41 @@ static qg_status report(search *p, qg_report *r, size_t k, double error)
     return qg_report_add(r, "candidates", qg_cell_count(p->tried));
 }
 
+static void warn_judged(const search *p, double error)
+{
+    qg_warn(p->s->m->ctx,
+            "propose: budget %g: the judged error is %.4g, expected at most the "
+            "budget: samples that judge have no part in the choice",
+            p->s->o->proposal.budget, error);
+}
+
+/* Of a holdout: the data have been examined before. */
+static qg_status warn_not_finite(const search *p, double error)
+{
+    const qg_sensitivity *s = p->s;
+    const qg_feed *holdout = &s->split.holdout.feed;
+    return s->split.halves || isfinite(error)
+               ? QG_OK
+               : qg_model_warn_not_finite(s->m, QG_RUN_SIMULATE, &s->o->work, holdout,
+                                          holdout->n);
+}
+
+/* The samples that choose are within the budget: those that judge may not be. */
+static qg_status propose_nothing(search *p, qg_report *r)
+{
+    const qg_sensitivity *s = p->s;
+    double error = s->all;
+    if (s->split.judge)
+        QG_TRY(measure(p, s->m, s->split.judge, &error));
+    if (meets(p, error))
+        return qg_report_add(r, "proposal", qg_cell_text("none: within the budget"));
+    QG_TRY(warn_not_finite(p, error));
+    warn_judged(p, error);
+    return qg_report_add(
+        r, "proposal",
+        qg_cell_text("none: within the budget, but not on the samples that judge"));
+}
+
 static qg_status propose(search *p, qg_report *r)
 {
     qg_sensitivity *s = p->s;
@@ -307,19 +342,17 @@ static qg_status propose(search *p, qg_report *r)
     p->again = (qg_again){ .m = s->m, .work = &s->o->work, .split = &s->split };
     QG_TRY(qg_again_read(&p->again, s->arena, s->o->proposal.backend));
     if (meets(p, s->all))
-        return qg_report_add(r, "proposal", qg_cell_text("none: within the budget"));
+        return propose_nothing(p, r);
     QG_TRY(find_number(p, &k, &error));
     if (k == 0)
         return too_tight(p, error);
     verdict v = { 0 };
     QG_TRY(judge(p, k, &v));
+    QG_TRY(warn_not_finite(p, v.error[0] + v.error[1]));
     if (v.helps)
         QG_TRY(write_patch(p, k));
     if (v.helps && !meets(p, v.error[1]))
-        qg_warn(s->m->ctx,
-                "propose: budget %g: the judged error is %.4g, expected at most the "
-                "budget: samples that judge have no part in the choice",
-                s->o->proposal.budget, v.error[1]);
+        warn_judged(p, v.error[1]);
     QG_TRY(report(p, r, k, error));
     return report_verdict(p, &v, r);
 }

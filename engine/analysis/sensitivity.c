@@ -218,6 +218,18 @@ static qg_status open_samples(qg_sensitivity *s)
     return QG_OK;
 }
 
+/* Samples are those of the data, of which a proposal has half for its judge. */
+static qg_status warn_not_finite(qg_sensitivity *s)
+{
+    const qg_feed *all = &s->split.feed.feed;
+    size_t sample = s->study.strange;
+    if (sample == s->study.feed->n)
+        sample = all->n;
+    else if (s->split.halves)
+        sample = s->split.part[0].index[sample];
+    return qg_model_warn_not_finite(s->m, QG_RUN_SIMULATE, &s->o->work, all, sample);
+}
+
 static qg_status run(qg_sensitivity *s, qg_report **out)
 {
     qg_report *r;
@@ -239,6 +251,7 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
     qg_status asked = ask(s);
     qg_measured_end(&s->measured);
     QG_TRY(asked);
+    QG_TRY(warn_not_finite(s));
     sort(s);
     QG_TRY(qg_report_new(s->m->ctx, "sensitivity", &r));
     qg_status st = s->o->proposal.patch ? qg_sensitivity_propose(s, r) : QG_OK;

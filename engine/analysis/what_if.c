@@ -168,6 +168,15 @@ static void average(const asking *a, double *error, double *doubt)
     }
 }
 
+/* Over all rounds. */
+static void note_strange(const asking *a)
+{
+    size_t row = a->n * a->s->graph->output.n;
+    for (size_t i = 0; i < row * a->s->strange; i++)
+        if (!isfinite(a->value[i]))
+            a->s->strange = i / row;
+}
+
 static qg_status ask_round(asking *a, double *error, double *doubt)
 {
     size_t samples = a->s->feed->n;
@@ -183,6 +192,7 @@ static qg_status ask_round(asking *a, double *error, double *doubt)
                    .meter = &a->meter };
     QG_TRY(qg_pool_run(a->s->ctx, &job));
     average(a, error, doubt);
+    note_strange(a);
     return QG_OK;
 }
 
@@ -280,6 +290,7 @@ qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n, double
 {
     assert(s->feed && s->feed->n > 0 && s->metric && s->quant);
     qg_plan *base = NULL, *real = NULL;
+    s->strange = s->feed->n;
     asking a = { .s = s, .arena = qg_arena_new(s->ctx->alloc) };
     qg_status st = a.arena ? plan_base(s, s->rounding_base, &base) : qg_nomem(s->ctx);
     if (st == QG_OK && s->rounding_base)

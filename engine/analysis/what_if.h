@@ -49,6 +49,8 @@ typedef struct qg_study {
     double *doubt;                 /* out: [n * outputs] standard errors of the means;
                                     * NULL: not wanted */
     size_t nodes_run, nodes_whole; /* out: nodes of all partial plans; of whole runs */
+    size_t strange;    /* out: the first sample with an error that is not finite, of any
+                        * question; feed->n: none */
     uint8_t *measured; /* out: [outputs] of qg_plan_measures, in the context's arena */
 } qg_study;
 

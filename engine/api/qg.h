@@ -471,7 +471,9 @@ QG_NODISCARD QG_API qg_status qg_model_search_rules(qg_model *m,
                                                     qg_report **report);
 
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
- * float_top1, and when quantized simulated_top1, difference, agreement.
+ * float_top1, and when quantized simulated_top1, difference, agreement; nan_samples,
+ * the samples with a NaN in the first output of one of the modes, where there are any:
+ * they have no class and are never right.
  * The class is the index of the largest element of the first output, the first on a
  * tie; agreement is the share of samples on which float and simulated name the same
  * class.  Shares are 0 to 1.  Labels may be more than samples, not fewer (QG_EDATA).
@@ -605,7 +607,8 @@ QG_API void qg_sensitivity_options_init(qg_sensitivity_options *o, size_t size);
  * (trial quantizations made); judged_on (samples that had no part in it),
  * judged_error and judged_error_without, with labels judged_top1 and
  * judged_top1_without; and written, or not_written, when it does not help there: when
- * top-1 falls, or the error does not.  Or proposal, when the budget is already met.
+ * top-1 falls, or the error does not.  Or proposal, when the budget is already met on
+ * the samples that choose.
  * QG_ENUMERIC when no number of rows meets it, QG_EDATA for a single sample without
  * holdout. */
 QG_NODISCARD QG_API qg_status qg_model_sensitivity(qg_model *m,

@@ -9,11 +9,14 @@ qg_status qg_collector_open(qg_ctx *ctx, qg_stats *s, qg_collector *out)
 {
     pthread_mutex_t *lock =
         qg_arena_raw(s->arena, s->value.n ? s->value.n : 1, sizeof *lock);
-    if (!lock)
+    uint64_t *nan = QG_NEWN(s->arena, s->value.n, uint64_t);
+    if (!lock || !nan)
         return qg_nomem(ctx);
-    for (size_t i = 0; i < s->value.n; i++)
+    for (size_t i = 0; i < s->value.n; i++) {
         (void)pthread_mutex_init(&lock[i], NULL);
-    *out = (qg_collector){ .stats = s, .lock = lock, .n = s->value.n };
+        nan[i] = UINT64_MAX;
+    }
+    *out = (qg_collector){ .stats = s, .lock = lock, .nan = nan, .n = s->value.n };
     return QG_OK;
 }
 
@@ -39,7 +42,12 @@ qg_status qg_collector_see(const qg_collector *c, qg_ctx *ctx, size_t i,
                        "statistics: '%.100s': sample %llu gives a NaN or an infinity, "
                        "expected finite numbers",
                        v->name, (unsigned long long)sample);
+    bool nan = false;
+    for (size_t k = 0; seen.nans && k < v->channels; k++)
+        nan = nan || seen.nans[k];
     (void)pthread_mutex_lock(&c->lock[i]);
+    if (nan && sample < c->nan[i])
+        c->nan[i] = sample;
     qg_status s = qg_stats_add(ctx, v, sample, &seen, scratch);
     (void)pthread_mutex_unlock(&c->lock[i]);
     return s;
@@ -209,6 +217,14 @@ qg_status qg_collect_samples(qg_ctx *ctx, qg_collect_run *r, uint64_t first,
     QG_TRY(qg_drive_run(ctx, &d));
     r->done += feed.n;
     return qg_stats_mark(c->stats, first, end);
+}
+
+uint64_t qg_collect_nan(const qg_collect_run *r)
+{
+    uint64_t first = UINT64_MAX;
+    for (size_t i = 0; i < r->collector.n; i++)
+        first = r->collector.nan[i] < first ? r->collector.nan[i] : first;
+    return first;
 }
 
 /* The largest tensor may be copied, and its counters are next to it.  Of the inputs two

@@ -40,6 +40,7 @@
 typedef struct qg_collector {
     qg_stats *stats;
     pthread_mutex_t *lock; /* [values] */
+    uint64_t *nan;         /* [values] the first sample with a NaN; UINT64_MAX: none */
     size_t n;
     bool finite; /* NaN and infinities are QG_ENUMERIC, and nothing was added */
 } qg_collector;
@@ -80,6 +81,9 @@ void qg_collect_close(qg_collect_run *r); /* NULL is fine */
  * samples than they record. */
 QG_NODISCARD qg_status qg_collect_samples(qg_ctx *ctx, qg_collect_run *r,
                                           uint64_t first, uint64_t end);
+
+/* The first sample so far in which a value has a NaN; UINT64_MAX: none has. */
+uint64_t qg_collect_nan(const qg_collect_run *r);
 
 /* Bytes that each worker needs: activations, scratch memory and inputs. */
 size_t qg_collect_bytes(const qg_collect_run *r);

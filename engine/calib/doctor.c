@@ -241,7 +241,7 @@ qg_status qg_judge_input(qg_findings *f, const qg_input_kind *k, const qg_look *
 qg_status qg_watch_begin(qg_ctx *ctx, qg_arena *a, const qg_tensor *type, bool spread,
                          qg_watch *w)
 {
-    *w = (qg_watch){ .sample = SIZE_MAX };
+    *w = (qg_watch){ .sample = SIZE_MAX, .nan = SIZE_MAX };
     if (type->rank < 3 || type->dim[1] < 2)
         return QG_OK;
     w->channels = (size_t)type->dim[1];
@@ -323,6 +323,8 @@ void qg_watch_see(qg_watch *w, size_t sample, const qg_tensor *x)
                                 : NULL;
         for (int64_t k = 0; k < inner; k++) {
             float v = row ? row[k * x->stride[x->rank - 1]] : element(x, i + k);
+            if (isnan(v) && sample < w->nan)
+                w->nan = sample;
             if (!isfinite(v))
                 continue;
             top = fabsf(v) > top ? fabsf(v) : top;
@@ -344,6 +346,7 @@ void qg_watch_merge(qg_watch *into, const qg_watch *from)
     qg_watch_note(into, from->sample, from->top);
     into->second = from->second > into->second ? from->second : into->second;
     into->samples += from->samples;
+    into->nan = from->nan < into->nan ? from->nan : into->nan;
     into->count += from->count;
     for (size_t c = 0; c < into->channels; c++) {
         into->low[c] = fminf(into->low[c], from->low[c]);

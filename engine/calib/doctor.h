@@ -114,6 +114,7 @@ typedef struct qg_watch {
     float top, second;       /* largest |x| of a sample; of the other samples */
     size_t sample;           /* of top; the lower one of equals */
     size_t samples;          /* seen */
+    size_t nan;              /* the first sample with a NaN; SIZE_MAX: none */
     size_t channels;         /* extent of axis 1, 0: per tensor */
     float *low, *high;       /* [channels] */
     bool spread;             /* moments are taken */

@@ -96,6 +96,16 @@ static qg_status make_patch(const taking *k, const row *x, qg_memory_file *f)
     return qg_memory_close(f, QG_OK);
 }
 
+/* Of the backend as it is; warnings of its quantization are not shown. */
+static qg_status warn_not_finite(const taking *k, qg_model *trial, double nsr)
+{
+    const qg_split *s = &k->split;
+    const qg_feed *all = s->halves ? &s->feed.feed : &s->holdout.feed;
+    return isfinite(nsr) ? QG_OK
+                         : qg_model_warn_not_finite(trial, QG_RUN_SIMULATE, &k->o->work,
+                                                    all, all->n);
+}
+
 static qg_status measure(taking *k, qg_model *trial, row *x)
 {
     if (x->n == 0)
@@ -105,7 +115,8 @@ static qg_status measure(taking *k, qg_model *trial, row *x)
     x->rounding = qg_rounding_points(trial->quant);
     x->requantizations = qg_requantizations(trial->graph, NULL);
     qg_again_question q = { trial, k->split.judge, k->metric };
-    return qg_again_error(&k->again, &q, &x->nsr, NULL);
+    QG_TRY(qg_again_error(&k->again, &q, &x->nsr, NULL));
+    return x->n == 0 ? warn_not_finite(k, trial, x->nsr) : QG_OK;
 }
 
 static qg_status try_row(taking *k, row x)

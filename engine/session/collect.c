@@ -169,8 +169,12 @@ static qg_status run_pieces(job *j, qg_collect *c, uint64_t first, uint64_t end)
         if (s == QG_OK)
             s = checkpoint(j);
     }
+    const uint64_t nan = qg_collect_nan(r);
     qg_collect_close(r);
-    return s;
+    return s == QG_OK && nan != UINT64_MAX
+               ? qg_model_warn_not_finite(j->m, QG_RUN_FLOAT, &j->o->work,
+                                          &j->feed.feed, (size_t)nan)
+               : s;
 }
 
 /* Merging requires the same model; samples are the same when the data are, too, and

@@ -3,6 +3,7 @@
 #include "engine/session/session.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "engine/data/npy.h"
 
@@ -46,9 +47,13 @@ qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y, int64_
         return qg_fail(ctx, QG_EDATA,
                        "%s: labels: %lld, expected a class from 0 to %lld", doing,
                        (long long)label, (long long)(n - 1));
-    for (int64_t i = 1; i < n; i++)
-        if (qg_tensor_f64(y, i) > qg_tensor_f64(y, best))
+    for (int64_t i = 0; i < n && best >= 0; i++) {
+        const double score = qg_tensor_f64(y, i);
+        if (isnan(score))
+            best = QG_NO_CLASS;
+        else if (score > qg_tensor_f64(y, best))
             best = (int32_t)i;
+    }
     *out = best;
     return QG_OK;
 }
@@ -90,12 +95,33 @@ double qg_top1(const int32_t *vote, const int64_t *label, size_t n)
     return n ? (double)right / (double)n : 0;
 }
 
+size_t qg_first_without_class(const int32_t *vote, size_t n)
+{
+    size_t i = 0;
+    while (i < n && vote[i] != QG_NO_CLASS)
+        i++;
+    return i;
+}
+
+/* Samples without a class in one of the modes. */
+static size_t count_without_class(const votes *v, size_t n)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool any = false;
+        for (int mode = 0; mode < QG_NRUN; mode++)
+            any = any || (v->of[mode] && v->of[mode][i] == QG_NO_CLASS);
+        count += any;
+    }
+    return count;
+}
+
 /* How often both modes give the same class, right or wrong. */
 static double agreement(const int32_t *a, const int32_t *b, size_t n)
 {
     size_t same = 0;
     for (size_t i = 0; i < n; i++)
-        same += a[i] == b[i];
+        same += a[i] == b[i] && a[i] != QG_NO_CLASS;
     return n ? (double)same / (double)n : 0;
 }
 
@@ -108,7 +134,10 @@ static qg_status fill_report(const qg_executable *e, const votes *v,
         { "integer_top1",  "integer_difference", "integer_agreement"}
     };
     const int32_t *real = v->of[QG_RUN_FLOAT], *with = real;
+    const size_t lost = count_without_class(v, n);
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(n)));
+    if (lost)
+        QG_TRY(qg_report_add(r, "nan_samples", qg_cell_count(lost)));
     QG_TRY(qg_report_add(r, "float_top1", qg_cell_percent(qg_top1(real, labels, n))));
     for (int mode = QG_RUN_SIMULATE; mode < QG_NRUN; mode++) {
         if (!v->of[mode])
@@ -201,6 +230,18 @@ static qg_status run_modes(const qg_executable *e, const qg_run_options *o, qg_a
     return QG_OK;
 }
 
+/* In the first sample without a class in any mode. */
+static qg_status warn_not_finite(const qg_executable *e, const qg_workload *work,
+                                 const qg_feed *feed, const votes *v)
+{
+    size_t first = feed->n;
+    for (int mode = 0; mode < QG_NRUN; mode++) {
+        size_t k = v->of[mode] ? qg_first_without_class(v->of[mode], feed->n) : feed->n;
+        first = k < first ? k : first;
+    }
+    return qg_model_warn_not_finite(e->model, QG_RUN_SIMULATE, work, feed, first);
+}
+
 static qg_status evaluate(const qg_executable *e, const qg_run_options *o,
                           const char *labels, qg_arena *a, qg_report **report)
 {
@@ -211,6 +252,8 @@ static qg_status evaluate(const qg_executable *e, const qg_run_options *o,
     qg_status s = read_labels(e->model->ctx, o, labels, a, f.feed.n, &truth);
     if (s == QG_OK)
         s = run_modes(e, o, a, &f, truth, &v);
+    if (s == QG_OK)
+        s = warn_not_finite(e, &o->work, &f.feed, &v);
     if (s == QG_OK)
         s = describe(e, &v, truth, f.feed.n, report);
     qg_feed_close(&f);

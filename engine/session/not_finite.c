@@ -248,6 +248,7 @@ qg_status qg_model_strange(qg_model *m, const qg_finite_request *r, qg_arena *a,
     *out = (qg_strange){ 0 };
     qg_status st = s.sample && s.copy ? search_all(m, r, a, &s) : qg_nomem(m->ctx);
     if (st == QG_OK && (s.nan.there || s.infinity.there)) {
+        out->nan = s.nan.there;
         out->not_finite = text_of(&s, qg_run_mode_name(r->mode), a);
         st = out->not_finite ? QG_OK : qg_nomem(m->ctx);
     }
@@ -256,4 +257,40 @@ qg_status qg_model_strange(qg_model *m, const qg_finite_request *r, qg_arena *a,
     qg_arena_free(s.sample);
     qg_arena_free(s.copy);
     return st;
+}
+
+/* --- after a verb has run samples --- */
+
+void qg_model_warn_found(qg_model *m, const char *when, const char *found)
+{
+    if (m->warned_not_finite && strcmp(m->warned_not_finite, found) == 0)
+        return;
+    m->warned_not_finite = found;
+    qg_warn(m->ctx, "%s%s", when, found);
+}
+
+qg_status qg_model_warn_not_finite(qg_model *m, qg_run_mode mode,
+                                   const qg_workload *work, const qg_feed *feed,
+                                   size_t sample)
+{
+    const bool shown = sample < feed->n, simulates = m->quant && mode != QG_RUN_FLOAT;
+    const char *known = simulates ? m->info.manifest.not_finite : NULL;
+    qg_strange found = { 0 };
+    qg_finite_request r = { .mode = simulates ? QG_RUN_SIMULATE : QG_RUN_FLOAT,
+                            .feed = feed,
+                            .also = &sample,
+                            .n_also = shown,
+                            .reference = work->reference_kernels,
+                            .progress = &work->progress };
+    if (shown || !known)
+        QG_TRY(qg_model_strange(m, &r, m->graph->arena, &found));
+    if (shown && simulates && !found.not_finite) {
+        r.mode = QG_RUN_FLOAT;
+        QG_TRY(qg_model_strange(m, &r, m->graph->arena, &found));
+    }
+    if (found.not_finite && (shown || simulates || found.nan))
+        qg_model_warn_found(m, "", found.not_finite);
+    else if (known)
+        qg_model_warn_found(m, "when it was quantized: ", known);
+    return QG_OK;
 }

@@ -70,30 +70,15 @@ static qg_status choose_columns(qg_sink *k, const char *glob, const char *folder
     return below ? qg_sink_dumps(k, glob, below) : qg_nomem(k->ctx);
 }
 
-/* In the sample whose output is not finite.  A NaN that rounding hides is known from
- * the calibration data; where these have none, it is searched for if that is little
- * work. */
+/* What is hidden in many samples is not searched for, not even in some of them. */
 static qg_status warn_not_finite(const qg_executable *e, const qg_run_options *o,
                                  const qg_plan *p, const qg_feed *feed, size_t sample)
 {
-    qg_model *m = e->model;
-    qg_strange strange = { 0 };
-    qg_finite_request r = { .mode = e->mode,
-                            .feed = feed,
-                            .also = &sample,
-                            .n_also = sample < feed->n,
-                            .reference = o->work.reference_kernels,
-                            .progress = &o->work.progress };
-    if (e->mode == QG_RUN_INTEGER)
+    const bool known = e->mode == QG_RUN_SIMULATE && e->model->info.manifest.not_finite;
+    if (e->mode == QG_RUN_INTEGER ||
+        (sample == feed->n && !known && !qg_search_is_little(p, feed->n)))
         return QG_OK;
-    const bool hides = e->mode == QG_RUN_SIMULATE && !m->info.manifest.not_finite;
-    if (sample < feed->n || (hides && qg_search_is_little(p, feed->n)))
-        QG_TRY(qg_model_strange(m, &r, m->graph->arena, &strange));
-    if (strange.not_finite)
-        qg_warn(m->ctx, "%s", strange.not_finite);
-    else if (e->mode == QG_RUN_SIMULATE && m->info.manifest.not_finite)
-        qg_warn(m->ctx, "when it was quantized: %s", m->info.manifest.not_finite);
-    return QG_OK;
+    return qg_model_warn_not_finite(e->model, e->mode, &o->work, feed, sample);
 }
 
 static qg_status run(qg_executable *e, const qg_run_options *o, const char *folder,

@@ -175,6 +175,7 @@ QG_NODISCARD qg_status qg_report_program(qg_report *r, const qg_executable *e);
  * 1: an image, say. */
 QG_NODISCARD qg_status qg_check_scores(qg_ctx *ctx, const char *doing,
                                        const qg_tensor *y);
+enum { QG_NO_CLASS = -1 }; /* of an output with a NaN: never the label */
 /* The class that a first output votes for: the largest element, the lowest on a tie.
  * QG_EDATA, beginning with `doing`, when there is nothing to choose from, or the label
  * is none of the classes. */
@@ -192,6 +193,8 @@ QG_NODISCARD qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a
                                       size_t n, bool cut, const int64_t **out);
 /* Whether `given` labels may be those of n samples. */
 bool qg_labels_fit(size_t given, size_t n, bool cut);
+
+size_t qg_first_without_class(const int32_t *vote, size_t n); /* n: none */
 
 /* The share of votes that are the label; both [n]. */
 double qg_top1(const int32_t *vote, const int64_t *label, size_t n);
@@ -246,11 +249,23 @@ enum { QG_LEAST_EXAMINED = 4 }; /* samples, by verbs that examine large networks
 typedef struct qg_strange {
     const char *not_finite; /* "simulate: sample 0: NaN first appears at div.out0
                              * (Div)", or an infinity where no NaN appears */
+    bool nan;               /* not_finite is about a NaN */
     const char *masks;      /* values whose grid holds a mask and nothing else */
     const char *policy;     /* for masks: YAML of a policy patch, in one line */
 } qg_strange;
 QG_NODISCARD qg_status qg_model_strange(qg_model *m, const qg_finite_request *r,
                                         qg_arena *a, qg_strange *out);
+
+/* What verbs say after they have run samples: that line, once per model.  mode: float
+ * is used where the model is not quantized, and where the simulation has none.
+ * sample: the first whose result is not finite; feed->n: none is.  What rounding, a
+ * clamp or a choice hides is known from the calibration data, or found as far as the
+ * search is little work; a hidden infinity of the float network may be meant. */
+QG_NODISCARD qg_status qg_model_warn_not_finite(qg_model *m, qg_run_mode mode,
+                                                const qg_workload *work,
+                                                const qg_feed *feed, size_t sample);
+/* The line: what was found, after `when`.  found lives as long as the model. */
+void qg_model_warn_found(qg_model *m, const char *when, const char *found);
 
 /* Whether all samples are run by such a search.  p: a plan of the model. */
 bool qg_search_is_little(const qg_plan *p, size_t samples);

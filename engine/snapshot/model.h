@@ -35,9 +35,10 @@ struct qg_model {
     /* A copy whose quantizers are records: made when a file of another tool is to run
      * in integers; owned; NULL: none. */
     qg_model *folded;
-    qg_model *written; /* the same for lint: qg_model_as_written */
-    bool warned_share; /* qg_model_warn_share has run */
-    bool rewritten;    /* the graph is a snapshot's, to be quantized again */
+    qg_model *written;             /* the same for lint: qg_model_as_written */
+    bool warned_share;             /* qg_model_warn_share has run */
+    const char *warned_not_finite; /* the line of qg_model_warn_found; NULL: none */
+    bool rewritten; /* the graph is a snapshot's, to be quantized again */
 };
 
 /* An ONNX file, with its dynamic shapes fixed by shape[n] (ir/infer.h). */

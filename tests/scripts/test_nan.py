@@ -9,7 +9,10 @@ rows     rows of an analysis whose error is NaN are counted; they come first whe
          quantized alone and so causes it, and last elsewhere
 losses   an export has one row `nan`, which changes results, where its readers make another
          code of NaN than the backend and the samples of the snapshot made one
-propose  these rows are the first that a proposal tries
+propose  these rows are the first that a proposal tries; samples whose error is NaN are not
+         within a budget
+classes  an output with a NaN has no class and is never right
+hidden   in float, what an ArgMax hides; by the doctor, in any sample of any network
 
 Skipped (77) without numpy, onnx and onnxruntime."""
 import json
@@ -255,6 +258,87 @@ def check_unseen(folder):
     return bad
 
 
+def check_verbs(folder):
+    """One sample of zeros, in data that the snapshot of check_unseen does not know."""
+    bad = 0
+    model, snapshot, clean = folder / "norm.onnx", folder / "seen", folder / "clean.npy"
+    data, labels, page = folder / "zeros.npy", folder / "labels.npy", folder / "p.html"
+    x = 100 * np.random.default_rng(1).standard_normal((12, 1, 16)).astype(np.float32)
+    np.save(clean, x)
+    x[5] = 0
+    np.save(data, x)
+    np.save(labels, np.where(np.arange(12) == 5, 0, x[:, 0].argmax(1)))
+    (folder / "float.yaml").write_text(
+        "rules: [{id: float, match: {node: [ratio, y]}, set: {platform: fp32}}]\n")
+    given = "-d", data
+    both = "-d", clean, "--holdout", data, "-b", "int8-base", "-b", "ort-int8"
+    propose = "--propose", "1%", "-o", folder / "none.yaml"
+    for arguments, facts in (
+            (("evaluate", model, *given, "--labels", labels),
+             {"nan_samples": 1, "float_top1": 11 / 12}),
+            (("evaluate", snapshot, *given, "--labels", labels),
+             {"nan_samples": 1, "float_top1": 11 / 12, "agreement": 11 / 12}),
+            (("compare", model, *both, "--labels", labels), {"float_top1": 11 / 12}),
+            (("sensitivity", snapshot, *given), {"all_quantized": None}),
+            (("sensitivity", snapshot, *given, *propose),
+             {"proposal": "none: within the budget, but not on the samples that judge"}),
+            (("price", snapshot, *given), {"network": None}),
+            (("analyse", snapshot, *given, "--by", "cause"), {"error": None}),
+            (("analyse", snapshot, *given, "--mode", "integer"), {}),
+            (("search", model, *given, "-b", "ort-int8", "--over", "rules",
+              "--policy", folder / "float.yaml"), {}),
+            (("stats", "collect", model, *given, "-o", folder / "zeros.qgs"), {}),
+            (("report", snapshot, *given, "--labels", labels, "-o", page), {})):
+        json_too = () if arguments[0] == "report" else ("--json",)
+        run = subprocess.run([agreement.QG, *map(str, arguments), *json_too],
+                             capture_output=True, text=True)
+        lines = [line for line in run.stderr.splitlines() if "first appears" in line]
+        if len(lines) != 1 or "sample 5: NaN first appears at ratio.out0" not in lines[0]:
+            bad += 1
+            print(f"FAILED: {arguments}: {run.stderr.strip()}, expected one line with NaN")
+        report = json.loads(run.stdout) if facts and run.returncode == 0 else {}
+        for name, value in facts.items():
+            if name not in report or report[name] != value:
+                bad += 1
+                print(f"FAILED: {arguments}: {name} {report.get(name)}, expected {value}")
+    return bad
+
+
+def hiding(path, data):
+    """A NaN of sample 7 that an ArgMax hides; 4 million elements are not little work."""
+    shape = nh.from_array(np.array([1, 1 << 20]), "shape")
+    nodes = [h.make_node("Expand", ["x", "shape"], ["wide"], name="wide"),
+             h.make_node("Sqrt", ["wide"], ["root"], name="root"),
+             h.make_node("Neg", ["root"], ["less"], name="less"),
+             h.make_node("Neg", ["less"], ["more"], name="more"),
+             h.make_node("ArgMax", ["more"], ["y"], name="y", axis=1)]
+    graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [1, 1])],
+                         [h.make_tensor_value_info("y", T.INT64, [1, 1])], [shape])
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 13)], ir_version=8), path)
+    x = np.arange(1, 21, dtype=np.float32).reshape(20, 1, 1)
+    x[7] = -1
+    np.save(data, x)
+    np.save(data.with_name("hid1.npy"), x[7:8])
+
+
+def check_hidden(folder):
+    """The masks of check_names are meant: a float run says nothing of an infinity."""
+    bad = 0
+    model, data = folder / "hiding.onnx", folder / "hiding.npy"
+    hiding(model, data)
+    for text, arguments in (
+            ("sample 7: NaN first appears at root.out0", ("stats", "doctor", model, "-d", data)),
+            ("float: sample 0: NaN first appears at root.out0",
+             ("run", model, "-d", folder / "hid1.npy", "-o", folder / "out")),
+            ("", ("run", folder / "masked.onnx", "-d", folder / "masked.npy", "-o",
+                  folder / "out"))):
+        error = stderr_of(*arguments)
+        if text not in error or (error and not text):
+            bad += 1
+            print(f"FAILED: {arguments}: {error.strip()}, expected '{text}'")
+    return bad
+
+
 def check_rows(folder):
     """In the folder of check_names."""
     bad = 0
@@ -356,7 +440,8 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         folder = pathlib.Path(work)
         bad = check_codes() + check_names(folder) + check_rows(folder) + \
-            check_late(folder) + check_unseen(folder)
+            check_late(folder) + check_unseen(folder) + check_verbs(folder) + \
+            check_hidden(folder)
         bad += check_losses(folder) + check_propose(folder) + check_sign(folder)
     return min(bad, 1)
 
