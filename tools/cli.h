@@ -283,7 +283,7 @@ char *cli_checkpoint_of(const char *output);
 bool cli_same_place(const char *a, const char *b);
 
 /* Runs the verb, in the locale C: numbers have a decimal point wherever the host of
- * bindings has a comma.  Refuses an --output that is a file which the verb reads. */
+ * bindings has a comma.  Refuses to write a file which the verb reads. */
 int cli_run(const cli_call *c);
 
 #endif
