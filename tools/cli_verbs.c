@@ -468,8 +468,9 @@ const cli_verb cli_verbs[] = {
       .about = "For each row only the nodes downstream of it are computed, from the\n"
                "activations of one whole run per sample.  --propose keeps the most\n"
                "harmful values in float, requantizes until the budget is met, and\n"
-               "writes a policy for `qg quantize --policy`, unless it does not help\n"
-               "on samples without a part in it: --holdout, else every second one.\n"
+               "writes a policy for `qg quantize --policy`.  It has no rules when the\n"
+               "budget is met as it is, or when they do not help on samples without a\n"
+               "part in it: --holdout, else every second one.\n"
                "--labels: classes of --holdout, else of DATA; top-1 judges first.\n"
                "\n" DATA_FORMS,
       .example = "qg sensitivity snapshot -d calib.npy --by node --top 10",

@@ -175,9 +175,12 @@ QG_NODISCARD qg_status qg_report_program(qg_report *r, const qg_executable *e);
  * 1: an image, say. */
 QG_NODISCARD qg_status qg_check_scores(qg_ctx *ctx, const char *doing,
                                        const qg_tensor *y);
-/* The class that a first output votes for: the largest element, the lowest on a tie.
- * QG_EDATA, beginning with `doing`, when there is nothing to choose from, or the label
- * is none of the classes. */
+/* QG_EDATA, beginning with `doing`, where a first output of known dims has no classes
+ * to choose from, or the label is none of them. */
+QG_NODISCARD qg_status qg_check_class(qg_ctx *ctx, const char *doing,
+                                      const qg_tensor *y, int64_t label);
+/* The class that a first output votes for, checked as above: the largest element, the
+ * lowest on a tie. */
 QG_NODISCARD qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y,
                                    int64_t label, int32_t *out);
 
