@@ -93,7 +93,10 @@ for verb in $verbs; do
         samples | steps | top | jobs | raise-to | seed) good=3 bad='0 -1 1x 1e3 99999999999999999999 1000000001' ;;
         max-nodes | max-ratio) good=3 bad='0 -1 1x' ;;
         max-mem) good=900M bad='0 -1 M 1X 1MM 999K 99999999999999999999G' ;;
-        mode) good=float bad=flaot ;;
+        mode)
+            good=simulate bad=flaot
+            case $verb in analyse | compare) bad='flaot float' ;; esac
+            ;;
         by)
             good=group bad='grap graph'
             [ $verb = sensitivity ] || good=graph bad='grap group'
