@@ -224,7 +224,7 @@ QG_NODISCARD qg_status qg_model_warn_share(qg_model *m, const char *what);
 /* A fact that names compute nodes that are not quantized, where there are any. */
 QG_NODISCARD qg_status qg_report_float_compute(const qg_model *m, qg_report *r);
 
-/* --- no_effect.c: bits of --set at endpoints that others dominate --- */
+/* --- no_effect.c: --set at endpoints that others dominate, or that are float --- */
 
 void qg_warn_no_effect(const qg_quant *q); /* a line for each option */
 
