@@ -94,6 +94,7 @@ typedef struct cli_option {
 #define CLI_OPTION_MAP(X)                                                      \
     X(BACKEND) X(DATA) X(SNAPSHOT) X(FOLDER) X(SAMPLES) X(OBSERVER) X(POLICY)  \
     X(SET) X(QUIRKS) X(DISPATCHER) X(DUMP_AFTER) X(DUMP_DIR) X(MODE) X(DUMP)   \
+    X(ROUNDED_MODE)                                                            \
     X(PROFILE) X(REQUIRE)                                                      \
     X(LABELS) X(HOLDOUT) X(JUDGES) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS)     \
     X(KERNELS)                                                                 \
@@ -283,7 +284,7 @@ char *cli_checkpoint_of(const char *output);
 bool cli_same_place(const char *a, const char *b);
 
 /* Runs the verb, in the locale C: numbers have a decimal point wherever the host of
- * bindings has a comma.  Refuses an --output that is a file which the verb reads. */
+ * bindings has a comma.  Refuses to write a file which the verb reads. */
 int cli_run(const cli_call *c);
 
 #endif

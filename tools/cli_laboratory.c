@@ -24,7 +24,7 @@ static bool has_foreign_policy(const cli_call *c)
 {
     static const char own[] = "# qg ";
     char first[sizeof own] = "";
-    FILE *f = c->args->output || c->host ? NULL : fopen(POLICY, "rb");
+    FILE *f = c->args->output ? NULL : fopen(POLICY, "rb");
     if (!f)
         return false;
     size_t n = fread(first, 1, sizeof own - 1, f);
@@ -278,7 +278,7 @@ int cli_search(const cli_call *c)
     if (!a->over && (a->policy.n || a->observer))
         return cli_usage(c->verb, "--%s requires --over: a snapshot has its own",
                          a->policy.n ? "policy" : "observer");
-    if (!a->over && has_foreign_policy(c))
+    if (!a->over && !c->host && has_foreign_policy(c)) /* a host needs no file */
         return refuse_policy(c);
     return cli_ask(c, a->file.at[0], a->over ? ask_rules : ask_search);
 }

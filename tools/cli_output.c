@@ -97,33 +97,112 @@ bool cli_same_place(const char *a, const char *b)
            one.st_ino == other.st_ino;
 }
 
-/* The file that --output would replace though the verb reads it; NULL: none.  Folders
- * are replaced as a whole, and `stats merge` reads before it writes. */
-static const char *read_and_replaced(const cli_call *c)
+/* --- what is read is not replaced --- */
+
+/* Whether path is a file of a folder that is read: a sample, or a part of a trace.  No
+ * verb replaces a file of a snapshot by another. */
+static bool is_file_of(const char *folder, const char *path)
+{
+    static const char *const end[] = { ".npy", ".npz", ".pb", "trace.json" };
+    char above[LONGEST + 1];
+    bool read = false;
+    size_t n = strlen(path);
+    for (size_t i = 0; i < sizeof end / sizeof *end; i++)
+        read = read ||
+               (n > strlen(end[i]) && strcmp(path + n - strlen(end[i]), end[i]) == 0);
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    if (!read || n > LONGEST)
+        return false;
+    (void)snprintf(above, sizeof above, "%.*s", (int)n, path);
+    return cli_same_place(n ? above : ".", folder);
+}
+
+/* The names of a snapshot; other files of its folder stay. */
+static bool is_of_snapshot(const char *folder, const char *path)
+{
+    static const char *const own[] = { "model.onnx", "model.onnx.data", "quant.json" };
+    char file[LONGEST + 32];
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        (void)snprintf(file, sizeof file, "%.*s/%s", LONGEST, folder, own[i]);
+        if (cli_same_place(file, path))
+            return true;
+    }
+    return false;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Whether writing `path` replaces the file `read`, or one in the folder `read`.  The
+ * names that `run` writes into a folder are those of the network: the library looks. */
+static bool replaces(const cli_verb *v, const char *path, const char *read)
+{
+    if (is_file(path))
+        return cli_same_place(path, read) || is_file_of(read, path);
+    if (v->use[CLI_O_SNAPSHOT])
+        return is_of_snapshot(path, read);
+    return v->use[CLI_O_TRACE] &&
+           (is_file(read) ? is_file_of(path, read) : cli_same_place(path, read));
+}
+
+/* The file or folder that is read and would be replaced; NULL: none.  `fit` and
+ * `infer-backend` check --profile and --from; `stats merge` reads before it writes. */
+static const char *read_and_replaced(const cli_call *c, const char *path)
 {
     const cli_arguments *a = c->args;
-    const char *const read[] = { a->data, a->holdout, a->labels, a->model };
-    struct stat out;
-    if (!a->output || stat(a->output, &out) != 0 || !S_ISREG(out.st_mode))
-        return NULL;
-    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
-        if (read[i] && cli_same_place(read[i], a->output))
-            return read[i];
+    const char *one[] = { a->data,  a->holdout,  a->labels,  a->model,   a->stats,
+                          a->names, a->analysis, a->against, a->backend, a->target };
     const bool merges = a->file.n > 0 && strcmp(a->file.at[0], "merge") == 0;
-    for (size_t i = 0; !merges && i < a->file.n; i++)
-        if (cli_same_place(a->file.at[i], a->output))
-            return a->file.at[i];
+    const cli_words list[] = {
+        {one, sizeof one / sizeof *one },
+        a->policy,
+        a->backends,
+        merges ? (cli_words){ 0 }
+        : a->file
+    };
+    for (size_t k = 0; path && k < sizeof list / sizeof *list; k++)
+        for (size_t i = 0; i < list[k].n; i++)
+            if (list[k].at[i] && replaces(c->verb, path, list[k].at[i]))
+                return list[k].at[i];
     return NULL;
+}
+
+static int check_written(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    const struct {
+        const char *option, *path;
+    } written[] = {
+        {"output",  a->output},
+        { "curve",  a->curve },
+        { "report", a->report},
+        { "sarif",  a->sarif }
+    };
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        const char *path = written[i].path, *lost = read_and_replaced(c, path);
+        if (lost && is_file(path) && is_file(lost))
+            return cli_usage(c->verb,
+                             "--%s '%s': it is the file '%s' that is read, expected "
+                             "another file",
+                             written[i].option, path, lost);
+        if (lost)
+            return cli_usage(c->verb,
+                             "--%s '%s': it replaces what is read from '%s', expected "
+                             "another place",
+                             written[i].option, path, lost);
+    }
+    return CLI_OK;
 }
 
 static int run(const cli_call *c)
 {
-    const char *lost = read_and_replaced(c);
-    if (lost)
-        return cli_usage(c->verb,
-                         "--output '%s': it is the file '%s' that is read, "
-                         "expected another file",
-                         c->args->output, lost);
+    const int status = check_written(c);
+    if (status != CLI_OK)
+        return status;
     return c->verb->run ? c->verb->run(c)
                         : cli_ask(c, c->args->file.at[0], c->verb->ask);
 }

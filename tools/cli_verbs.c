@@ -443,8 +443,8 @@ const cli_verb cli_verbs[] = {
     { .name = "analyse",
       .summary = "measure the error of outputs, layers or causes",
       FILES("SNAPSHOT", 1, 1),
-      .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP), TAKES(MODE),
-               TAKES(PROFILE), TAKES(PLOT) },
+      .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP),
+               TAKES(ROUNDED_MODE), TAKES(PROFILE), TAKES(PLOT) },
       .about = "--by graph  the error of each output of the network\n"
                "--by layer  the error at the output of each compute node\n"
                "            (PPQ: graphwise_error_analyse)\n"
@@ -455,7 +455,7 @@ const cli_verb cli_verbs[] = {
                "--by cause  what the error of the worst output loses without weights,\n"
                "            activations, bias; without rounding, clipping, sharing\n"
                "--mode integer compares the integers of a profile with float and\n"
-               "with the simulation, in steps by layer.\n"
+               "with the simulation, in steps by layer; not by cause.\n"
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
       .ask = analyse },
@@ -468,8 +468,9 @@ const cli_verb cli_verbs[] = {
       .about = "For each row only the nodes downstream of it are computed, from the\n"
                "activations of one whole run per sample.  --propose keeps the most\n"
                "harmful values in float, requantizes until the budget is met, and\n"
-               "writes a policy for `qg quantize --policy`, unless it does not help\n"
-               "on samples without a part in it: --holdout, else every second one.\n"
+               "writes a policy for `qg quantize --policy`.  It has no rules when the\n"
+               "budget is met as it is, or when they do not help on samples without a\n"
+               "part in it: --holdout, else every second one.\n"
                "--labels: classes of --holdout, else of DATA; top-1 judges first.\n"
                "\n" DATA_FORMS,
       .example = "qg sensitivity snapshot -d calib.npy --by node --top 10",
@@ -612,7 +613,7 @@ const cli_verb cli_verbs[] = {
       FILES("MODEL.onnx", 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(BACKENDS), TAKES(POLICY), TAKES(OBSERVER),
                TAKES(METRIC), TAKES(STATS), TAKES(HOLDOUT), TAKES(LABELS),
-               TAKES(MODE), TAKES(PROFILE) },
+               TAKES(ROUNDED_MODE), TAKES(PROFILE) },
       .about = "Each patch adds one variant of every backend.  With --stats all\n"
                "scales come from that file; DATA only measures the error.\n"
                "--labels: classes of the measured samples (--holdout, else DATA).\n"

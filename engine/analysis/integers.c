@@ -305,8 +305,8 @@ qg_status qg_analyse_integers(qg_model *m, const qg_analyse_options *o,
     study s = { .m = m, .o = o, .metric = metric };
     s.by_layer = strcmp(by, "layer") == 0;
     if (!s.by_layer && strcmp(by, "graph") != 0)
-        return qg_fail(m->ctx, QG_ECONFIG, "analyse by '%s': expected graph or layer",
-                       by);
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "analyse by '%s': mode is integer, expected graph or layer", by);
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? prepare(&s) : qg_nomem(m->ctx);
     if (st == QG_OK)

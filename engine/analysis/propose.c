@@ -9,7 +9,7 @@
  * while one less, or the last one tried below it, does not.
  * The result is judged on samples that had no part in ranking, calibrating or choosing:
  * against the network quantized from the same samples without it.  What does not help
- * there is not written. */
+ * there is not written: the policy has no rules. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,6 @@ typedef struct search {
 /* On the samples that judge. */
 typedef struct verdict {
     const qg_feed *feed;
-    const int64_t *label;     /* [feed->n] NULL: none */
     double error[2], top1[2]; /* without and with the proposal */
     bool helps;
 } verdict;
@@ -75,6 +74,10 @@ static void print_patch(search *p, size_t k, FILE *f)
                    "qg sensitivity --propose: %zu values of the %zu most harmful rows",
                    choose_values(p, k), k);
     qg_again_print_head(&p->again, comment, f);
+    if (k == 0) {
+        (void)fputs("  []\n", f);
+        return;
+    }
     qg_again_print_id(&p->again, "proposal", f);
     (void)fputs("    match:\n      value:\n", f);
     for (size_t i = 0; i < s->m->graph->value.n; i++) {
@@ -135,23 +138,34 @@ static qg_status try_first(search *p, size_t k, double *error)
 
 /* --- the judge --- */
 
-/* Of every label of work, those of the second half. */
-static qg_status read_labels(const search *p, verdict *v)
+/* Every label, as far as the model tells its classes. */
+static qg_status check_labels(const qg_sensitivity *s, const int64_t *label, size_t n)
 {
-    const qg_sensitivity *s = p->s;
+    const qg_tensor *scores = &s->m->graph->output.at[0]->type;
+    QG_TRY(qg_check_scores(s->m->ctx, "propose", scores));
+    for (size_t i = 0; i < n && qg_tensor_known(scores); i++)
+        QG_TRY(qg_check_class(s->m->ctx, "propose", scores, label[i]));
+    return QG_OK;
+}
+
+/* Of every label of work, those of the second half. */
+qg_status qg_sensitivity_labels(qg_sensitivity *s)
+{
     const bool halves = s->split.halves;
     const size_t n = halves ? s->split.feed.feed.n : s->split.holdout.feed.n;
+    const size_t judge = s->split.judge->n;
     const int64_t *all;
-    int64_t *label = QG_NEWN(s->arena, v->feed->n, int64_t);
     if (!s->o->labels)
         return QG_OK;
+    int64_t *label = QG_NEWN(s->arena, judge, int64_t);
     if (!label)
         return qg_nomem(s->m->ctx);
     QG_TRY(qg_labels_load(s->m->ctx, s->o->labels, s->arena, n,
                           halves && s->o->work.samples > 0, &all));
-    for (size_t i = 0; i < v->feed->n; i++)
+    QG_TRY(check_labels(s, all, n));
+    for (size_t i = 0; i < judge; i++)
         label[i] = all[qg_split_judge_index(&s->split, i)];
-    v->label = label;
+    s->label = label;
     return QG_OK;
 }
 
@@ -160,13 +174,13 @@ static qg_status judge_one(const search *p, qg_model *trial, bool patched, verdi
     const qg_sensitivity *s = p->s;
     qg_executable e = { trial, QG_RUN_SIMULATE, NULL, trial->graph };
     QG_TRY(measure(p, trial, v->feed, &v->error[patched]));
-    if (!v->label)
+    if (!s->label)
         return QG_OK;
     int32_t *vote = QG_NEWN(s->arena, v->feed->n, int32_t);
     if (!vote)
         return qg_nomem(s->m->ctx);
-    QG_TRY(qg_executable_vote(&e, &s->o->work, v->feed, v->label, vote));
-    v->top1[patched] = qg_top1(vote, v->label, v->feed->n);
+    QG_TRY(qg_executable_vote(&e, &s->o->work, v->feed, s->label, vote));
+    v->top1[patched] = qg_top1(vote, s->label, v->feed->n);
     return QG_OK;
 }
 
@@ -183,7 +197,6 @@ static qg_status judge(search *p, size_t k, verdict *v)
 {
     const qg_sensitivity *s = p->s;
     v->feed = s->split.judge;
-    QG_TRY(read_labels(p, v));
     for (int patched = 0; patched < 2; patched++) {
         qg_model trial;
         qg_status st = quantize(p, patched ? k : 0, &trial);
@@ -263,17 +276,18 @@ static qg_status report_verdict(const search *p, const verdict *v, qg_report *r)
     QG_TRY(qg_report_add(r, "judged_error", qg_measure_cell(metric, v->error[1])));
     QG_TRY(
         qg_report_add(r, "judged_error_without", qg_measure_cell(metric, v->error[0])));
-    if (v->label) {
+    if (s->label) {
         QG_TRY(qg_report_add(r, "judged_top1", qg_cell_percent(v->top1[1])));
         QG_TRY(qg_report_add(r, "judged_top1_without", qg_cell_percent(v->top1[0])));
     }
     if (v->helps)
-        return qg_report_add(r, "written", qg_cell_text(s->o->proposal.patch));
+        return QG_OK;
     bool by_class = v->top1[0] != v->top1[1];
     const double *figure = by_class ? v->top1 : v->error;
     bool percent = by_class || strcmp(metric->name, "nsr") == 0;
     return qg_report_addf(
-        r, "not_written", "it does not help there: %s %.6g%s with it, %.6g%s without",
+        r, "proposal",
+        "none: it does not help there: %s %.6g%s with it, %.6g%s without",
         by_class ? "top-1" : metric->name, figure[1] * (percent ? 100 : 1),
         percent ? " %" : "", figure[0] * (percent ? 100 : 1), percent ? " %" : "");
 }
@@ -326,11 +340,31 @@ static qg_status propose_nothing(search *p, qg_report *r)
         qg_cell_text("none: within the budget, but not on the samples that judge"));
 }
 
+/* *rows: of the proposal; 0: it does not help. */
+static qg_status find_and_judge(search *p, qg_report *r, size_t *rows)
+{
+    const qg_sensitivity *s = p->s;
+    size_t k;
+    double error = s->all;
+    verdict v = { 0 };
+    QG_TRY(find_number(p, &k, &error));
+    if (k == 0)
+        return too_tight(p, error);
+    QG_TRY(judge(p, k, &v));
+    QG_TRY(warn_not_finite(p, v.error[0] + v.error[1]));
+    if (v.helps && !meets(p, v.error[1]))
+        warn_judged(p, v.error[1]);
+    *rows = v.helps ? k : 0;
+    QG_TRY(report(p, r, k, error));
+    return report_verdict(p, &v, r);
+}
+
+/* A policy is written in any case, as `search` does: without rules where the network as
+ * it is quantized now is best. */
 static qg_status propose(search *p, qg_report *r)
 {
     qg_sensitivity *s = p->s;
     size_t k = 0;
-    double error = s->all;
     double nothing = s->study.metric->higher_is_better ? -1 : 0;
     while (p->harmful < s->row.n && s->row.at[p->harmful].harm > nothing)
         p->harmful++;
@@ -342,26 +376,16 @@ static qg_status propose(search *p, qg_report *r)
     p->again = (qg_again){ .m = s->m, .work = &s->o->work, .split = &s->split };
     QG_TRY(qg_again_read(&p->again, s->arena, s->o->proposal.backend));
     if (meets(p, s->all))
-        return propose_nothing(p, r);
-    QG_TRY(find_number(p, &k, &error));
-    if (k == 0)
-        return too_tight(p, error);
-    verdict v = { 0 };
-    QG_TRY(judge(p, k, &v));
-    QG_TRY(warn_not_finite(p, v.error[0] + v.error[1]));
-    if (v.helps)
-        QG_TRY(write_patch(p, k));
-    if (v.helps && !meets(p, v.error[1]))
-        warn_judged(p, v.error[1]);
-    QG_TRY(report(p, r, k, error));
-    return report_verdict(p, &v, r);
+        QG_TRY(propose_nothing(p, r));
+    else
+        QG_TRY(find_and_judge(p, r, &k));
+    QG_TRY(write_patch(p, k));
+    return qg_report_add(r, "written", qg_cell_text(s->o->proposal.patch));
 }
 
 qg_status qg_sensitivity_propose(qg_sensitivity *s, qg_report *r)
 {
     assert(s->o->proposal.patch);
-    if (s->all_but)
-        return qg_fail(s->m->ctx, QG_ECONFIG, "propose: expected direction only");
     search p = { .s = s };
     return propose(&p, r);
 }

@@ -215,7 +215,7 @@ static qg_status open_samples(qg_sensitivity *s)
                            .judges = s->o->proposal.patch != NULL };
     QG_TRY(qg_split_open(s->m, &r, &s->split));
     s->study.feed = s->split.choose;
-    return QG_OK;
+    return r.judges ? qg_sensitivity_labels(s) : QG_OK;
 }
 
 /* Samples are those of the data, of which a proposal has half for its judge. */
@@ -241,6 +241,8 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
                            .stage = "sensitivity" };
     QG_TRY(read_options(s));
     s->study.rounding_base = s->all_but;
+    if (s->o->proposal.patch && s->all_but)
+        return qg_fail(s->m->ctx, QG_ECONFIG, "propose: expected direction only");
     if (s->o->proposal.patch)
         QG_TRY(qg_writer_check(s->m->ctx, s->o->proposal.patch));
     QG_TRY(open_samples(s));

@@ -29,7 +29,8 @@ typedef struct qg_sensitivity {
     const qg_sensitivity_options *o;
     qg_arena *arena;
     qg_split split;
-    qg_study study; /* on the samples that choose */
+    const int64_t *label; /* of the samples that judge; NULL: none */
+    qg_study study;       /* on the samples that choose */
     enum qg_sensitivity_by by;
     bool all_but;
     QG_VEC(qg_sensitivity_row) row;
@@ -51,6 +52,9 @@ static inline uint32_t qg_sensitivity_key(const qg_sensitivity *s, const qg_tqc 
     assert(!"unknown kind of subject");
     return 0;
 }
+
+/* propose.c: reads the labels of the samples that judge, before anything runs. */
+QG_NODISCARD qg_status qg_sensitivity_labels(qg_sensitivity *s);
 
 /* propose.c: finds the policy requested by s->o->proposal, writes it and reports it in
  * r.  Rows must be complete and sorted. */

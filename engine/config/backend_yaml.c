@@ -286,6 +286,16 @@ static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
     return QG_OK;
 }
 
+/* What is wrong with option i of after-set, at its place: it is no --set there. */
+static qg_status refuse_after(const qg_backend_reader *r, const qg_yaml *y, size_t i)
+{
+    char text[sizeof r->ctx->message];
+    (void)snprintf(text, sizeof text, "%s", r->ctx->message);
+    const bool counted = strncmp(text, "--set:", 6) == 0 && strchr(text, ' ');
+    return qg_yaml_fail(r->ctx, y->kind == QG_YAML_LIST ? y->item[i] : y, "after-set",
+                        "%s", counted ? strchr(text, ' ') + 1 : text);
+}
+
 /* --set options before the patch; an earlier patch may have applied some of them. */
 static qg_status read_after(const qg_backend_reader *r, const qg_yaml *file)
 {
@@ -295,7 +305,9 @@ static qg_status read_after(const qg_backend_reader *r, const qg_yaml *file)
     if (y)
         QG_TRY(qg_yaml_words(r->ctx, r->arena, y, "after-set", &text, &n));
     for (size_t i = 0; i < n; i++) {
-        QG_TRY(qg_backend_set(r->ctx, r->arena, text[i], r->b));
+        qg_status s = qg_backend_set(r->ctx, r->arena, text[i], r->b);
+        if (s != QG_OK)
+            return qg_is_nomem(s) ? s : refuse_after(r, y, i);
         if (word_at(&r->b->after, text[i]) < 0)
             QG_TRY(qg_vec_push(r->ctx, r->arena, &r->b->after, text[i]));
     }

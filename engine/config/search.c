@@ -184,6 +184,12 @@ static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
             ctx, w->at, NULL,
             "unknown %s '%s'%s, expected a path or one of `qg list %ss`", w->kind,
             w->name, hint, w->kind);
+    if (access(w->name, F_OK) == 0 && !qg_is_directory(w->name))
+        return qg_fail(
+            ctx, QG_ECONFIG,
+            "%s: '%s' is a file%s, expected one whose name ends in .yaml, or "
+            "one of `qg list %ss`",
+            w->kind, w->name, hint, w->kind);
     return qg_fail(ctx, QG_ECONFIG,
                    "%s: unknown %s '%s'%s, expected a path or one of `qg list %ss`",
                    w->kind, w->kind, w->name, hint, w->kind);

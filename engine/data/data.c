@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/core/file.h"
@@ -70,6 +71,29 @@ void qg_data_close(qg_data *d)
 }
 
 size_t qg_data_count(const qg_data *d) { return d->count; }
+
+/* Each path is examined once: there may be many parts. */
+qg_status qg_data_find_file(qg_ctx *ctx, const qg_data *d, const char *const *path,
+                            size_t n, const char **out)
+{
+    struct stat part, *known = QG_NEWN(d->arena, n, struct stat);
+    const char **there = QG_NEWN(d->arena, n, const char *);
+    size_t found = 0;
+    *out = NULL;
+    if (!known || !there)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < n; i++)
+        if (stat(path[i], &known[found]) == 0)
+            there[found++] = path[i];
+    for (size_t p = 0; found && p < d->part.n; p++) {
+        if (stat(d->part.at[p].path, &part) != 0)
+            continue;
+        for (size_t i = 0; i < found && !*out; i++)
+            if (part.st_dev == known[i].st_dev && part.st_ino == known[i].st_ino)
+                *out = there[i];
+    }
+    return QG_OK;
+}
 
 /* ---- Fetching ---- */
 

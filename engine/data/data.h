@@ -64,6 +64,11 @@ QG_NODISCARD qg_status qg_data_open(qg_ctx *ctx, const char *spec,
                                     const qg_data_request *request, qg_data **out);
 void qg_data_close(qg_data *d); /* NULL is fine */
 
+/* *out: the first of path[n] that leads to a file of d, also by a link; NULL: none. */
+QG_NODISCARD qg_status qg_data_find_file(qg_ctx *ctx, const qg_data *d,
+                                         const char *const *path, size_t n,
+                                         const char **out);
+
 /* Whether t is an array at all: rank, type, dims, data, plain strides.  QG_EDATA with
  * `what` and the name of the input. */
 QG_NODISCARD qg_status qg_data_check_array(qg_ctx *ctx, const char *what,

@@ -141,8 +141,9 @@ static qg_status check_fields(qg_ctx *ctx, const char *what, const qg_scheme *s)
         return qg_fail(ctx, QG_ECONFIG, "%s: variant %d, expected %s", what, s->variant,
                        floating ? "fnuz, ppq-ties or both" : "0 without floating");
     if (has_axis ? s->axis < 0 || s->axis >= QG_MAX_RANK : s->axis != -1)
-        return qg_fail(ctx, QG_ECONFIG, "%s: axis %d, expected %s", what, s->axis,
-                       has_axis ? "0 to 7" : "-1 under per-tensor");
+        return qg_fail(ctx, QG_ECONFIG, "%s: axis %d%s, expected %s", what, s->axis,
+                       has_axis ? "" : ": per-tensor has none",
+                       has_axis ? "0 to 7" : "per-channel or block");
     if (s->policy & QG_BLOCK ? s->block < 1 : s->block != 0)
         return qg_fail(
             ctx, QG_ECONFIG, "%s: block %d, expected %s", what, (int)s->block,

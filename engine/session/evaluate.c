@@ -32,12 +32,10 @@ qg_status qg_check_scores(qg_ctx *ctx, const char *doing, const qg_tensor *y)
                          doing, qg_tensor_text(y, shape));
 }
 
-qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y, int64_t label,
-                      int32_t *out)
+qg_status qg_check_class(qg_ctx *ctx, const char *doing, const qg_tensor *y,
+                         int64_t label)
 {
     int64_t n = qg_tensor_count(y);
-    int32_t best = 0;
-    QG_TRY(qg_check_scores(ctx, doing, y));
     if (n < 2)
         return qg_fail(ctx, QG_EDATA,
                        "%s: the first output has %lld elements per sample, "
@@ -47,6 +45,16 @@ qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y, int64_
         return qg_fail(ctx, QG_EDATA,
                        "%s: labels: %lld, expected a class from 0 to %lld", doing,
                        (long long)label, (long long)(n - 1));
+    return QG_OK;
+}
+
+qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y, int64_t label,
+                      int32_t *out)
+{
+    int64_t n = qg_tensor_count(y);
+    int32_t best = 0;
+    QG_TRY(qg_check_scores(ctx, doing, y));
+    QG_TRY(qg_check_class(ctx, doing, y, label));
     for (int64_t i = 0; i < n && best >= 0; i++) {
         const double score = qg_tensor_f64(y, i);
         if (isnan(score))

@@ -244,6 +244,10 @@ static qg_status run(qg_tensor_job *j, qg_report *r)
     if (j->o->codes && !j->o->output)
         return qg_fail(j->ctx, QG_ECONFIG, "%s: codes: no output, expected a file",
                        doing);
+    if (j->o->output && j->o->curve && qg_is_same_file(j->o->curve, j->o->output))
+        return qg_fail(j->ctx, QG_ECONFIG,
+                       "%s: %s: the curve goes to the same file, expected another",
+                       doing, j->o->output);
     QG_TRY(load(j));
     QG_TRY(qg_tensor_job_scheme(j));
     QG_TRY(qg_tensor_job_param(j));

@@ -87,6 +87,7 @@ static qg_status run(qg_executable *e, const qg_run_options *o, const char *fold
     QG_TRY(qg_executable_feed(e, &o->work, f));
     QG_TRY(qg_sink_make(k, e, f->feed.n));
     QG_TRY(choose_columns(k, o->dump, folder));
+    QG_TRY(qg_sink_spare(k, f->data));
     QG_TRY(qg_sink_plan(k, &o->work, &f->feed, p));
     QG_TRY(qg_sink_run(k, *p, &f->feed, &o->work));
     QG_TRY(qg_sink_commit(k));

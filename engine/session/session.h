@@ -176,9 +176,12 @@ QG_NODISCARD qg_status qg_report_program(qg_report *r, const qg_executable *e);
 QG_NODISCARD qg_status qg_check_scores(qg_ctx *ctx, const char *doing,
                                        const qg_tensor *y);
 enum { QG_NO_CLASS = -1 }; /* of an output with a NaN: never the label */
-/* The class that a first output votes for: the largest element, the lowest on a tie.
- * QG_EDATA, beginning with `doing`, when there is nothing to choose from, or the label
- * is none of the classes. */
+/* QG_EDATA, beginning with `doing`, where a first output of known dims has no classes
+ * to choose from, or the label is none of them. */
+QG_NODISCARD qg_status qg_check_class(qg_ctx *ctx, const char *doing,
+                                      const qg_tensor *y, int64_t label);
+/* The class that a first output votes for, checked as above: the largest element, the
+ * lowest on a tie; with a NaN none. */
 QG_NODISCARD qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y,
                                    int64_t label, int32_t *out);
 
@@ -224,7 +227,7 @@ QG_NODISCARD qg_status qg_model_warn_share(qg_model *m, const char *what);
 /* A fact that names compute nodes that are not quantized, where there are any. */
 QG_NODISCARD qg_status qg_report_float_compute(const qg_model *m, qg_report *r);
 
-/* --- no_effect.c: bits of --set at endpoints that others dominate --- */
+/* --- no_effect.c: --set at endpoints that others dominate, or that are float --- */
 
 void qg_warn_no_effect(const qg_quant *q); /* a line for each option */
 

@@ -4,6 +4,7 @@
 
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
+#include "engine/data/data.h"
 #include "engine/quant/backend.h"
 
 /* Bytes of a name before the hash that stands for its rest: names of files have at most
@@ -225,6 +226,29 @@ qg_status qg_sink_dumps(qg_sink *k, const char *glob, const char *folder)
         return qg_fail(k->ctx, QG_ECONFIG, "dump '%s': matches no value", glob);
     k->dumps_in = folder;
     return make_folder(k, folder, 1);
+}
+
+/* Whether a column will be an archive is known when its samples are. */
+qg_status qg_sink_spare(const qg_sink *k, const qg_data *d)
+{
+    const char *lost = NULL;
+    if (!d || !k->n_column)
+        return QG_OK;
+    const char **path = QG_NEWN(k->arena, 2 * k->n_column, const char *);
+    if (!path)
+        return qg_nomem(k->ctx);
+    for (size_t i = 0; i < 2 * k->n_column; i++) {
+        path[i] = qg_arena_printf(k->arena, "%s.%s", k->column[i / 2].path,
+                                  i % 2 ? "npz" : "npy");
+        if (!path[i])
+            return qg_nomem(k->ctx);
+    }
+    QG_TRY(qg_data_find_file(k->ctx, d, path, 2 * k->n_column, &lost));
+    return lost ? qg_fail(k->ctx, QG_ECONFIG,
+                          "run: write %.500s: it is a file that is read, expected "
+                          "another folder",
+                          lost)
+                : QG_OK;
 }
 
 /* After a failure the parts that were not made are NULL, which qg_sink_close

@@ -4,6 +4,7 @@
  *     QG_TRY(qg_sink_make(&k, &exe, samples));
  *     QG_TRY(qg_sink_outputs(&k, folder));              // or, and
  *     QG_TRY(qg_sink_dumps(&k, "*", folder));
+ *     QG_TRY(qg_sink_spare(&k, data));
  *     QG_TRY(qg_sink_plan(&k, work, feed, &plan));
  *     QG_TRY(qg_sink_run(&k, plan, feed, &o->work));
  *     QG_TRY(qg_sink_commit(&k));
@@ -60,6 +61,9 @@ void qg_sink_close(qg_sink *k); /* files that were not committed never appear */
 QG_NODISCARD qg_status qg_sink_outputs(qg_sink *k, const char *folder);
 /* Computed values of the model whose name matches.  QG_ECONFIG: none does. */
 QG_NODISCARD qg_status qg_sink_dumps(qg_sink *k, const char *glob, const char *folder);
+
+/* QG_ECONFIG: a file that would be replaced is read as a sample; d may be NULL. */
+QG_NODISCARD qg_status qg_sink_spare(const qg_sink *k, const struct qg_data *d);
 
 /* A plan in which the dumped values are watched. */
 QG_NODISCARD qg_status qg_sink_plan(const qg_sink *k, const qg_workload *work,

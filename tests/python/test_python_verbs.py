@@ -132,6 +132,21 @@ class Verbs(unittest.TestCase):
         self.assertIsInstance(imported, qg.Snapshot)
         self.assertGreater(len(imported.endpoints), 0)
 
+    def test_a_policy_of_others_is_not_replaced(self):
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        policy = self.folder / "policy.yaml"
+        for text, replaced in ("rules: []\n", False), ("# qg lint --target trt\n", True):
+            policy.write_text(text)
+            for ask in (lambda: self.s.lint(target="trt", fix=True),
+                        lambda: self.s.sensitivity(data=self.x, propose="50%")):
+                if replaced:
+                    ask()
+                else:
+                    with self.assertRaisesRegex(qg.Error, "policy.yaml is there and not a"):
+                        ask()
+                self.assertEqual(policy.read_text() != text, replaced)
+
     def test_verbs_make_new_snapshots(self):
         s = self.m.quantize("trt-int8", data=self.x)
         before = s.run(self.x)["logits"].tobytes()

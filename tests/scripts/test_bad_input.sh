@@ -38,8 +38,18 @@ yaml value 'name: x\nextends: int8-base\ndefaults: {rounding: half-evn}\n'
 yaml range 'name: x\nextends: int8-base\ndefaults: {bits: 4, range: [-128, 127]}\n'
 yaml syntax 'name: [\n'
 yaml empty ''
+yaml after '# c\nrules: []\nafter-set: foo\n'
+yaml after2 'rules: []\nafter-set:\n  - op=Conv bits=4\n  - slot=in0 bits=99\n'
 yaml self 'name: self\nextends: self\n'
 expect 1 "unknown backend 'trt-int9', did you mean 'trt-int8'" quantize $model trt-int9 $data
+expect 1 "after.yaml:3: after-set: 'foo', expected key=value" \
+    quantize $model trt-int8 $data --policy "$work/after.yaml"
+expect 1 "after2.yaml:4: after-set: set:2: bits: '99', expected an integer from 2 to 32" \
+    quantize $model trt-int8 $data --policy "$work/after2.yaml"
+expect 1 'conv0.in0: axis 1: per-tensor has none, expected per-channel or block' \
+    quantize $model trt-int8 $data --set 'slot=in0 axis=1'
+expect 1 "backend: 'LICENSE' is a file, expected one whose name ends in .yaml, or one of" \
+    quantize $model LICENSE $data
 expect 1 'missing.yaml: No such file' quantize $model "$work/missing.yaml" $data
 expect 1 "key.yaml:3: .*unknown key 'ruels', did you mean 'rules'" quantize $model "$work/key.yaml" $data
 expect 1 "slot.yaml:4: .*unknown key 'slto', did you mean 'slot'" quantize $model "$work/slot.yaml" $data

@@ -45,6 +45,11 @@ def save(path, nodes, weights, inputs, output):
                                 opset_imports=[helper.make_opsetid("", 13)]), path)
 
 
+def is_empty(policy):
+    """Whether there is a policy without rules."""
+    return policy.read_text().endswith("\nrules:\n  []\n")
+
+
 def chain(folder):
     """Conv-Relu-MaxPool-Conv-Relu-Conv: fused pairs, and neighbours on one grid."""
     rng = np.random.default_rng(3)
@@ -134,14 +139,15 @@ def check_judge(folder):
     qg("quantize", model, "-b", "ncnn-int8", "-d", data, "-o", folder / "s")
     one = answer("sensitivity", folder / "s", "-d", data, "--propose", "1e-5", "-o", out)
     check("chosen on one half, judged on the other", one["judged_on"].startswith("4 samples"))
-    check("a proposal that does not help is not written",
-          "not_written" in one and "written" not in one and not out.exists(),
-          one.get("not_written"))
-    check("with both figures", one.get("not_written", "").count("%") == 2)
+    check("a proposal that does not help is no rule",
+          one["proposal"].startswith("none: it does not help there: ") and
+          one["written"] == str(out) and is_empty(out), one.get("proposal"))
+    check("with both figures", one["proposal"].count("%") == 2)
     qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", folder / "d")
     ask = ("sensitivity", folder / "d", "-d", CALIB, "-n", "12", "--propose", "0.03%", "-o", out)
     two = answer(*ask, "--holdout", TEST, "--labels", LABELS)
-    check("a proposal that helps is written", two.get("written") == str(out) and out.exists())
+    check("a proposal that helps is written", two.get("written") == str(out) and
+          "proposal" not in two and not is_empty(out))
     check("on held-out data", two["judged_error"] < two["judged_error_without"],
           two["judged_error"], two["judged_error_without"])
     check("with labels", two["judged_top1"] >= two["judged_top1_without"] > 0.9)
@@ -155,10 +161,33 @@ def check_judge(folder):
     four = answer("sensitivity", folder / "four", "-d", CALIB, "-n", "12", "--propose",
                   "0.5%", "-o", folder / "more.yaml")
     check("a proposal for a snapshot with two overrides", "written" in four)
+    three = answer("sensitivity", folder / "d", "-d", CALIB, "-n", "12", "--propose", "50%",
+                   "-o", out)
+    check("within the budget an older policy does not stay", three["proposal"] ==
+          "none: within the budget" and three["written"] == str(out) and is_empty(out))
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-n", "12", "-o", folder / "f",
+       "--policy", out)
     qg("sensitivity", folder / "d", "-d", CALIB, "-n", "1", "--propose", "0.03%",
        fails="1 sample, expected at least 2, or --holdout")
     qg("sensitivity", folder / "d", "-d", CALIB, "--holdout", TEST, status=2,
        fails="requires --propose")
+
+
+def check_proposal_labels(folder):
+    """They are checked also where nothing is proposed."""
+    good = np.load(LABELS)[:12].astype("i8")
+    np.save(folder / "x.npy", np.load(CALIB)[:12])
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", folder / "x.npy", "-o", folder / "s")
+    for name, labels, message in (
+            ("few", good[:5], "is int64[5], expected one integer for each of 12 samples"),
+            ("floats", good.astype("f"), "is float32[12], expected one integer"),
+            ("boxes", good.reshape(12, 1, 1, 1), "is int64[12,1,1,1], expected one integer"),
+            ("above", np.append(good[:11], 99),
+             "propose: labels: 99, expected a class from 0 to 9")):
+        np.save(folder / f"{name}.npy", labels)
+        qg("sensitivity", folder / "s", "-d", folder / "x.npy", "--propose", "50%", "-o",
+           folder / "no.yaml", "--labels", folder / f"{name}.npy", fails=message)
+    check("no policy from wrong labels", not (folder / "no.yaml").exists())
 
 
 def check_compare(folder):
@@ -179,7 +208,8 @@ def check_compare(folder):
         check(f"integer accuracy of {row['variant']}", row["top1"] == alone["integer_top1"])
     check("with the profiles", [row["profile"] for row in r["integers"]]
           == ["tensorrt", "onnxruntime-x86-vnni"])
-    qg("compare", MODEL, "-d", CALIB, *both, "--mode", "float", fails="expected simulate or integer")
+    qg("compare", MODEL, "-d", CALIB, *both, "--mode", "float", status=2,
+       fails="expected simulate or integer")
     qg("compare", MODEL, "-d", CALIB, *both, "--labels", LABELS, "--holdout", folder / "none.npy",
        fails="none.npy")
 
@@ -219,7 +249,8 @@ def check_memory(folder):
 
 def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for test in (check_keep_float, check_pipeline, check_judge, check_compare, check_memory):
+    for test in (check_keep_float, check_pipeline, check_judge, check_proposal_labels, check_compare,
+                 check_memory):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     sys.exit(failures > 0)

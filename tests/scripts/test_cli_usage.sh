@@ -35,6 +35,44 @@ for verb in "search s --budget bits=6" "stats collect configs/models/digits.onnx
         "$qg" $verb -d "$folder/s.npy" -o "$folder/s.npy"
 done
 cmp -s configs/data/digits_calib.npy "$folder/s.npy" || complain "samples were replaced"
+
+# Every option that reads, every one that writes, also through a link.
+mkdir "$folder/snap"
+for name in a.json net.param mine.yaml snap/model.onnx snap/quant.json snap/x.npy snap/trace.json; do
+    echo read >"$folder/$name"
+done
+ln -s s.npy "$folder/link.npy"
+ln -s snap "$folder/by-link"
+program=$(realpath "$qg")
+cd "$folder" || exit 1
+while read -r words; do
+    # shellcheck disable=SC2086
+    expect 2 "': it (is the file '.*' that is read|replaces what is read from '.*')" "$program" $words
+done <<END
+quantize-tensor s.npy --observer kl --curve s.npy
+quantize-tensor s.npy -o link.npy
+export snap --format model-explorer --analysis a.json -o a.json
+export snap --format model-explorer -o b.json --analysis a.json --report a.json
+export snap --format ncnn-table --names net.param -o net.param
+lint snap --target mine.yaml --fix -o mine.yaml
+sensitivity snap -d s.npy --propose 1% -b mine.yaml -o mine.yaml
+search snap -d s.npy --budget bits=6 --holdout link.npy -o s.npy
+report snap -d s.npy --labels a.json -o a.json
+quantize snap/model.onnx -b trt-int8 -d s.npy -o snap
+import a.json --format aimet --model by-link/model.onnx -o snap
+import snap/quant.json --format aimet --model m.onnx -o snap
+trace snap -d snap/x.npy -o snap
+trace snap -d snap -o by-link
+trace snap -d snap -o snap/x.npy
+probe snap --between a,b -d snap -o snap/x.npy
+fit snap -d s.npy --against snap -o snap/trace.json
+END
+for name in a.json net.param mine.yaml snap/model.onnx snap/quant.json snap/x.npy snap/trace.json; do
+    [ "$(cat "$folder/$name")" = read ] || complain "$name was replaced"
+done
+expect 1 'c.npy: the curve goes to the same file, expected another' \
+    "$program" quantize-tensor s.npy --observer kl -o c.npy --curve ../"${folder##*/}"/c.npy
+cd "$OLDPWD" || exit 1
 rm -r "$folder"
 
 verbs=$("$qg" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p')
@@ -55,7 +93,10 @@ for verb in $verbs; do
         samples | steps | top | jobs | raise-to | seed) good=3 bad='0 -1 1x 1e3 99999999999999999999 1000000001' ;;
         max-nodes | max-ratio) good=3 bad='0 -1 1x' ;;
         max-mem) good=900M bad='0 -1 M 1X 1MM 999K 99999999999999999999G' ;;
-        mode) good=float bad=flaot ;;
+        mode)
+            good=simulate bad=flaot
+            case $verb in analyse | compare) bad='flaot float' ;; esac
+            ;;
         by)
             good=group bad='grap graph'
             [ $verb = sensitivity ] || good=graph bad='grap group'

@@ -182,6 +182,17 @@ class Verbs(unittest.TestCase):
         (end,) = answer("explain", folder, "conv0.out0")["endpoints"]
         self.assertIn("4 bits [-8, 7]", end["grid"])
 
+    def test_settings_of_floats_have_no_effect(self):
+        folder = pathlib.Path(self.folder.name) / "floats"
+        words = "quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-n4", "-o", folder, "--set"
+        done = subprocess.run([QG, *map(str, words), "slot=bias bits=4"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.stderr, "qg: warning: quantize: --set:1: 'slot=bias bits=4' has "
+                         "no effect: no endpoint that it changes is quantized, as conv0.in2, "
+                         "which is FP32; `qg explain` tells why\n")
+        for words in ((*words, "slot=bias state=fp32"), (*words, "slot=weight bits=4")):
+            qg(*words)
+
     def test_explain_tells_all_changes_in_order(self):
         journal = json.loads((self.trt / "quant.json").read_text())
         names = {t["id"]: f"{t['node']}.{t['slot']}" for t in journal["tqcs"]}

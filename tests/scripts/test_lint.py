@@ -820,10 +820,9 @@ def check_written_files(suite):
     before = qdq.read_bytes()
     link = suite.folder / "link.onnx"
     link.symlink_to(qdq)
-    for words, status in ((("--sarif", qdq), FAILED), (("--sarif", link), FAILED),
-                          (("--fix", "-o", qdq), USAGE),
-                          (("--fix", "-o", f"{suite.folder}/./read.onnx"), USAGE)):
-        run("lint", qdq, "--target", "ort", *words, expect=status)
+    for words in (("--sarif", qdq), ("--sarif", link), ("--fix", "-o", qdq),
+                  ("--fix", "-o", f"{suite.folder}/./read.onnx")):
+        run("lint", qdq, "--target", "ort", *words, expect=USAGE)
     if qdq.read_bytes() != before:
         suite.bad.append("the file that was read is replaced")
 

@@ -372,9 +372,9 @@ def check_propose(folder):
                               "--metric", metric, "--propose", budget, "-o",
                               folder / "p.yaml", "--json"], capture_output=True, text=True)
         report = json.loads(run.stdout) if run.returncode == 0 else {}
-        if report.get("written") != str(folder / "p.yaml"):
+        if report.get("written") != str(folder / "p.yaml") or "proposal" in report:
             bad += 1
-            print(f"FAILED: propose by {by}: {report.get('not_written')} {run.stderr.strip()}")
+            print(f"FAILED: propose by {by}: {report.get('proposal')} {run.stderr.strip()}")
     return bad
 
 

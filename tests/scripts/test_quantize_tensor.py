@@ -243,7 +243,7 @@ BAD = [  # arguments, exit status, what is said
     (["--range"], 2, "--range needs a value: LOW,HIGH"),
     (["--range", "--json"], 2, "--range needs a value: LOW,HIGH"),
     (["--narrow", "--range", "0,1"], 1, "narrow: a range is given"),
-    (["--axis", "0"], 1, "axis 0, expected -1 under per-tensor"),
+    (["--axis", "0"], 1, "axis 0: per-tensor has none, expected per-channel or block"),
     (["--policy", "per-channel,linear,symmetric", "--axis", "2"], 1,
      "axis 2: does not fit float32[4,3], expected -2 to 1"),
     (["--axis", "first"], 2, "--axis: 'first', expected a number from -9 to 9"),

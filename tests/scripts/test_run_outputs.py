@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Output files of `qg run`: a stack per output, an archive where samples differ in
-shape, a file of its own for each of two names that become the same file."""
+shape, a file of its own for each of two names that become the same file, none that is
+read."""
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ import unittest
 import numpy as np
 from onnx import TensorProto, helper, save
 
-QG = os.environ.get("QG", "build/qg")
+QG = os.path.abspath(os.environ.get("QG", "build/qg"))
 SAMPLES = np.array([[0, 1, 2, 0], [3, 0, 0, 4], [0, 0, 0, 5], [-1, 0, 7, 8]], np.float32)
 
 
@@ -75,6 +76,30 @@ class Outputs(unittest.TestCase):
         for name in os.listdir(self.work / "jobs1"):
             self.assertEqual((self.work / "jobs1" / name).read_bytes(),
                              (self.work / "jobs2" / name).read_bytes(), name)
+
+    def refused(self, data, out, *more):
+        done = subprocess.run([QG, "run", "m.onnx", "-d", data, "-o", out, *more],
+                              cwd=self.work, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^qg: run: write [^ ]+\.np[yz]: it is a file that is "
+                                      r"read, expected another folder\n$")
+
+    def test_samples_are_not_replaced(self):
+        (self.work / "kept" / "dump").mkdir(parents=True)
+        for name in "a_b", "x", "dump/where":
+            np.save(self.work / "kept" / f"{name}.npy", SAMPLES)
+        os.symlink("kept", self.work / "link")
+        os.symlink("kept/a_b.npy", self.work / "by-link.npy")
+        before = {p: p.read_bytes() for p in (self.work / "kept").rglob("*.npy")}
+        for data in "kept/a_b.npy", "link/a_b.npy", "by-link.npy", "kept":
+            self.refused(data, "kept")
+        self.refused("kept/dump/where.npy", "link", "--dump", "*")
+        np.savez(self.work / "kept" / "where.npz", x=SAMPLES)
+        self.refused("kept/where.npz", "kept")
+        self.assertEqual(before, {p: p.read_bytes()
+                                  for p in (self.work / "kept").rglob("*.npy")})
+        subprocess.run([QG, "run", "m.onnx", "-d", "kept/x.npy", "-o", "kept"],
+                       cwd=self.work, check=True, capture_output=True)
 
 
 if __name__ == "__main__":

@@ -118,7 +118,8 @@ static void the_broken_rule_is_named(void **state)
     BROKEN(int8, s.exponent_bits = 4,
            "exponent_bits 4 with 8 bits, expected 0 without");
     BROKEN(int8, s.variant = QG_FLOAT_FNUZ, "variant 1, expected 0 without floating");
-    BROKEN(int8, s.axis = 0, "axis 0, expected -1 under per-tensor");
+    BROKEN(int8, s.axis = 0,
+           "axis 0: per-tensor has none, expected per-channel or block");
     BROKEN(int8, s.block = 32, "block 32, expected 0 unless the policy is block");
     BROKEN(int8, s.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC,
            "axis -1, expected 0 to 7");
