@@ -440,6 +440,11 @@ static qg_status lower_average(qg_lower *l)
         return qg_lower_refuse(l, "count_include_pad, expected 0 for form integer");
     if (row->form == QG_FORM_INTEGER && !qg_lower_wants_same(l, 0))
         return QG_OK;
+    if (row->form == QG_FORM_FLOAT_ROWS && l->snapshot &&
+        (p->window.n_dilation || qg_node_counts_beyond(l->node)))
+        return qg_lower_refuse(l, "dilations, or a window that counts elements behind "
+                                  "the padding (ceil_mode): qg export keeps the "
+                                  "operator in float");
     return qg_lower_emit(l, "IntAveragePool", row, &l->in[0].value, 1);
 }
 

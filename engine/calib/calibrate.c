@@ -148,6 +148,30 @@ bool qg_holds_mask(const qg_value *v, const qg_tensor *x)
     return mask;
 }
 
+/* The same of all samples, as statistics tell it. */
+static bool tells_mask(const qg_value *v, const qg_stats_value *s)
+{
+    bool mask = false;
+    if (v->is_input && !v->constant)
+        return false;
+    for (uint32_t c = 0; c < s->channels; c++) {
+        if (s->channel[c].nans || s->channel[c].above)
+            return false;
+        mask |= s->channel[c].infinities > 0;
+    }
+    return mask;
+}
+
+/* Of statistics that are given: as worker_see does while samples run. */
+static void read_masks(calibration *c)
+{
+    for (size_t i = 0; i < c->watch.n; i++) {
+        watched *w = &c->watch.at[i];
+        w->masked =
+            w->observe.stats && tells_mask(qg_tqc_value(w->tqc), w->observe.stats);
+    }
+}
+
 /* The states of the endpoint are not used any more; samples behind this one go on. */
 static qg_status note_mask(calibration *c, watched *v, size_t sample)
 {
@@ -566,8 +590,10 @@ static qg_status calibrate(calibration *c)
     unsigned passes = 0;
     QG_TRY(qg_readings_begin(c->ctx, c->arena, in->graph, in->stats, &c->readings));
     QG_TRY(watch_all(c));
-    if (in->stats)
+    if (in->stats) {
+        read_masks(c);
         return settle_all(c);
+    }
     for (size_t i = 0; i < c->watch.n; i++) {
         unsigned n = c->watch.at[i].observe.observer->passes;
         passes = n > passes ? n : passes;

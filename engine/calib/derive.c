@@ -49,8 +49,9 @@ static qg_status check_finite(qg_ctx *ctx, const qg_stats_value *v,
     if (bad)
         return qg_fail(ctx, QG_ENUMERIC,
                        "derive: statistics of '%.100s': %llu times NaN or infinity, "
-                       "expected finite numbers",
-                       v->name, (unsigned long long)bad);
+                       "expected finite numbers, or -inf alone (a mask); "
+                       "'value=%.100s state=fp32' leaves it in float",
+                       v->name, (unsigned long long)bad, v->name);
     if (all->count == 0)
         return qg_fail(ctx, QG_EDATA,
                        "derive: statistics of '%.100s': every sample is empty, "

@@ -41,6 +41,12 @@ qg_status qg_observe_start(qg_ctx *ctx, const char *what, const qg_tensor *x,
     if (why)
         return qg_fail(ctx, QG_ECONFIG, "%s: observer %s supports %s, expected %s",
                        what, o->observer->name, why, policy);
+    if (o->observer->check && o->observer->check(ctx, o) != QG_OK) {
+        char text[sizeof ctx->message];
+        (void)snprintf(text, sizeof text, "%s", ctx->message);
+        return qg_fail(ctx, QG_ECONFIG, "%s: observer %s: %s", what, o->observer->name,
+                       text);
+    }
     o->channels = (size_t)channels;
     return QG_OK;
 }

@@ -125,8 +125,12 @@ struct qg_observer {
     bool stacks;     /* PPQ (D72): computed values have separate channels per sample */
     unsigned passes; /* over the data, at least 1 */
     uint32_t policy; /* schemes must have all of these bits; 0: any scheme */
-    double value[QG_NOBSERVER_PARAM]; /* defaults; 0: has no such parameter */
+    double value[QG_NOBSERVER_PARAM]; /* defaults; 0: has no such parameter; NaN: a
+                                       * rule gives it */
     unsigned range; /* qg_range_quirk: how the tool makes a scale of its ranges */
+
+    /* Whether the setting fits the scheme; the caller adds the endpoint.  NULL: any. */
+    qg_status (*check)(qg_ctx *ctx, const qg_observe *o);
 
     /* The state's size, `size` where it is always the same (then bytes is NULL); it is
      * zeroed and aligned for any type before begin. */

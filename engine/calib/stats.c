@@ -203,6 +203,7 @@ static void merge_channel(qg_stats_channel *a, const qg_stats_channel *b)
     a->zeros += b->zeros;
     a->nans += b->nans;
     a->infinities += b->infinities;
+    a->above += b->above;
     qg_wide_merge(&a->sum, &b->sum);
     qg_wide_merge(&a->square, &b->square);
 }

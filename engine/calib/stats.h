@@ -15,7 +15,8 @@
  *                   choice of samples
  *     on request    a histogram of 2048 bins per channel
  *
- * NaN and infinities are counted and otherwise ignored.
+ * NaN and infinities are counted and otherwise ignored; where -inf is all there is, it
+ * is a mask.
  *
  * Memory of a value of 64 channels: 64 KB of bins, 16 x 2 KB for the parts, 200 bytes
  * per channel; 112 KB in all, whatever the number of samples.
@@ -80,6 +81,7 @@ typedef struct qg_stats_channel {
     float low, high;
     uint64_t count; /* of finite elements; zeros are among them */
     uint64_t zeros, nans, infinities;
+    uint64_t above; /* +inf, among the infinities */
     qg_wide sum, square;
     qg_dyadic bins; /* under BY_CHANNEL */
 } qg_stats_channel;
@@ -176,13 +178,14 @@ bool qg_stats_overlap(const qg_stats *a, const qg_stats *b);
 
 /* Statistics of one tensor; in scratch. */
 typedef struct qg_stats_seen {
-    const qg_tensor *x;    /* borrowed */
-    qg_stats_sums sums;    /* of finite elements */
-    uint64_t *nans, *infs; /* [channels]; NULL: there are none */
-    uint64_t count;        /* elements per channel, all of them */
-    float low, high;       /* of all channels; low > high: nothing finite */
-    qg_dyadic bins;        /* counts [first, end) exist; under HISTOGRAM */
-    uint32_t first, end;   /* of bins */
+    const qg_tensor *x; /* borrowed */
+    qg_stats_sums sums; /* of finite elements */
+    /* [channels]; NULL: there are none.  above: +inf, among infs */
+    uint64_t *nans, *infs, *above;
+    uint64_t count;      /* elements per channel, all of them */
+    float low, high;     /* of all channels; low > high: nothing finite */
+    qg_dyadic bins;      /* counts [first, end) exist; under HISTOGRAM */
+    uint32_t first, end; /* of bins */
 } qg_stats_seen;
 
 /* Collects the statistics of x: float32, any strides, never empty.  v is not changed.

@@ -106,6 +106,7 @@ static void careful(const qg_stats_seen *out, size_t c, size_t i, float x)
         out->nans[c]++;
     } else if (isinf(x)) {
         out->infs[c]++;
+        out->above[c] += x > 0;
     } else {
         s->low[c] = x < s->low[c] ? x : s->low[c];
         s->high[c] = x > s->high[c] ? x : s->high[c];
@@ -130,7 +131,8 @@ static qg_status sum_carefully(qg_ctx *ctx, const view *w, qg_arena *a,
     float *kept = qg_arena_raw(a, w->outer * w->channels * w->inner, sizeof(float));
     out->nans = QG_NEWN(a, w->channels, uint64_t);
     out->infs = QG_NEWN(a, w->channels, uint64_t);
-    if (!kept || !out->nans || !out->infs)
+    out->above = QG_NEWN(a, w->channels, uint64_t);
+    if (!kept || !out->nans || !out->infs || !out->above)
         return qg_nomem(ctx);
     QG_TRY(new_sums(ctx, w->channels, a, &out->sums));
     *n = 0;
@@ -281,6 +283,7 @@ static void add_channel(qg_stats_channel *into, const qg_stats_seen *s, size_t c
     into->zeros += s->sums.zero[c];
     into->nans += nans;
     into->infinities += infs;
+    into->above += s->above ? s->above[c] : 0;
     into->count += s->count - nans - infs;
     assert(nans + infs <= s->count);
 }

@@ -178,6 +178,10 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "where the axis has one element or is open")                                     \
     X(FRACTIONAL_EXTENT, "fractional-extent", NONE, "a linear or cubic Resize from "   \
       "the first to the last element, whose scales give no whole extents")             \
+    X(AVERAGES_APART, "averages-apart", NONE, "an AveragePool with dilations, or that "\
+      "counts the padding and has, by ceil_mode, a window that ends behind it")        \
+    X(AS_WRITTEN, "as-written", NONE, "the network is a file that has quantizers, no " \
+      "snapshot")                                                                      \
     X(JOINS_CONSTANT, "joins-constant", NONE, "input 0 is a Concat with a constant "   \
       "operand, perhaps moved")                                                        \
     X(PADS, "pads", NONE, "it pads its input")                                         \

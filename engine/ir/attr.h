@@ -103,4 +103,9 @@ QG_NODISCARD qg_status qg_attr_ints_n(qg_ctx *ctx, const qg_node *n, const char 
 QG_NODISCARD qg_status qg_attr_choice(qg_ctx *ctx, const qg_node *n, const char *name,
                                       const char *const *choices, int preset, int *out);
 
+/* Whether n counts its padding (count_include_pad) and, by ceil_mode, has a last window
+ * that ends behind it, or can have one along an axis that is open.  ONNX counts only
+ * elements and padding, not what lies beyond. */
+bool qg_node_counts_beyond(const qg_node *n);
+
 #endif

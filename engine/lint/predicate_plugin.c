@@ -1,6 +1,7 @@
 /* predicate_plugin.c -- conditions that exports and lint share
- * (formats/openvino_plugin.h, resize_extent.h): each is one call. */
+ * (formats/openvino_plugin.h, qdq/runtime.h, resize_extent.h): each is one call. */
 #include "engine/formats/openvino_plugin.h"
+#include "engine/formats/qdq/runtime.h"
 #include "engine/formats/resize_extent.h"
 #include "engine/lint/lint.h"
 
@@ -44,4 +45,16 @@ bool qg_test_sums_product(const qg_lint *l, qg_lint_site *s, const qg_condition 
 {
     (void)l, (void)c;
     return qg_plugin_sums_wrong(s->node);
+}
+
+bool qg_test_averages_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_onnx_average_differs(s->node);
+}
+
+bool qg_test_as_written(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)s, (void)c;
+    return !l->is_snapshot;
 }

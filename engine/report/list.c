@@ -1,5 +1,6 @@
 /* list.c -- the contents of this build and its configuration folder, by topic. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/snapshot/model.h"
@@ -176,9 +177,10 @@ static qg_status add_params(qg_report *r, qg_table *t, const qg_observer *o)
     for (int p = 0; p < QG_NOBSERVER_PARAM; p++) {
         if (o->value[p] == 0)
             continue;
-        text =
-            qg_arena_printf(r->arena, "%s%s%s %g", text ? text : "", text ? ", " : "",
-                            qg_observer_param_name((qg_observer_param)p), o->value[p]);
+        text = qg_arena_printf(r->arena, "%s%s%s", text ? text : "", text ? ", " : "",
+                               qg_observer_param_name((qg_observer_param)p));
+        if (text && !isnan(o->value[p]))
+            text = qg_arena_printf(r->arena, "%s %g", text, o->value[p]);
         if (!text)
             return qg_nomem(r->ctx);
     }

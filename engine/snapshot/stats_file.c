@@ -96,6 +96,8 @@ static void put_channel(sink *s, const qg_stats_channel *c, unsigned holds)
     put_number(s, c->zeros);
     put_number(s, c->nans);
     put_number(s, c->infinities);
+    if (c->infinities)
+        put_number(s, c->above);
     if (holds & QG_STATS_MOMENTS) {
         put_wide(s, &c->sum);
         put_wide(s, &c->square);
@@ -125,12 +127,22 @@ static void put_value(sink *s, const qg_stats_value *v)
         put_bins(s, &v->bins);
 }
 
+/* Other statistics have the bytes of version 1. */
+static bool has_infinities(const qg_stats *x)
+{
+    for (size_t i = 0; i < x->value.n; i++)
+        for (size_t c = 0; c < x->value.at[i]->channels; c++)
+            if (x->value.at[i]->channel[c].infinities)
+                return true;
+    return false;
+}
+
 /* In the order of the format's table in stats_file.h. */
 static void put_all(sink *s, const qg_stats *x)
 {
     uint64_t at = 0;
     put(s, "qgstats\n", 8);
-    put_word(s, 1, 4);
+    put_word(s, has_infinities(x) ? 2 : 1, 4);
     put_text(s, x->manifest.model);
     put_text(s, x->manifest.graph);
     put_text(s, x->manifest.preprocessing);
@@ -188,6 +200,7 @@ typedef struct source {
     qg_ctx *ctx;
     const qg_stats_source *from;
     size_t at, end;
+    unsigned version;
     qg_stats *out;
 } source;
 
@@ -318,6 +331,9 @@ static qg_status get_channel(source *s, unsigned holds, qg_stats_channel *c)
     QG_TRY(get_limited(s, c->count, "more zeros than elements", &c->zeros));
     QG_TRY(get_limited(s, most, "a count too large", &c->nans));
     QG_TRY(get_limited(s, most, "a count too large", &c->infinities));
+    c->above = c->infinities;
+    if (c->infinities && s->version > 1)
+        QG_TRY(get_limited(s, c->infinities, "more +inf than infinities", &c->above));
     if ((c->count == 0) != (c->low > c->high))
         return broken(s, "extremes without elements");
     if (holds & QG_STATS_MOMENTS) {
@@ -438,9 +454,10 @@ static qg_status check_frame(source *s)
     s->end = f->size - hash;
     uint64_t version;
     QG_TRY(get_word(s, 4, &version));
-    if (version != 1)
+    s->version = (unsigned)version;
+    if (version != 1 && version != 2)
         return qg_fail(s->ctx, QG_EUNSUPPORTED,
-                       "statistics: %.200s: version %llu, expected 1", f->name,
+                       "statistics: %.200s: version %llu, expected 1 or 2", f->name,
                        (unsigned long long)version);
     qg_hash_bytes(f->bytes, s->end, text);
     if (memcmp(text, f->bytes + s->end, hash) == 0)

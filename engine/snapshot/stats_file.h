@@ -5,11 +5,12 @@
  * the number of workers, shards or machines that collected them.
  *
  *     8 bytes   "qgstats\n"
- *     4 bytes   version, 1
+ *     4 bytes   version, 1; 2 where there are infinities
  *     text x 6  model, graph, preprocessing, kernels, data and its SHA-256
  *     number    ranges of samples; for each: gap from the end of the one before, length
  *     number    values; for each: name, axis + 1, channels, holds, and then
  *                 per channel  low, high, count, zeros, nans, infinities,
+ *                              [version 2, where these are not 0] +inf among them,
  *                              [MOMENTS] sum, square, [BY_CHANNEL] bins
  *                 per part     low, high, count, zeros, [HISTOGRAM] bins
  *                 [HISTOGRAM]  bins

@@ -212,6 +212,8 @@ counted = chain(("Conv", {}), ("AveragePool", {**AVERAGE, "strides": [2, 2],
                                                "count_include_pad": 1}), ("Conv", {}))
 ceiled = chain(("Conv", {}), ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2],
                                               "ceil_mode": 1}), ("Conv", {}))
+beyond = chain(("Conv", {}), ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1,
+                                              "count_include_pad": 1}), ("Conv", {}))
 same = chain(("Conv", {}), ("AveragePool", AVERAGE), ("Conv", {}))
 elu = chain(("Conv", {}), ("Elu", {}), ("Conv", {}))
 lrn = chain(("Conv", {}), ("LpPool", {"kernel_shape": [2, 2]}), ("Conv", {}))
@@ -437,6 +439,8 @@ CASES = {
                         (conv, "openvino-int8")),
     "counted-padding": ("openvino", (counted, TFLITE), (apart, TFLITE)),
     "average-beyond-the-end": ("openvino", (ceiled, TFLITE), (pooled, TFLITE)),
+    "average-apart": ("ort", (beyond, TENSORRT), (counted, TENSORRT)),
+    "average-wrong": ("ort", (beyond, TENSORRT, "written=trt"), (beyond, TENSORRT, "written=ort")),
     "fractional-extent": ("openvino", (small_network("resize_corners_fraction"), "openvino-int8"),
                           (small_network("resize_corners_nearest"), "openvino-int8")),
     "activations-only": ("openvino", (products, "openvino-int8"), (conv, "openvino-int8")),
@@ -514,6 +518,16 @@ class Suite:
             self.made[key] = at
         return self.made[key]
 
+    def written(self, network, *options):
+        """The snapshot; with written=PLACEMENT the file that is exported of it."""
+        snapshot = self.snapshot(network, *(o for o in options if not o.startswith("written=")))
+        for o in options:
+            if o.startswith("written="):
+                file = snapshot.with_suffix(f".{o[8:]}.onnx")
+                run("export", snapshot, "--format", "onnx-qdq", "--placement", o[8:], "-o", file)
+                return file
+        return snapshot
+
     def found(self, snapshot, target, *options):
         done = run("lint", snapshot, "--target", target, "--json", *options, expect=None)
         if done.returncode not in (CLEAN, FOUND):
@@ -528,7 +542,7 @@ class Suite:
         for (network, *options), expected in ((silent, False), (fires, True)):
             what = f"{target} {rule}: {network.__name__} {options}"
             try:
-                rules = self.found(self.snapshot(network, *options), target)
+                rules = self.found(self.written(network, *options), target)
             except AssertionError as error:
                 self.bad.append(f"{what}: {error}")
                 continue

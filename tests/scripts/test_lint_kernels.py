@@ -404,6 +404,13 @@ MOVED = [
 RECTIFIED = branches(node("Abs x -> b"), node("Relu b -> a"), node("Conv a v -> y"))
 CLAMPS = [(RECTIFIED, ORT, "a"), (RECTIFIED, ORT, "", NIBBLES),
           (RECTIFIED, ORT, "a", NIBBLES.replace("15", "3"))]  # a Clip takes it in
+COUNTED = {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1}
+# windows of AveragePool behind the padding, or with dilations
+AVERAGES = [(between(node("AveragePool c -> a", **window), opset=opset), "trt-int8", found) for opset, window, found in (
+    (17, COUNTED, "c y"), (19, COUNTED, "c y"), (19, {**COUNTED, "pads": [1] * 4}, "c y"),
+    (17, {**COUNTED, "count_include_pad": 0}, "c a y"), (17, {**COUNTED, "pads": [0, 0, 1, 1]}, "c a y"),
+    (17, {**COUNTED, "kernel_shape": [2, 2]}, "c a y"), (19, {"kernel_shape": [3, 3], "dilations": [2, 1]}, "c y"),
+    (19, {"kernel_shape": [3, 3], "dilations": [1, 1]}, "c y"))]
 POOLS = ((2, 2), (2, 2), "c p y"), ((1, 1), (1, 1), "c p y"), ((3, 1), (1, 2), "c y"), ((2, 2), (3, 3), "c y")
 XNNPACK = [(Network([node("Conv x w -> c"), node("MaxPool c -> p", kernel_shape=kernel, strides=strides),
                      node("Conv p w -> y")], {"w": (4, 4, 1, 1)}, (1, 4, 9, 9)), TFLITE, found)
@@ -494,7 +501,8 @@ def all_of_openvino(folder, snapshot):
 RUNTIMES = [("onnxruntime", ONNXRUNTIME, in_onnxruntime),
             ("moves of onnxruntime", MOVED, moved_in_onnxruntime),
             ("clamps of onnxruntime", CLAMPS, clamps_in_onnxruntime),
-            ("softmax of onnxruntime", SOFTMAX, computed_in_onnxruntime), ("openvino", OPENVINO, in_openvino),
+            ("softmax of onnxruntime", SOFTMAX, computed_in_onnxruntime),
+            ("averages of onnxruntime", AVERAGES, computed_in_onnxruntime), ("openvino", OPENVINO, in_openvino),
             ("all of openvino", PLUGIN, all_of_openvino),
             ("xnnpack", XNNPACK, in_xnnpack)]
 

@@ -195,7 +195,10 @@ def small(x, mask, kind="add", low=LOWEST["lowest"], names=("masked", "y"), dyna
     n.constant(low, "low")
     n.constant(1, "one")
     n.constant(2, "two")
-    bias = n.node("Mul", [n.node("Sub", ["one", "mask"], "inverse"), "low"], "bias")
+    if np.isinf(low):
+        bias = n.node("Where", [n.node("Cast", ["mask"], "kept", to=T.BOOL), n.constant(0, "none"), "low"], "bias")
+    else:
+        bias = n.node("Mul", [n.node("Sub", ["one", "mask"], "inverse"), "low"], "bias")
     if kind == "negative":  # -(-x + mask)
         scores = n.node("Neg", [n.node("Sub", [n.node("Neg", ["x"], "minus"), bias], "sum")],
                         names[0])
@@ -275,6 +278,25 @@ def check_stats(folder):
                  folder / "n.qgs")
     if warning(folder, network, "--stats", folder / "n.qgs")[0]:
         raise ValueError("statistics: a warning without any mask")
+
+
+def check_infinite(folder):
+    """Statistics of -inf alone leave the records as the samples do; those of +inf are refused."""
+    for low in -np.inf, np.inf:
+        model, feed = small(*scores_and_mask(), low=low)
+        onnx.save(model, folder / "n.onnx")
+        np.savez(folder / "n.npz", **feed)
+        agreement.qg("stats", "collect", folder / "n.onnx", "-d", folder / "n.npz", "-o",
+                     folder / "n.qgs")
+        made = []
+        for source, file in ("-d", "n.npz"), ("--stats", "n.qgs"):
+            done = run("quantize", folder / "n.onnx", "-b", "ort-int8", source, folder / file, "-o", folder / "n")
+            mask = [line for line in done.stderr.splitlines() if "hold a mask of -inf" in line]
+            made.append((done.returncode, mask, json.loads((folder / "n/quant.json").read_text())["tqcs"]
+                         if done.returncode == 0 else ["state=fp32" in done.stderr]))
+        if made[0] != made[1] or (low < 0) != bool(made[0][1]):
+            raise ValueError(f"mask {low}: of samples {made[0]}, of statistics {made[1]}")
+        (folder / "n.qgs").unlink()
 
 
 def check_kinds(folder):
@@ -387,6 +409,7 @@ def main():
             check_policy(folder)
             check_late(folder)
             check_stats(folder)
+            check_infinite(folder)
             check_kinds(folder)
             check_names(folder)
             check_export(folder)

@@ -123,10 +123,11 @@ static void fixed_is_what_the_rule_says(void **state)
         float scale;
         int32_t offset;
     } row[] = {
-        {0,          0,   false, 0x1p-8f, -128},
+        {0x1p-8,     1,   false, 0x1p-8f, -128},
         { 0.0078125, 129, false, 0x1p-7f, 0   },
         { 0.0625,    256, false, 0.0625f, 127 },
-        { 0.5,       1,   true,  0.5f,    0   },
+        { 0.5,       0,   true,  0.5f,    0   },
+        { 0.5,       129, true,  0.5f,    0   },
     };
     float data[3] = { NAN, 2, 3 };
     qg_tensor x = vector(data, 3);
@@ -135,9 +136,11 @@ static void fixed_is_what_the_rule_says(void **state)
         qg_scheme s = int8_scheme;
         if (!row[i].symmetric)
             s.policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC;
-        open_fixture(&f, "fixed", &x, &s, 1);
+        open_fixture(&f, "minmax", &x, &s, 1);
+        f.b.t[0]->observer = (qg_observer_setting){ .name = "fixed" };
         f.b.t[0]->observer.value[QG_PARAM_STEP] = row[i].step;
         f.b.t[0]->observer.value[QG_PARAM_ZERO] = row[i].zero;
+        assert_ok(f.b.ctx, qg_observe_begin(f.b.ctx, f.b.t[0], &x, 1, &f.o));
         qg_qparam p;
         f.o.samples = 1;
         assert_ok(f.b.ctx, qg_observe_tensor(f.b.ctx, &f.o, &x, 0, f.b.ctx->arena, &p));
@@ -145,15 +148,44 @@ static void fixed_is_what_the_rule_says(void **state)
         assert_int_equal(p.offset[0], row[i].offset);
         bench_close(&f.b);
     }
-    fixture f;
-    qg_scheme s = int8_scheme;
-    s.policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC;
-    open_fixture(&f, "fixed", &x, &s, 1);
-    f.b.t[0]->observer.value[QG_PARAM_ZERO] = 257;
-    qg_qparam p;
-    assert_fails(f.b.ctx, qg_observe_tensor(f.b.ctx, &f.o, &x, 0, f.b.ctx->arena, &p),
-                 QG_ECONFIG, "zero is code 257 of 256, expected an existing code");
-    bench_close(&f.b);
+}
+
+/* Before anything runs. */
+static void prescribed_refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        double step, zero;
+        bool symmetric;
+        const char *message;
+    } row[] = {
+        {0,  1,   false, "observer fixed: step is not given, expected step=NUMBER"},
+        { 0, 0,   true,  "step is not given"                                      },
+        { 1, 0,   false,
+         "zero is not given, expected the place of the code that means "
+          "0, from 1 for code -128 to 256 for code 127"                           },
+        { 1, 257, false, "zero is code 257 of 256, expected an existing code"     },
+        { 1, 257, true,  "zero is code 257 of 256, expected an existing code"     },
+        { 1, 1,   true,
+         "zero is 1, code -128, on a symmetric grid, expected 129 (code "
+          "0), none, or an asymmetric policy"                                     },
+    };
+    float data[3] = { 1, 2, 3 };
+    qg_tensor x = vector(data, 3);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        fixture f;
+        qg_observe o;
+        qg_scheme s = int8_scheme;
+        if (!row[i].symmetric)
+            s.policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC;
+        open_fixture(&f, "minmax", &x, &s, 1);
+        f.b.t[0]->observer = (qg_observer_setting){ .name = "fixed" };
+        f.b.t[0]->observer.value[QG_PARAM_STEP] = row[i].step;
+        f.b.t[0]->observer.value[QG_PARAM_ZERO] = row[i].zero;
+        assert_fails(f.b.ctx, qg_observe_begin(f.b.ctx, f.b.t[0], &x, 1, &o),
+                     QG_ECONFIG, row[i].message);
+        bench_close(&f.b);
+    }
 }
 
 /* A 2x3x2 tensor, plain and with the channels last: channels of axis 1. */
@@ -264,6 +296,7 @@ static void schemes_that_do_not_fit_are_refused(void **state)
 QG_TEST_MAIN(cmocka_unit_test(percentile_takes_the_right_elements),
              cmocka_unit_test(percentile_is_a_mean_over_samples),
              cmocka_unit_test(fixed_is_what_the_rule_says),
+             cmocka_unit_test(prescribed_refuses),
              cmocka_unit_test(minmax_tells_channels_apart),
              cmocka_unit_test(what_is_not_finite_is_refused),
              cmocka_unit_test(a_scale_is_found),

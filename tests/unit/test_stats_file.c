@@ -155,9 +155,9 @@ static void damage_is_found(void **state)
     assert_fails(ctx, qg_stats_decode(ctx, &from, &t), QG_EPARSE,
                  "statistics: x.qgs: is damaged: its checksum differs");
     bytes[20] ^= 1;
-    bytes[8] = 2;
+    bytes[8] = 3;
     assert_fails(ctx, qg_stats_decode(ctx, &from, &t), QG_EUNSUPPORTED,
-                 "statistics: x.qgs: version 2, expected 1");
+                 "statistics: x.qgs: version 3, expected 1 or 2");
     bytes[0] = 'Q';
     assert_fails(ctx, qg_stats_decode(ctx, &from, &t), QG_EPARSE, "no statistics");
     qg_stats_free(s);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/formats/code_grid.h"
+#include "engine/formats/qdq/runtime.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 #include "engine/number/qdq.h"
@@ -61,13 +62,6 @@ static bool has_versions(const qg_op *op)
 {
     static const char *const names[] = { "QLinearSoftmax" };
     return qg_op_is_named(op, names, 1);
-}
-
-/* Attributes that the operator on codes lacks, and that change the result. */
-static bool has_meaning(const qg_node *n, const qg_op *op)
-{
-    static const char *const pool[] = { "QLinearAveragePool" };
-    return !qg_op_is_named(op, pool, 1) || !qg_attr_has(n, "dilations");
 }
 
 /* --- inputs --- */
@@ -279,7 +273,7 @@ static bool has_limits(const pattern *p)
 static qg_status match(const fuser *f, qg_node *n, pattern *p, bool *fits)
 {
     *p = (pattern){ .n = n, .op = find_row(f, n) };
-    *fits = p->op && n->n_out == 1 && has_meaning(n, p->op) && find_quantize(p) &&
+    *fits = p->op && n->n_out == 1 && !qg_onnx_average_differs(n) && find_quantize(p) &&
             !has_limits(p);
     if (!*fits)
         return QG_OK;

@@ -636,29 +636,10 @@ static qg_status restore_float_type(builder *b)
                           "Runtime has no kernels for it (--float model keeps it)");
 }
 
-/* An operator that only moves the int8 codes in front of it, and whose result has no
- * pair of its own: ONNX Runtime's optimizer adds one there. */
-static bool moves_int8(const qg_node *n)
+/* A file for TensorRT, which has int8 in any opset. */
+static bool refuses_int8(const builder *b)
 {
-    const qg_node *dq =
-        qg_node_has(n, QG_OP_PASSIVE) && n->n_in && n->in[0] ? n->in[0]->def : NULL;
-    if (!dq || !qg_is_dequantize_linear(dq) || dq->in[0]->type.dtype != QG_I8)
-        return false;
-    const qg_value *y = n->out[0];
-    return y && (!y->use.n || !qg_is_quantize_linear(y->use.at[0].node));
-}
-
-static void warn_of_int8(const builder *b)
-{
-    bool found = false;
-    for (size_t i = 0; i < b->quant->graph->node.n && !found; i++)
-        found = moves_int8(b->g->node.at[i]);
-    if (found && b->place == QG_PLACE_TRT && b->opset >= UNSIGNED_SINCE)
-        qg_warn(b->ctx,
-                "export: int8 codes in opset %lld: the optimizer of ONNX Runtime 1.31 "
-                "refuses them behind MaxPool, Reshape and Transpose, expected TensorRT "
-                "as the reader, or --placement ort",
-                (long long)b->opset);
+    return b->place == QG_PLACE_TRT && b->opset >= UNSIGNED_SINCE;
 }
 
 static qg_status build_graph(builder *b)
@@ -666,7 +647,9 @@ static qg_status build_graph(builder *b)
     size_t removed;
     QG_TRY(begin(b));
     QG_TRY(put_nodes(b));
-    warn_of_int8(b);
+    if (b->place != QG_PLACE_ORT && b->form == PAIRS)
+        qg_onnx_warn_of_runtime(b->g, b->quant->graph->node.n,
+                                refuses_int8(b) ? b->opset : 0);
     QG_TRY(lose_forced(b));
     if (b->place != QG_PLACE_TRT)
         QG_TRY(qg_export_lose_fractions(b->e));

@@ -176,23 +176,40 @@ static qg_status keep_weights(qg_graph *g, int64_t opset)
 /* Types of codes that no kernel takes as data. */
 static bool is_narrow(qg_dtype code) { return qg_dtype_bits(code) < 8; }
 
-/* A maximum of what DequantizeLinear makes of such codes, as it is or moved. */
+/* The DequantizeLinear of which input 0 is, as it is or moved; NULL: there is none. */
+static const qg_node *dequantize_before(const qg_node *n)
+{
+    const qg_node *from = n->in[0]->def;
+    while (from && qg_node_has(from, QG_OP_PASSIVE) && from->n_in && from->in[0])
+        from = from->in[0]->def;
+    return from && qg_is_dequantize_linear(from) ? from : NULL;
+}
+
+/* A maximum of what DequantizeLinear makes of such codes. */
 static bool is_narrow_maximum(const qg_node *n)
 {
     static const char *const name = "MaxPool";
     if (n->op->domain || !qg_op_is_named(n->op, &name, 1))
         return false;
-    const qg_node *from = n->in[0]->def;
-    while (from && qg_node_has(from, QG_OP_PASSIVE) && from->n_in && from->in[0])
-        from = from->in[0]->def;
-    return from && qg_is_dequantize_linear(from) && is_narrow(from->in[0]->type.dtype);
+    const qg_node *from = dequantize_before(n);
+    return from && is_narrow(from->in[0]->type.dtype);
 }
 
-static qg_status keep_maxima(qg_graph *g, int64_t opset)
+bool qg_onnx_average_differs(const qg_node *n)
 {
-    for (size_t i = 0, old = g->node.n; i < old; i++)
-        if (is_narrow_maximum(g->node.at[i]))
-            QG_TRY(hide_activation(g, g->node.at[i], opset));
+    static const char *const name = "AveragePool";
+    return !n->op->domain && qg_op_is_named(n->op, &name, 1) &&
+           (qg_attr_has(n, "dilations") || qg_node_counts_beyond(n));
+}
+
+static qg_status keep_pools(qg_graph *g, int64_t opset)
+{
+    for (size_t i = 0, old = g->node.n; i < old; i++) {
+        qg_node *n = g->node.at[i];
+        if (is_narrow_maximum(n) ||
+            (qg_onnx_average_differs(n) && dequantize_before(n)))
+            QG_TRY(hide_activation(g, n, opset));
+    }
     return QG_OK;
 }
 
@@ -209,7 +226,7 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
     size_t biases;
     QG_TRY(keep_biases(g, opset, &biases));
     QG_TRY(keep_weights(g, opset));
-    QG_TRY(keep_maxima(g, opset));
+    QG_TRY(keep_pools(g, opset));
     if (biases)
         qg_log_to(
             g->ctx, QG_LOG_INFO,
@@ -222,6 +239,54 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
                 "refuses them or computes something else, expected a session without "
                 "graph optimizations");
     return QG_OK;
+}
+
+/* --- files for others --- */
+
+/* An operator that only moves the int8 codes in front of it, and whose result has no
+ * pair of its own: ONNX Runtime's optimizer adds one there. */
+static bool moves_int8(const qg_node *n)
+{
+    const qg_node *dq =
+        qg_node_has(n, QG_OP_PASSIVE) && n->n_in && n->in[0] ? n->in[0]->def : NULL;
+    if (!dq || !qg_is_dequantize_linear(dq) || dq->in[0]->type.dtype != QG_I8)
+        return false;
+    const qg_value *y = n->out[0];
+    return y && (!y->use.n || !qg_is_quantize_linear(y->use.at[0].node));
+}
+
+/* Between two quantizers, perhaps moved away from the first. */
+static bool is_other_average(const qg_node *n)
+{
+    bool to_codes = false;
+    for (size_t k = 0; k < n->out[0]->use.n; k++)
+        to_codes |= qg_is_quantize_linear(n->out[0]->use.at[k].node);
+    return to_codes && qg_onnx_average_differs(n) && dequantize_before(n);
+}
+
+void qg_onnx_warn_of_runtime(const qg_graph *g, size_t nodes, int64_t int8)
+{
+    bool moves = false;
+    const qg_node *average = NULL;
+    for (size_t i = 0; i < nodes; i++) {
+        moves |= int8 && moves_int8(g->node.at[i]);
+        average = !average && is_other_average(g->node.at[i]) ? g->node.at[i] : average;
+    }
+    if (moves)
+        qg_warn(g->ctx,
+                "export: int8 codes in opset %lld: the optimizer of ONNX Runtime 1.31 "
+                "refuses them behind MaxPool, Reshape and Transpose, expected TensorRT "
+                "as the reader, or --placement ort",
+                (long long)int8);
+    if (average)
+        qg_warn(g->ctx,
+                "export: node '%.100s' (AveragePool): the optimizer of ONNX Runtime "
+                "1.31 makes a QLinearAveragePool of it, which %s, expected another "
+                "reader of the file, or --placement ort",
+                average->name,
+                qg_attr_has(average, "dilations")
+                    ? "has no dilations, and does not load"
+                    : "counts elements behind the padding (ceil_mode)");
 }
 
 /* --- domains --- */

@@ -19,6 +19,10 @@
  *          nothing, leaves Softmax in float (placement ort).
  *          Measured with onnxruntime 1.31: every QLinearConv of Ultraface gives the
  *          rounded exact result, and the outputs agree once bias and Softmax do.
+ * Means    AveragePool between Q and DQ becomes QLinearAveragePool there.  This
+ *          divides by the whole window where ceil_mode lets it end behind padding that
+ *          counts, and has no dilations: the file does not load.  A Max of one operand
+ *          lies before such an AveragePool (placement ort).
  * Pairs    in a row, on two grids, become one pair there (DoubleQDQPairsRemover): a Max
  *          of one operand lies between them (placement ort).
  * 4 bits   of activations make files there that it refuses: operators between
@@ -51,6 +55,16 @@ QG_NODISCARD qg_status qg_onnx_hide(qg_graph *g, const char *op, int64_t opset,
  * `how`, behind a Clip if it has one: Max or Abs; NULL: nothing is needed. */
 const char *qg_onnx_neutral(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
                             const qg_onnx_grid *how, const qg_value *x);
+
+/* Whether n is an AveragePool for which QLinearAveragePool gives something else, or is
+ * refused.  Source: onnxruntime 1.31 contrib_ops/cpu/quantization/qlinear_pool.cc;
+ * measured in opsets 11 to 20. */
+bool qg_onnx_average_differs(const qg_node *n);
+
+/* Other placements: warns of the first AveragePool that the optimizer of ONNX Runtime
+ * computes differently or refuses, and of int8 codes that it refuses in opset `int8`
+ * (0: it does not).  nodes: those of g that the model has. */
+void qg_onnx_warn_of_runtime(const qg_graph *g, size_t nodes, int64_t int8);
 
 /* Domains without nodes, in bodies too, are removed; some runtimes refuse domains they
  * do not have. */
