@@ -65,9 +65,6 @@ FRACTION = "the runtimes take whole extents; the report says so, and lint: rule 
 OVERHANG = "ONNX Runtime's mean of codes divides by another number than its own mean of floats", \
     ("openvino-int8",)
 EXCEPTIONS = {
-    ("average_ceil_counted", "onnx-qdq shipped"): OVERHANG,
-    ("average_ceil_counted", "onnx-qoperator"): OVERHANG,
-    ("average_ceil_counted", "onnx-qoperator shipped"): OVERHANG,
     ("pad_channels", "lint openvino"): (
         "the plugin moves codes with a zero point through a Pad of channels; lint predicts floats",
         ("openvino-int8",)),
