@@ -9,7 +9,7 @@
 
 #include "engine/calib/derive.h"
 
-/* Symmetric schemes have code 0 there: in `zero` another word for it. */
+/* Symmetric schemes have code 0 there whatever `zero` is: a rule may be for both. */
 static qg_status check_zero(qg_ctx *ctx, const qg_observe *o)
 {
     const double zero = o->setting->value[QG_PARAM_ZERO];
@@ -24,11 +24,6 @@ static qg_status check_zero(qg_ctx *ctx, const qg_observe *o)
         return qg_fail(ctx, QG_ECONFIG,
                        "zero is code %.0f of %lld, expected an existing code", zero,
                        codes);
-    if (zero != 0 && symmetric && zero != (double)(1 - low))
-        return qg_fail(ctx, QG_ECONFIG,
-                       "zero is %.0f, code %lld, on a symmetric grid, expected %lld "
-                       "(code 0), none, or an asymmetric policy",
-                       zero, low + (long long)zero - 1, 1 - low);
     return QG_OK;
 }
 

@@ -1196,7 +1196,7 @@ class Small(unittest.TestCase):
         path, snapshot = self.work / "clip.onnx", self.work / "clip"
         onnx.save(model, path)
         plants.qg("quantize", path, "-b", "openvino-int8", "-d", self.data, "-o", snapshot,
-                  "--set", "op=Clip slot=output observer=fixed zero=128 step=0.025")
+                  "--set", "op=Clip slot=output observer=fixed zero=129 step=0.025")
         for name, limit, text in (
                 ("none", (-99, 99), "does not clamp: leaves out clip: fits"),
                 ("upper", (-99, 1.5), "does not clamp below: leaves out the lower limit of clip"),

@@ -62,12 +62,7 @@ AS_BUILT_IN = "the file stores the codes behind the Relu, which is an operator o
 WITH_CODES = "the plugin multiplies activations on integers where it has AVX-512, outside of an " \
     "attention with a factor; lint says 'blocked'", ("openvino-int8",)
 FRACTION = "the runtimes take whole extents; the report says so, and lint: rule fractional-extent"
-OVERHANG = "ONNX Runtime's mean of codes divides by another number than its own mean of floats", \
-    ("openvino-int8",)
 EXCEPTIONS = {
-    ("average_ceil_counted", "onnx-qdq shipped"): OVERHANG,
-    ("average_ceil_counted", "onnx-qoperator"): OVERHANG,
-    ("average_ceil_counted", "onnx-qoperator shipped"): OVERHANG,
     ("pad_channels", "lint openvino"): (
         "the plugin moves codes with a zero point through a Pad of channels; lint predicts floats",
         ("openvino-int8",)),
