@@ -21,6 +21,7 @@ static void derive_all(qg_ctx *ctx, const qg_stats_value *v)
                                       .qmax = 255 };
     for (const qg_observer *const *o = qg_observers; *o; o++) {
         qg_observer_setting setting = { .name = (*o)->name };
+        setting.value[QG_PARAM_STEP] = setting.value[QG_PARAM_ZERO] = 1; /* of fixed */
         double low = 0, high = 0;
         float scale;
         int32_t offset;

@@ -105,6 +105,7 @@ static qg_status derive(fixture *f, const char *observer, const qg_scheme *s,
 {
     qg_observer_setting setting;
     QG_TRY(qg_observer_parse(f->ctx, observer, &setting));
+    setting.value[QG_PARAM_STEP] = setting.value[QG_PARAM_ZERO] = 1; /* of fixed */
     qg_observe o = { .observer = qg_observer_find(f->ctx, setting.name),
                      .scheme = s,
                      .setting = &setting,

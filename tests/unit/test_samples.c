@@ -254,10 +254,10 @@ static void a_source_is_asked_as_often_as_it_must_be(void **state)
         { ONE_SHOT,         5, 3, 3, 3 },
         { ONE_SHOT_COUNTED, 5, 0, 5, 5 },
         { ONE_SHOT_COUNTED, 5, 9, 5, 5 },
-        { SOURCE,           5, 0, 5, 11}, /* counted, then run */
-        { SOURCE,           5, 2, 2, 4 },
-        { COUNTED,          5, 0, 5, 5 },
-        { COUNTED,          5, 2, 2, 2 },
+        { SOURCE,           5, 0, 5, 16}, /* counted, run, searched for NaN */
+        { SOURCE,           5, 2, 2, 6 },
+        { COUNTED,          5, 0, 5, 10},
+        { COUNTED,          5, 2, 2, 4 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         f->stop = row[i].stop;
