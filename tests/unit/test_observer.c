@@ -113,6 +113,19 @@ static void percentile_is_a_mean_over_samples(void **state)
     bench_close(&f.b);
 }
 
+/* The endpoint of x, of int8, has the observer fixed, which has not begun. */
+static void open_fixed(fixture *f, const qg_tensor *x, bool symmetric, double step,
+                       double zero)
+{
+    qg_scheme s = int8_scheme;
+    if (!symmetric)
+        s.policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC;
+    open_fixture(f, "minmax", x, &s, 1);
+    f->b.t[0]->observer = (qg_observer_setting){ .name = "fixed" };
+    f->b.t[0]->observer.value[QG_PARAM_STEP] = step;
+    f->b.t[0]->observer.value[QG_PARAM_ZERO] = zero;
+}
+
 /* TFLite's Softmax, [-128, 127]: 1/256 and -128; Tanh: 1/128 and 0. */
 static void fixed_is_what_the_rule_says(void **state)
 {
@@ -133,13 +146,7 @@ static void fixed_is_what_the_rule_says(void **state)
     qg_tensor x = vector(data, 3);
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         fixture f;
-        qg_scheme s = int8_scheme;
-        if (!row[i].symmetric)
-            s.policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC;
-        open_fixture(&f, "minmax", &x, &s, 1);
-        f.b.t[0]->observer = (qg_observer_setting){ .name = "fixed" };
-        f.b.t[0]->observer.value[QG_PARAM_STEP] = row[i].step;
-        f.b.t[0]->observer.value[QG_PARAM_ZERO] = row[i].zero;
+        open_fixed(&f, &x, row[i].symmetric, row[i].step, row[i].zero);
         assert_ok(f.b.ctx, qg_observe_begin(f.b.ctx, f.b.t[0], &x, 1, &f.o));
         qg_qparam p;
         f.o.samples = 1;
@@ -172,13 +179,7 @@ static void prescribed_refuses(void **state)
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         fixture f;
         qg_observe o;
-        qg_scheme s = int8_scheme;
-        if (!row[i].symmetric)
-            s.policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC;
-        open_fixture(&f, "minmax", &x, &s, 1);
-        f.b.t[0]->observer = (qg_observer_setting){ .name = "fixed" };
-        f.b.t[0]->observer.value[QG_PARAM_STEP] = row[i].step;
-        f.b.t[0]->observer.value[QG_PARAM_ZERO] = row[i].zero;
+        open_fixed(&f, &x, row[i].symmetric, row[i].step, row[i].zero);
         assert_fails(f.b.ctx, qg_observe_begin(f.b.ctx, f.b.t[0], &x, 1, &o),
                      QG_ECONFIG, row[i].message);
         bench_close(&f.b);
