@@ -15,6 +15,7 @@
 #include "engine/ir/infer.h"
 #include "engine/analysis/causes.h"
 #include "engine/analysis/integers.h"
+#include "engine/analysis/measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -403,16 +404,6 @@ static qg_status describe(study *s, const char *by, qg_report **out)
     return qg_report_end(fill_report(s, by, r), r, out);
 }
 
-/* The first sample with an error that is not finite; their number: none. */
-static size_t first_strange(const study *s)
-{
-    const size_t n = s->feed.feed.n;
-    for (size_t i = 0; i < n * s->columns; i++)
-        if (!isfinite(s->value[i]))
-            return i / s->columns;
-    return n;
-}
-
 /* Before the study, as far as that is little work. */
 static qg_status search_not_finite(study *s, bool *found)
 {
@@ -432,7 +423,8 @@ static qg_status search_not_finite(study *s, bool *found)
 /* Afterwards in the sample that shows it. */
 static qg_status warn_not_finite(study *s, bool found)
 {
-    const size_t sample = first_strange(s);
+    const size_t sample =
+        qg_first_not_finite(s->value, s->feed.feed.n, s->columns);
     return found || sample == s->feed.feed.n
                ? QG_OK
                : qg_model_warn_not_finite(s->m, QG_RUN_SIMULATE, &s->o->work,

@@ -6,7 +6,6 @@
  * Endpoints keep their names from variant to variant, so that groups can be set side by
  * side. */
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "engine/core/clock.h"
@@ -283,19 +282,18 @@ static qg_status average(comparison *c, variant *v)
 /* Quantizing has warned of what the calibration data show. */
 static qg_status warn_not_finite(comparison *c)
 {
-    const size_t n = c->measured_on->n, row = c->at.n;
-    size_t i = 0, lost = n;
-    while (i < n * row && isfinite(c->value[i]))
-        i++;
+    const size_t n = c->measured_on->n;
+    size_t first = qg_first_not_finite(c->value, n, c->at.n);
     if (c->label) {
-        const size_t real = qg_first_without_class(c->real_vote, n);
-        lost = qg_first_without_class(c->vote, n);
-        lost = real < lost ? real : lost;
+        const size_t real = qg_first_without_class(c->real_vote, n),
+                     lost = qg_first_without_class(c->vote, n);
+        first = real < first ? real : first;
+        first = lost < first ? lost : first;
     }
     if (c->warned || c->model.info.manifest.not_finite)
         return QG_OK;
     QG_TRY(qg_model_warn_not_finite(&c->model, QG_RUN_SIMULATE, &c->o->work,
-                                    c->measured_on, lost < i / row ? lost : i / row));
+                                    c->measured_on, first));
     c->warned = c->model.warned_not_finite != NULL;
     return QG_OK;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/analysis/measure.h"
 #include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 #include "engine/session/session.h"
@@ -283,12 +284,10 @@ static qg_status fill(const study *s, qg_report *r)
 /* In the first sample with an error that is not finite; by layer there are none. */
 static qg_status warn_not_finite(study *s)
 {
-    const size_t n = s->feed.feed.n, row = s->m->graph->output.n * ERRORS;
-    size_t i = 0;
-    while (i < n * row && isfinite(s->error[i]))
-        i++;
-    return qg_model_warn_not_finite(s->m, QG_RUN_SIMULATE, &s->o->work, &s->feed.feed,
-                                    i / row);
+    const qg_feed *feed = &s->feed.feed;
+    const size_t row = s->m->graph->output.n * ERRORS;
+    return qg_model_warn_not_finite(s->m, QG_RUN_SIMULATE, &s->o->work, feed,
+                                    qg_first_not_finite(s->error, feed->n, row));
 }
 
 static qg_status describe(const study *s, qg_report **report)

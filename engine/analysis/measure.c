@@ -1,6 +1,7 @@
 #include "engine/analysis/measure.h"
 
 #include <assert.h>
+#include <math.h>
 
 qg_status qg_measure_by(qg_ctx *ctx, const char *name, const qg_metric **out)
 {
@@ -17,6 +18,14 @@ double qg_measure(const qg_metric *m, const float *real, const qg_tensor *y)
     qg_error e = { 0 };
     qg_error_add(&e, real, y->f32, (size_t)qg_tensor_count(y));
     return m->value(&e);
+}
+
+size_t qg_first_not_finite(const double *value, size_t n, size_t row)
+{
+    for (size_t i = 0; i < n * row; i++)
+        if (!isfinite(value[i]))
+            return i / row;
+    return n;
 }
 
 qg_status qg_report_not_finite(qg_report *r, size_t n)

@@ -13,6 +13,9 @@ QG_NODISCARD qg_status qg_measure_by(qg_ctx *ctx, const char *name,
 /* The metric of a float32 tensor y; real: as many elements. */
 double qg_measure(const qg_metric *m, const float *real, const qg_tensor *y);
 
+/* The first of n samples with a NaN or an infinity among its `row` values; n: none. */
+size_t qg_first_not_finite(const double *value, size_t n, size_t row);
+
 /* A fact `not_finite`: how many errors are NaN or infinite, unless none is. */
 QG_NODISCARD qg_status qg_report_not_finite(qg_report *r, size_t n);
 

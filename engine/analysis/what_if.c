@@ -172,9 +172,7 @@ static void average(const asking *a, double *error, double *doubt)
 static void note_strange(const asking *a)
 {
     size_t row = a->n * a->s->graph->output.n;
-    for (size_t i = 0; i < row * a->s->strange; i++)
-        if (!isfinite(a->value[i]))
-            a->s->strange = i / row;
+    a->s->strange = qg_first_not_finite(a->value, a->s->strange, row);
 }
 
 static qg_status ask_round(asking *a, double *error, double *doubt)

@@ -41,12 +41,9 @@ qg_status qg_observe_start(qg_ctx *ctx, const char *what, const qg_tensor *x,
     if (why)
         return qg_fail(ctx, QG_ECONFIG, "%s: observer %s supports %s, expected %s",
                        what, o->observer->name, why, policy);
-    if (o->observer->check && o->observer->check(ctx, o) != QG_OK) {
-        char text[sizeof ctx->message];
-        (void)snprintf(text, sizeof text, "%s", ctx->message);
+    if (o->observer->check && o->observer->check(ctx, o) != QG_OK)
         return qg_fail(ctx, QG_ECONFIG, "%s: observer %s: %s", what, o->observer->name,
-                       text);
-    }
+                       qg_ctx_message(ctx));
     o->channels = (size_t)channels;
     return QG_OK;
 }
@@ -252,13 +249,11 @@ qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t, qg_observe *o,
                           const void *state, qg_arena *scratch, qg_qparam *out)
 {
     qg_found f;
-    char at[QG_ENDPOINT_TEXT], why[sizeof ctx->message];
+    char at[QG_ENDPOINT_TEXT];
     qg_status s = settle(ctx, o, state, o->quirks, scratch, &f);
-    if (s != QG_OK && !qg_is_nomem(s)) {
-        (void)snprintf(why, sizeof why, "%s", ctx->message);
+    if (s != QG_OK && !qg_is_nomem(s))
         return qg_fail(ctx, s, "calibrate: %s: %s: %s", qg_tqc_text(t, at),
-                       o->observer->name, why);
-    }
+                       o->observer->name, qg_ctx_message(ctx));
     QG_TRY(s);
     *out = (qg_qparam){ o->channels, f.scale, f.offset };
     return QG_OK;

@@ -105,11 +105,8 @@ static qg_status read_quirks(const qg_backend_reader *r, const qg_yaml *file,
     uint64_t all = key[0] == '+' ? *mask : 0, one = 0;
     QG_TRY(qg_yaml_words(r->ctx, r->arena, y, key, &word, &n));
     for (size_t i = 0; i < n; i++) {
-        if (qg_quirk_named(r->ctx, word[i], &one) != QG_OK) {
-            char text[256];
-            (void)snprintf(text, sizeof text, "%s", qg_ctx_message(r->ctx));
-            return qg_yaml_fail(r->ctx, y, NULL, "%s", text);
-        }
+        if (qg_quirk_named(r->ctx, word[i], &one) != QG_OK)
+            return qg_yaml_fail(r->ctx, y, NULL, "%s", qg_ctx_message(r->ctx));
         all |= one;
     }
     *mask = all;
@@ -289,8 +286,7 @@ static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
 /* What is wrong with option i of after-set, at its place: it is no --set there. */
 static qg_status refuse_after(const qg_backend_reader *r, const qg_yaml *y, size_t i)
 {
-    char text[sizeof r->ctx->message];
-    (void)snprintf(text, sizeof text, "%s", r->ctx->message);
+    const char *text = qg_ctx_message(r->ctx);
     const bool counted = strncmp(text, "--set:", 6) == 0 && strchr(text, ' ');
     return qg_yaml_fail(r->ctx, y->kind == QG_YAML_LIST ? y->item[i] : y, "after-set",
                         "%s", counted ? strchr(text, ' ') + 1 : text);

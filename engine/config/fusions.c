@@ -1,6 +1,5 @@
 #include "engine/config/fusions.h"
 
-#include <stdio.h>
 
 #include "engine/core/num.h"
 
@@ -283,10 +282,8 @@ qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion
     f.pattern.id = f.origin.id;
     f.pattern.node = b.node;
     f.pattern.n_node = b.n;
-    if (qg_pattern_check(r->ctx, &f.pattern) != QG_OK) {
-        const char *why = qg_arena_strdup(r->arena, qg_ctx_message(r->ctx));
-        return qg_yaml_fail(r->ctx, y, what, "%s", why ? why : "out of memory");
-    }
+    if (qg_pattern_check(r->ctx, &f.pattern) != QG_OK)
+        return qg_yaml_fail(r->ctx, y, what, "%s", qg_ctx_message(r->ctx));
     *out = f;
     return QG_OK;
 }

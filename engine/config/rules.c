@@ -532,14 +532,13 @@ static qg_status read_quantizer(const qg_backend_reader *r, const qg_yaml *y,
                                 const char *what, qg_set *set)
 {
     const char *name;
-    char text[sizeof r->ctx->message];
     QG_TRY(qg_yaml_text(r->ctx, y, what, &name));
     if (strcmp(name, "none") == 0)
         return QG_OK;
     if (qg_quantizer_named(r->ctx, what, name, &set->quantizer) == QG_OK)
         return QG_OK;
-    (void)snprintf(text, sizeof text, "%s", qg_ctx_message(r->ctx));
-    return qg_fail(r->ctx, QG_ECONFIG, "%s:%u: %s", y->file, y->line, text);
+    return qg_fail(r->ctx, QG_ECONFIG, "%s:%u: %s", y->file, y->line,
+                   qg_ctx_message(r->ctx));
 }
 
 /* States that a rule may begin an endpoint with; the last two wait until there are

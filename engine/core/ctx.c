@@ -123,10 +123,12 @@ qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)
     assert(s != QG_OK);
     if (!ctx)
         return s;
+    char text[MESSAGE]; /* the last message may be among the arguments */
     va_list args;
     va_start(args, fmt);
-    write_message(ctx->message, fmt, args);
+    write_message(text, fmt, args);
     va_end(args);
+    memcpy(ctx->message, text, MESSAGE);
     return s;
 }
 

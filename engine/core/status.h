@@ -77,7 +77,8 @@ typedef struct qg_ctx qg_ctx;
  *     return qg_fail(ctx, QG_EMODEL, "infer: %s: rank %d, expected 4", ...);
  * ctx may be NULL: then only the status survives.
  * s is not QG_OK.  The message replaces the last one and is cut at 1023 bytes; no
- * memory is allocated. */
+ * memory is allocated.  To put words before the last one, give it as an argument:
+ *     return qg_fail(ctx, s, "import: %s: %s", name, qg_ctx_message(ctx)); */
 QG_API qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)
     QG_PRINTF(3, 4);
 

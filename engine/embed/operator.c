@@ -81,14 +81,13 @@ static const qg_operator *given(const qg_node *n) { return n->op->host; }
 /* A failure names the node, as those of attributes do by themselves. */
 static qg_status result_of(const qg_call *c, const char *doing, qg_status s)
 {
-    char text[sizeof c->ctx->message], node[QG_NODE_TEXT];
+    char node[QG_NODE_TEXT];
     if (s == QG_OK)
         return QG_OK;
     s = qg_host_end(c->ctx, s, "operator", c->node->op->name);
     if (strstr(c->ctx->message, qg_node_text(c->node, node)))
         return s;
-    (void)snprintf(text, sizeof text, "%s", c->ctx->message);
-    return qg_node_fail(c->ctx, s, doing, c->node, "%s", text);
+    return qg_node_fail(c->ctx, s, doing, c->node, "%s", qg_ctx_message(c->ctx));
 }
 
 /* Conditions the engine relies on: a type, dims that are known or -1, plain strides. */

@@ -484,11 +484,9 @@ qg_status qg_node_fail(qg_ctx *ctx, qg_status s, const char *doing, const qg_nod
 
 qg_status qg_node_memory(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n)
 {
-    char why[sizeof ctx->message];
     if (!qg_memory_unplaced(ctx, s))
         return s;
-    memcpy(why, ctx->message, sizeof why);
-    return qg_node_fail(ctx, s, doing, n, "%s", why);
+    return qg_node_fail(ctx, s, doing, n, "%s", qg_ctx_message(ctx));
 }
 
 const char *qg_platform_name(enum qg_platform p)

@@ -45,12 +45,10 @@ qg_status qg_lex_fail(lexer *l, const char *expected)
 /* Faults of other modules name the object but not the line; memory has no place. */
 qg_status qg_lex_place(const lexer *l, qg_status s)
 {
-    char message[700];
     if (s == QG_OK || qg_is_nomem(s))
         return s;
-    (void)snprintf(message, sizeof message, "%s", qg_ctx_message(l->ctx));
     return qg_fail(l->ctx, s, "parse: %.200s:%zu:%zu: %s", l->source, l->now.line,
-                   l->now.column, message);
+                   l->now.column, qg_ctx_message(l->ctx));
 }
 
 /* Blanks and comments; newlines too while a bracket is open. */

@@ -249,10 +249,8 @@ qg_status qg_onnx_tensor_read(qg_onnx_files *files, const qg_onnx_tensor *t,
                               const qg_tensor **out)
 {
     qg_ctx *ctx = files->graph->ctx;
-    char why[sizeof ctx->message];
     const qg_status s = read_whole(files, t, out);
     if (!qg_memory_unplaced(ctx, s))
         return s;
-    memcpy(why, ctx->message, sizeof why);
-    return qg_fail(ctx, s, "import: %s: %s", t->what, why);
+    return qg_fail(ctx, s, "import: %s: %s", t->what, qg_ctx_message(ctx));
 }

@@ -195,11 +195,9 @@ static qg_status verify(qg_pass_env *env)
         s = qg_check_tqcs(env->ctx, env->quant, QG_CHECK_ALL);
     if (s != QG_ESTATE)
         return s;
-    char text[512];
-    (void)snprintf(text, sizeof text, "%s", qg_ctx_message(env->ctx));
     return qg_fail(env->ctx, s,
                    verifies_each(env) ? "pass %s: %s" : "passes up to %s: %s",
-                   env->at_work->name, text);
+                   env->at_work->name, qg_ctx_message(env->ctx));
 }
 
 /* `valid` loses the analyses that the pass breaks only when it changed something. */

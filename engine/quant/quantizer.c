@@ -1,6 +1,5 @@
 #include "engine/quant/quantizer.h"
 
-#include <stdio.h>
 
 #include "engine/core/suggest.h"
 #include "engine/quant/fake_tensor.h"
@@ -44,7 +43,7 @@ qg_status qg_tqc_round(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x, qg_tens
 qg_status qg_tqc_round_by(qg_ctx *ctx, const qg_tqc *t, const qg_qparam *p,
                           const qg_tensor *x, qg_tensor *y)
 {
-    char what[QG_ENDPOINT_TEXT], why[sizeof ctx->message];
+    char what[QG_ENDPOINT_TEXT];
     const qg_quantizer *own = t->quantizer;
     qg_tqc_text(t, what);
     if (!own)
@@ -59,8 +58,7 @@ qg_status qg_tqc_round_by(qg_ctx *ctx, const qg_tqc *t, const qg_qparam *p,
     if (s == QG_OK)
         return QG_OK;
     s = qg_host_end(ctx, s, "quantizer", own->name);
-    (void)snprintf(why, sizeof why, "%s", ctx->message);
-    return qg_fail(ctx, s, "%s: %s", what, why);
+    return qg_fail(ctx, s, "%s: %s", what, qg_ctx_message(ctx));
 }
 
 const char *qg_tqc_quantizer(const qg_tqc *t)

@@ -263,7 +263,7 @@ RULE(schemes)
     char at[QG_ENDPOINT_TEXT];
     if (qg_scheme_check(ctx, qg_tqc_text(t, at), &t->scheme) == QG_OK)
         return QG_OK;
-    return broken(ctx, rule, t, "%s", qg_arena_strdup(ctx->arena, qg_ctx_message(ctx)));
+    return broken_at(ctx, rule, t, qg_ctx_message(ctx));
 }
 
 /* clang-format off */

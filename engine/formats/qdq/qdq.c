@@ -106,11 +106,9 @@ static qg_status add_constant(builder *b, const char *stem, const char *suffix,
     qg_value *v;
     qg_tensor *copy;
     qg_status s = qg_tensor_clone(b->ctx, b->g->arena, t, &copy);
-    if (qg_memory_unplaced(b->ctx, s)) {
-        char why[sizeof b->ctx->message];
-        memcpy(why, b->ctx->message, sizeof why);
-        return qg_fail(b->ctx, s, "export: constant '%s%s': %s", stem, suffix, why);
-    }
+    if (qg_memory_unplaced(b->ctx, s))
+        return qg_fail(b->ctx, s, "export: constant '%s%s': %s", stem, suffix,
+                       qg_ctx_message(b->ctx));
     QG_TRY(s);
     QG_TRY(add_value(b, stem, suffix, &v));
     QG_TRY(qg_edit_make_constant(b->g, v, copy));
