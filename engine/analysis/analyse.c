@@ -423,8 +423,7 @@ static qg_status search_not_finite(study *s, bool *found)
 /* Afterwards in the sample that shows it. */
 static qg_status warn_not_finite(study *s, bool found)
 {
-    const size_t sample =
-        qg_first_not_finite(s->value, s->feed.feed.n, s->columns);
+    const size_t sample = qg_first_not_finite(s->value, s->feed.feed.n, s->columns);
     return found || sample == s->feed.feed.n
                ? QG_OK
                : qg_model_warn_not_finite(s->m, QG_RUN_SIMULATE, &s->o->work,

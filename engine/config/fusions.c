@@ -1,6 +1,5 @@
 #include "engine/config/fusions.h"
 
-
 #include "engine/core/num.h"
 
 /* A fusion under construction. */

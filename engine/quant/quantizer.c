@@ -1,6 +1,5 @@
 #include "engine/quant/quantizer.h"
 
-
 #include "engine/core/suggest.h"
 #include "engine/quant/fake_tensor.h"
 #include "engine/quant/journal.h"
