@@ -70,17 +70,6 @@ static qg_status choose_columns(qg_sink *k, const char *glob, const char *folder
     return below ? qg_sink_dumps(k, glob, below) : qg_nomem(k->ctx);
 }
 
-/* What is hidden in many samples is not searched for, not even in some of them. */
-static qg_status warn_not_finite(const qg_executable *e, const qg_run_options *o,
-                                 const qg_plan *p, const qg_feed *feed, size_t sample)
-{
-    const bool known = e->mode == QG_RUN_SIMULATE && e->model->info.manifest.not_finite;
-    if (e->mode == QG_RUN_INTEGER ||
-        (sample == feed->n && !known && !qg_search_is_little(p, feed->n)))
-        return QG_OK;
-    return qg_model_warn_not_finite(e->model, e->mode, &o->work, feed, sample);
-}
-
 static qg_status run(qg_executable *e, const qg_run_options *o, const char *folder,
                      qg_api_feed *f, qg_sink *k, qg_plan **p)
 {
@@ -91,7 +80,7 @@ static qg_status run(qg_executable *e, const qg_run_options *o, const char *fold
     QG_TRY(qg_sink_plan(k, &o->work, &f->feed, p));
     QG_TRY(qg_sink_run(k, *p, &f->feed, &o->work));
     QG_TRY(qg_sink_commit(k));
-    return warn_not_finite(e, o, *p, &f->feed, k->strange);
+    return qg_sink_warn(k, *p, &f->feed, &o->work);
 }
 
 qg_status qg_model_run(qg_model *m, const qg_run_options *given, const char *folder,

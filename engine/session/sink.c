@@ -328,6 +328,17 @@ qg_status qg_sink_run(qg_sink *k, const qg_plan *p, const qg_feed *feed,
     return qg_drive_run(k->ctx, &d);
 }
 
+/* What is hidden in many samples is not searched for, not even in some of them. */
+qg_status qg_sink_warn(const qg_sink *k, const qg_plan *p, const qg_feed *feed,
+                       const qg_workload *work)
+{
+    qg_model *m = k->exe->model;
+    const bool known = k->exe->mode != QG_RUN_FLOAT && m->info.manifest.not_finite;
+    if (k->strange == feed->n && !known && !qg_search_is_little(p, feed->n))
+        return QG_OK;
+    return qg_model_warn_not_finite(m, k->exe->mode, work, feed, k->strange);
+}
+
 /* --- trace.json --- */
 
 /* The grid of a value: that of its codes, or the one its floats were rounded to;

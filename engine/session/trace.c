@@ -219,7 +219,9 @@ static qg_status write_trace(tracing *t, qg_report **report)
         QG_TRY(pack(k, t->path));
     if (report)
         QG_TRY(describe(k, t->path, report));
-    return is_archive(t->path) ? QG_OK : commit(t, t->exe.model->ctx);
+    if (!is_archive(t->path))
+        QG_TRY(commit(t, t->exe.model->ctx));
+    return qg_sink_warn(k, t->plan, &t->feed.feed, &t->o->work);
 }
 
 /* All parts begin as zeros, and closing accepts one that was not opened.  The mode is

@@ -287,6 +287,9 @@ def check_verbs(folder):
             (("analyse", snapshot, *given, "--mode", "integer"), {}),
             (("search", model, *given, "-b", "ort-int8", "--over", "rules",
               "--policy", folder / "float.yaml"), {}),
+            (("run", snapshot, *given, "--mode", "integer", "-o", folder / "zeros.out"), {}),
+            (("trace", snapshot, *given, "-o", folder / "zeros.trace.npz"), {}),
+            (("trace", snapshot, *given, "--mode", "simulate", "-o", folder / "trace"), {}),
             (("stats", "collect", model, *given, "-o", folder / "zeros.qgs"), {}),
             (("report", snapshot, *given, "--labels", labels, "-o", page), {})):
         json_too = () if arguments[0] == "report" else ("--json",)
