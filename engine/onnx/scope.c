@@ -6,6 +6,7 @@
 
 #include "engine/ir/edit.h"
 #include "engine/ir/opaque.h"
+#include "engine/onnx/attributes.h"
 
 /* Beyond these a file may mean something that nobody here has read about. */
 enum {
@@ -386,6 +387,21 @@ static qg_status find_slots(const qg_onnx_draft *d, qg_node_spec *spec)
     return QG_OK;
 }
 
+/* Operators of other domains and of a host may have any. */
+static qg_status check_attributes(const qg_onnx_draft *d, const qg_node_spec *spec)
+{
+    const char *known =
+        *d->domain || spec->op->host ? NULL : qg_onnx_attributes(d->op, spec->opset);
+    for (size_t i = 0; known && i < d->n_attr; i++)
+        if (!qg_onnx_attributes_have(known, d->attr[i].name))
+            return qg_onnx_draft_fail(
+                d, QG_EMODEL,
+                "attribute %.100s is not known at opset %lld, expected %s%s",
+                d->attr[i].name, (long long)spec->opset, *known ? "one of " : "none",
+                known);
+    return QG_OK;
+}
+
 static qg_status add_node(const qg_onnx_draft *d)
 {
     qg_node_spec spec = { .name = d->name, .attr = d->attr, .n_attr = d->n_attr };
@@ -393,6 +409,7 @@ static qg_status add_node(const qg_onnx_draft *d)
     if (d->n_in > UINT32_MAX / 4 || d->n_out > UINT32_MAX / 4)
         return qg_onnx_draft_fail(d, QG_EMODEL, "too many inputs or outputs");
     QG_TRY(find_op(d, &spec.op, &spec.opset));
+    QG_TRY(check_attributes(d, &spec));
     QG_TRY(find_captures(d, &spec));
     QG_TRY(find_slots(d, &spec));
     QG_TRY(qg_graph_add_node(d->scope->g, &spec, &node));

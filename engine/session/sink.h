@@ -73,8 +73,8 @@ QG_NODISCARD qg_status qg_sink_run(qg_sink *k, const qg_plan *p, const qg_feed *
 /* All files, trace.json last. */
 QG_NODISCARD qg_status qg_sink_commit(qg_sink *k);
 
-/* Warns of the endpoint where a NaN or an infinity begins, when an output of the run has
- * one, when the snapshot says so, or when searching for a hidden one is little work. */
+/* Warns of the endpoint where a NaN or an infinity begins: when an output of the run
+ * has one, when quantizing found one, or when searching for a hidden one is quick. */
 QG_NODISCARD qg_status qg_sink_warn(const qg_sink *k, const qg_plan *p,
                                     const qg_feed *feed, const qg_workload *work);
 
