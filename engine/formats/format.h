@@ -111,6 +111,10 @@ typedef struct qg_format {
     /* Whether a file that begins like this is one of the format, so that it can be
      * opened as a model; NULL: it is imported by name only. */
     bool (*recognizes)(const unsigned char *bytes, size_t size);
+    /* Of a format that has operators of its own, not ONNX's: operator number i of
+     * ai.onnx that it takes, and what that is called in the file, NULL where it becomes
+     * several; NULL behind the last one.  NULL: it has those of ONNX. */
+    const char *(*layer)(size_t i, const char **name);
     bool needs_model;                  /* import: the file has no graph of its own */
     bool takes_names;                  /* has a use for qg_export.names, and import's */
     bool takes_analysis;               /* the same of qg_export.analysis */

@@ -263,6 +263,15 @@ static qg_status formats(qg_report *r, qg_table *t)
     return QG_OK;
 }
 
+static qg_status layers(qg_report *r, qg_table *t)
+{
+    const char *op, *name;
+    for (const qg_format *const *f = qg_formats; *f; f++)
+        for (size_t i = 0; (*f)->layer && (op = (*f)->layer(i, &name)); i++)
+            QG_TRY(row(r, t, (*f)->name, op, name ? name : "several"));
+    return QG_OK;
+}
+
 /* --- targets of lint --- */
 
 static qg_status targets(qg_report *r, qg_table *t)
@@ -355,6 +364,8 @@ static const topic topic_table[] = {
       "deviations kept for parity with other tools", quirks },
     { "formats", "format file export import meaning represents",
       "files of other tools for export and import", formats },
+    { "layers", "format operator layer",
+      "operators that a format without those of ONNX takes", layers },
     { "targets", "target title file",
       "targets that `qg lint --target` accepts by name", targets },
     { "predicates", "predicate meaning",

@@ -38,12 +38,19 @@ CASES = [
     case("InstanceNormalization", 17, IMAGE, held(8), held(8)),
     case("Gelu", 20, TOKENS), case("Gelu", 20, TOKENS, approximate="tanh"),
     case("Swish", 24, TOKENS), case("Swish", 24, TOKENS, alpha=1.7),
+    case("Round", 17, TOKENS), case("Reciprocal", 17, TOKENS), case("Tan", 17, TOKENS),
+    case("Atan", 17, TOKENS), case("Sinh", 17, TOKENS), case("Cosh", 17, TOKENS),
+    case("Asinh", 17, TOKENS), case("Tile", 17, TOKENS, np.int64([1, 2, 3])),
+    case("GatherElements", 17, TOKENS, rng.integers(0, 16, (1, 6, 5)), axis=-1),
     case("Elu", 17, TOKENS, alpha=0.7), case("Softsign", 17, TOKENS),
     case("LogSoftmax", 17, TOKENS, axis=1), case("Sign", 17, TOKENS),
     case("Sin", 17, TOKENS), case("Cos", 17, TOKENS),
     case("ReduceL1", 18, TOKENS, np.int64([1])), case("ReduceL2", 18, TOKENS, np.int64([-1])),
     case("ReduceProd", 18, TOKENS, np.int64([1])),
     case("Expand", 17, (1, 6, 1), np.int64([2, 6, 5])),
+    case("DepthToSpace", 13, IMAGE, blocksize=2),
+    case("DepthToSpace", 13, IMAGE, blocksize=2, mode="CRD"),
+    case("SpaceToDepth", 13, IMAGE, blocksize=2),
     case("Attention", 23, (1, 2, 6, 8), held(1, 2, 6, 8), held(1, 2, 6, 8)),
     case("Attention", 23, (1, 4, 6, 8), held(1, 2, 6, 8), held(1, 2, 6, 8), scale=0.2),
     case("Attention", 23, (1, 2, 6, 8), held(1, 2, 6, 8), held(1, 2, 6, 8), is_causal=1),
@@ -67,6 +74,66 @@ CHAINS = [
     chain(("LessOrEqual", ["x", "c"], ["m"]), ("GreaterOrEqual", ["x", "c"], ["k"]),
           ("Xor", ["m", "k"], ["o"]), ("Cast", ["o"], ["y"], {"to": T.FLOAT}),
           c=np.zeros((), "f")),
+    *(chain((first, ["x"], ["t"]), (op, ["t"], ["y"]))
+      for first, op in (("Tanh", "Asin"), ("Tanh", "Acos"), ("Sin", "Atanh"),
+                        ("Cosh", "Acosh"))),
+]
+
+
+def recurrent(op, gates, batch=1, dirs=1, biased=True, output="Y", lengths=None,
+              started=True, **attributes):
+    """A sequence of six steps, and its input, which is not the network's: the batch is
+    the second axis of X.  Unnamed inputs are absent."""
+    size, first = 5, attributes.get("layout", 0)
+    constants = {"w": held(dirs, gates * size, 16 // batch),
+                 "r": held(dirs, gates * size, size)}
+    if biased:
+        constants["b"] = held(dirs, 2 * gates * size)
+    if lengths:
+        constants["l"] = np.int32(lengths)
+    states = ["h", "c"][:1 + (op == "LSTM")] if started else []
+    for name in states:
+        constants[name] = held(*((batch, dirs) if first else (dirs, batch)), size)
+    constants["to"] = np.int64([batch, 6, -1] if first else [6, batch, -1])
+    into = ["x1", "w", "r", "b" if biased else "", "l" if lengths else "", *states]
+    while not into[-1]:
+        into.pop()
+    places = {"Y": ["y"], "Y_h": ["", "y"], "Y_c": ["", "", "y"]}
+    return chain(("Reshape", ["x", "to"], ["x1"]),
+                 (op, into, places[output],
+                  {"hidden_size": size, **attributes}), opset=14, **constants)
+
+
+def detector(limits, **attributes):
+    """The sum of the boxes that are left: how many there are depends on the data, up to
+    the sum."""
+    return chain(("Reshape", ["x", "to"], ["boxes"]),
+                 ("ReduceMax", ["boxes"], ["m"], {"axes": [2], "keepdims": 0}),
+                 ("Unsqueeze", ["m", "one"], ["scores"]),
+                 ("NonMaxSuppression", ["boxes", "scores", *limits], ["sel"], attributes),
+                 ("Gather", ["sel", "two"], ["i"], {"axis": 1}),
+                 ("Reshape", ["i", "flat"], ["j"]),
+                 ("Gather", ["boxes", "j"], ["b"], {"axis": 1}),
+                 ("ReduceSum", ["b", "one"], ["y"], {"keepdims": 0}),
+                 opset=14, to=np.int64([1, 24, 4]), one=np.int64([1]), two=np.int64([2]),
+                 flat=np.int64([-1]), most=np.int64([8]), iou=np.float32([0.3]),
+                 score=np.float32([0.5]))
+
+
+BOTH = {"dirs": 2, "direction": "bidirectional"}
+CHAINS += [
+    recurrent("GRU", 3), recurrent("GRU", 3, linear_before_reset=1),
+    recurrent("GRU", 3, biased=False, started=False, linear_before_reset=1),
+    recurrent("GRU", 3, output="Y_h", direction="reverse", batch=2),
+    recurrent("GRU", 3, batch=2, layout=1, linear_before_reset=1, **BOTH),
+    recurrent("GRU", 3, batch=2, lengths=[6, 3], **BOTH),
+    recurrent("LSTM", 4), recurrent("LSTM", 4, output="Y_c", batch=2, **BOTH),
+    recurrent("LSTM", 4, biased=False, started=False, output="Y_h", clip=0.4),
+    recurrent("LSTM", 4, batch=2, layout=1, output="Y_h", direction="reverse"),
+    recurrent("LSTM", 4, lengths=[4, 6], batch=2, output="Y_c", **BOTH),
+    detector(["most", "iou", "score"]), detector(["most", "iou"], center_point_box=1),
+    detector(["most", "", "score"]),
+    recurrent("RNN", 1, batch=2, **BOTH), recurrent("RNN", 1, activations=["Relu"]),
 ]
 
 
@@ -74,7 +141,8 @@ def write(path, nodes, opset, shape, constants):
     graph = h.make_graph(
         nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, shape)],
         [h.make_tensor_value_info("y", T.FLOAT, None)],
-        [onnx.numpy_helper.from_array(v, k) for k, v in constants.items()])
+        [onnx.numpy_helper.from_array(v, k) for k, v in constants.items()
+         if any(k in n.input for n in nodes)])
     model = h.make_model(graph, ir_version=10, opset_imports=[h.make_opsetid("", opset)])
     onnx.save(model, path)
 

@@ -54,8 +54,6 @@ NO_LAYER = {
     "max_indices": "indices of maxima, expected none",
     "clip_crossed": "its limits are computed",
     "slopes_of_width": "8 slopes, expected one or one per channel",
-    "blocks": "(DepthToSpace): opset 13 has no layer here",
-    "tile": "(Tile): opset 13 has no layer here",
 }
 AS_BUILT_IN = "the file stores the codes behind the Relu, which is an operator of its own there; " \
     "lint takes the value before the Relu for one without codes", ("tflite-int8",)

@@ -119,6 +119,7 @@ const qg_format qg_format_openvino_ir = {
     .rounding = QG_ROUND_HALF_EVEN_LEVEL,
     .nan = QG_NAN_BIT(QG_NAN_LOWEST),
     .choice = { [QG_FORMAT_WEIGHTS] = weights },
+    .layer = qg_ir_layer_name,
     .build = build,
     .write = write,
 };

@@ -40,11 +40,13 @@ const char *qg_ir_type_name(qg_dtype d)
 
 /* --- layers --- */
 
-/* Before anything refers to the layer: a document is complete or not made. */
+/* Before anything refers to the layer: a document is complete or not made.  Inputs have
+ * known dims, so that the open ones of other layers depend on the data. */
 static qg_status check_output(qg_ir *ir, const qg_ir_layer *l, const qg_tensor *t)
 {
     char text[QG_SHAPE_TEXT];
-    if (qg_tensor_known(t) && type_index(t->dtype) != QG_NONE)
+    bool known = strcmp(l->type, "Parameter") == 0 ? qg_tensor_known(t) : t->rank >= 0;
+    if (known && type_index(t->dtype) != QG_NONE)
         return QG_OK;
     return qg_fail(ir->ctx, QG_EUNSUPPORTED,
                    "export: layer '%.100s' (%s): its output is %s, expected known dims "

@@ -1,7 +1,8 @@
 /* network.h -- a network of OpenVINO IR: layers with numbered ports and edges in XML,
  * constants in a binary next to it.  Private to engine/formats/openvino.
  *
- * Shapes    all known; values known to inference (shape arithmetic) are constants
+ * Shapes    those of inputs are known; values known to inference (shape arithmetic) are
+ *           constants.  Dims that depend on the data, behind NonMaxSuppression, are -1
  * Ports     a layer's inputs are ports 0 .. n_in - 1, its outputs follow
  * Names     a layer has the name of its node; a port carries the name of its value
  * Source    OpenVINO documentation, "Operation sets" and "OpenVINO IR format"
@@ -50,8 +51,8 @@ typedef struct qg_ir {
 /* "f32"; NULL when IR has no such type. */
 const char *qg_ir_type_name(qg_dtype d);
 
-/* Appends a layer; *out is its first output.  QG_EUNSUPPORTED for an output whose dims
- * are not known or whose type IR lacks. */
+/* Appends a layer; *out is its first output.  QG_EUNSUPPORTED for an output whose rank
+ * is not known, or the dims of an input, or whose type IR lacks. */
 QG_NODISCARD qg_status qg_ir_add(qg_ir *ir, const qg_ir_layer *l, qg_ir_source *out);
 
 /* Where the value of a slot comes from; constants become layers when first requested.

@@ -10,6 +10,7 @@
 #include "engine/formats/fake_quantize.h"
 #include "engine/formats/openvino/normalization_layers.h"
 #include "engine/formats/openvino/quantizer_layers.h"
+#include "engine/formats/openvino/recurrent_layers.h"
 #include "engine/formats/openvino/window_layers.h"
 
 enum { INPUTS = 8, SECTIONS = 64 };
@@ -410,6 +411,95 @@ static qg_status gather(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, "batch_dims=\"0\"", in, 3));
 }
 
+/* Blocks of pixels to channels and back. */
+static qg_status space(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_ir_source in[1];
+    int64_t size;
+    const char *mode;
+    QG_TRY(qg_ir_inputs(ir, n, 1, in));
+    QG_TRY(qg_attr_int(ir->ctx, n, "blocksize", 1, &size));
+    QG_TRY(qg_attr_string(ir->ctx, n, "mode", "DCR", &mode));
+    const char *data = qg_arena_printf(
+        ir->arena, "mode=\"%s\" block_size=\"%" PRId64 "\"",
+        strcmp(mode, "CRD") == 0 ? "depth_first" : "blocks_first", size);
+    return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
+}
+
+/* The layer drops boxes that overlap as much as the limit, ONNX those that overlap
+ * more: its limit is the next float, and not 0. */
+static qg_status overlap_limit(qg_ir *ir, const qg_node *n, qg_ir_source *out)
+{
+    const qg_value *v = n->n_in > 3 ? n->in[3] : NULL;
+    const qg_tensor *t = v ? qg_ir_known(ir, v) : NULL;
+    if (v && !t)
+        return qg_ir_refuse(ir, n,
+                            "its limit of overlap is computed, expected a "
+                            "constant");
+    return qg_ir_number(ir, n, "overlap",
+                        fmaxf(nextafterf(t ? t->f32[0] : 0, FLT_MAX), FLT_MIN), out);
+}
+
+/* Limits that are absent: no box, any overlap, any score.  The layer has two more
+ * outputs, scores and a count. */
+static qg_status suppress(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_ir_source in[5], s;
+    qg_tensor out[3] = { n->out[0]->type };
+    const char *named[3] = { n->out[0]->name };
+    int64_t centre;
+    QG_TRY(qg_ir_inputs(ir, n, 2, in));
+    QG_TRY(qg_attr_int(ir->ctx, n, "center_point_box", 0, &centre));
+    if (n->n_in > 2 && n->in[2])
+        QG_TRY(qg_ir_value(ir, n->in[2], &in[2]));
+    else
+        QG_TRY(qg_ir_vector(ir, n, "most", 0, &(int64_t){ 0 }, &in[2]));
+    QG_TRY(overlap_limit(ir, n, &in[3]));
+    if (n->n_in > 4 && n->in[4])
+        QG_TRY(qg_ir_value(ir, n->in[4], &in[4]));
+    else
+        QG_TRY(qg_ir_number(ir, n, "score", -FLT_MAX, &in[4]));
+    qg_tensor_init(&out[1], QG_F32, 2, (int64_t[]){ -1, 3 });
+    qg_tensor_init(&out[2], QG_I64, 1, (int64_t[]){ 1 });
+    qg_ir_layer l =
+        qg_ir_layer_of(r,
+                       centre ? "box_encoding=\"center\" output_type=\"i64\" "
+                                "sort_result_descending=\"false\""
+                              : "box_encoding=\"corner\" output_type=\"i64\" "
+                                "sort_result_descending=\"false\"",
+                       in, 5);
+    l.name = n->name;
+    l.out = out;
+    l.n_out = 3;
+    l.named = named;
+    QG_TRY(qg_ir_add(ir, &l, &s));
+    qg_ir_bind(ir, n->out[0], s);
+    return QG_OK;
+}
+
+/* Indices have the dims of the data but along the axis: ONNX allows fewer. */
+static qg_status gather_elements(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_ir_source in[2];
+    int64_t axis;
+    QG_TRY(qg_ir_inputs(ir, n, 2, in));
+    QG_TRY(axis_of(ir, n, 0, &axis));
+    for (int32_t i = 0; i < n->in[0]->type.rank; i++)
+        if (i != axis && n->in[0]->type.dim[i] != n->in[1]->type.dim[i])
+            return qg_ir_refuse(ir, n, "fewer indices than elements along axis %d", i);
+    const char *data = qg_arena_printf(ir->arena, "axis=\"%" PRId64 "\"", axis);
+    return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 2));
+}
+
+/* 1 / x. */
+static qg_status reciprocal(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_ir_source in[2];
+    QG_TRY(qg_ir_inputs(ir, n, 1, &in[1]));
+    QG_TRY(qg_ir_number(ir, n, "one", 1, &in[0]));
+    return qg_ir_finish(ir, n, qg_ir_layer_of(r, r->data, in, 2));
+}
+
 /* Pads must be known: the first half is before, the second after. */
 static qg_status pad(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
@@ -536,11 +626,51 @@ static const qg_ir_row rows[] = {
     { "Slice", "Slice", "opset8", NULL, slice },
     { "Split", "VariadicSplit", "opset1", NULL, split },
     { "Gather", "Gather", "opset8", NULL, gather },
+    { "Round", "Round", "opset5", "mode=\"half_to_even\"", same },
+    { "Reciprocal", "Divide", "opset1", QG_IR_NUMPY, reciprocal },
+    SAME("Tan", "Tan", "opset1") SAME("Asin", "Asin", "opset1")
+    SAME("Acos", "Acos", "opset1") SAME("Atan", "Atan", "opset1")
+    SAME("Sinh", "Sinh", "opset1") SAME("Cosh", "Cosh", "opset1")
+    SAME("Asinh", "Asinh", "opset4") SAME("Acosh", "Acosh", "opset4")
+    SAME("Atanh", "Atanh", "opset4") SAME("Tile", "Tile", "opset1")
+    { "GatherElements", "GatherElements", "opset6", NULL, gather_elements },
+    { "NonMaxSuppression", "NonMaxSuppression", "opset9", NULL, suppress },
+    { "DepthToSpace", "DepthToSpace", "opset1", NULL, space },
+    { "SpaceToDepth", "SpaceToDepth", "opset1", NULL, space },
     { "Pad", "Pad", "opset1", NULL, pad },
     { "Resize", "Interpolate", "opset11", NULL, resize },
+    { "RNN", "RNNSequence", "opset5", NULL, qg_ir_rnn },
+    { "GRU", "GRUSequence", "opset5", NULL, qg_ir_gru },
+    { "LSTM", "LSTMSequence", "opset5", NULL, qg_ir_lstm },
     { "DequantizeLinear", "Multiply", "opset1", QG_IR_NUMPY, qg_ir_dequantize },
 };
 /* clang-format on */
+
+/* Dims behind NonMaxSuppression depend on the data: operators that write dims into
+ * their layers are refused there; a Reshape may leave one open. */
+static qg_status expect_dims(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_status (*const takes[])(qg_ir *, const qg_node *, const qg_ir_row *) = {
+        same,         binary, reshape, transpose, concat,     softmax, clamp,
+        hard_sigmoid, elu,    gelu,    swish,     leaky_relu, convert, reduce,
+        global_pool,  slice,  gather,  suppress,  reciprocal
+    };
+    char text[QG_SHAPE_TEXT];
+    const qg_tensor *open = NULL;
+    for (uint32_t i = 0; i < n->n_in && !open; i++)
+        open = n->in[i] && !qg_tensor_known(&n->in[i]->type) ? &n->in[i]->type : NULL;
+    for (size_t i = 0; open && i < sizeof takes / sizeof takes[0]; i++)
+        open = r->emit == takes[i] ? NULL : open;
+    const qg_tensor *y = n->n_out && n->out[0] ? &n->out[0]->type : NULL;
+    size_t unknown = 0;
+    for (int32_t i = 0; y && i < y->rank; i++)
+        unknown += y->dim[i] < 0;
+    if (!open && r->emit == reshape && unknown > 1)
+        open = y;
+    return open ? qg_ir_refuse(ir, n, "%s has dims that depend on the data",
+                               qg_tensor_text(open, text))
+                : QG_OK;
+}
 
 qg_status qg_ir_node(qg_ir *ir, const qg_node *n)
 {
@@ -549,10 +679,21 @@ qg_status qg_ir_node(qg_ir *ir, const qg_node *n)
     if (qg_is_fake_quantize(n->op))
         return qg_ir_fake_quantize(ir, n, &fake);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (!n->op->domain && qg_op_is_named(n->op, &rows[i].onnx, 1))
+        if (!n->op->domain && qg_op_is_named(n->op, &rows[i].onnx, 1)) {
+            QG_TRY(expect_dims(ir, n, &rows[i]));
             return rows[i].emit(ir, n, &rows[i]);
+        }
     return qg_ir_refuse(ir, n,
-                        "opset %" PRId64 " has no layer here, expected one of %zu "
-                        "operators of ai.onnx",
-                        n->opset, sizeof rows / sizeof rows[0]);
+                        "opset %" PRId64 " has no layer here, expected one of `qg list "
+                        "layers`, or format openvino-fq or onnx-qdq (--placement "
+                        "openvino), where OpenVINO reads the operator itself",
+                        n->opset);
+}
+
+const char *qg_ir_layer_name(size_t i, const char **layer)
+{
+    if (i >= sizeof rows / sizeof rows[0])
+        return NULL;
+    *layer = rows[i].type;
+    return rows[i].onnx;
 }

@@ -14,4 +14,8 @@
  * unsupported detail. */
 QG_NODISCARD qg_status qg_ir_node(qg_ir *ir, const qg_node *n);
 
+/* Operator number i of the table, and its layer in *layer, NULL where it becomes
+ * several; NULL behind the last one. */
+const char *qg_ir_layer_name(size_t i, const char **layer);
+
 #endif
