@@ -443,6 +443,8 @@ CASES = {
     "average-wrong": ("ort", (beyond, TENSORRT, "written=trt"), (beyond, TENSORRT, "written=ort")),
     "fractional-extent": ("openvino", (small_network("resize_corners_fraction"), "openvino-int8"),
                           (small_network("resize_corners_nearest"), "openvino-int8")),
+    "refused-by-ir": ("openvino", (chain(("Selu", {}), ("Conv", {})), "openvino-int8"),
+                      (conv, "openvino-int8")),
     "activations-only": ("openvino", (products, "openvino-int8"), (conv, "openvino-int8")),
     "odd-levels": ("openvino", (conv, "openvino-int8", "op=Conv slot=input range=-64,63"),
                    (conv, "openvino-int8", "op=Conv slot=weight range=-63,63")),
