@@ -171,6 +171,9 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "element is left")                                                               \
     X(BATCHED_COLUMN, "batched-column", NONE, "a product with a constant of several "  \
       "matrices of one column")                                                        \
+    X(ROUNDED_SUM, "rounded-sum", NONE, "a sum or difference of what a convolution "   \
+      "makes for it alone, perhaps with functions behind it, that is rounded in "      \
+      "between; of an endpoint: that value")                                           \
     X(SUMS_PRODUCT, "sums-product", NONE, "a sum of three dims, the first not 1, "     \
       "behind a product")                                                              \
     X(PADS_ONE_AXIS, "pads-one-axis", NONE, "it pads values that are codes, or made "  \

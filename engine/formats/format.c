@@ -164,18 +164,34 @@ uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual)
     return used | (qg_tqc_root(t) != t ? QG_SAYS_SHARING : 0u);
 }
 
+/* Of the reader that the file is for, if build knows it, and of all others. */
+static qg_status lose_rounding(qg_export *e, const qg_tqc *t)
+{
+    const char *own = qg_rounding_name((qg_rounding)t->scheme.rounding);
+    const char *usual = qg_rounding_name(e->format->rounding);
+    if (t->scheme.rounding != e->rounding)
+        return qg_export_lose(e, QG_SAYS_ROUNDING, t,
+                              "rounding %s; readers of the file use %s", own,
+                              qg_rounding_name(e->rounding));
+    QG_TRY(qg_export_lose(e, QG_SAYS_ROUNDING, t,
+                          "rounding %s, as in the reader that the file is for; others "
+                          "use %s",
+                          own, usual));
+    e->loss.at[e->loss.n - 1].computes = false;
+    return QG_OK;
+}
+
 /* INTERNAL endpoints are not part of other tools' files: nothing is lost.  A format
  * that says nothing is a view, and has one row for the whole model. */
 static qg_status lose_unsaid(qg_export *e, const qg_tqc *t)
 {
-    uint32_t lost = qg_tqc_aspects(t, e->format->rounding) & ~e->format->says;
+    uint32_t lost =
+        (qg_tqc_aspects(t, e->rounding) | qg_tqc_aspects(t, e->format->rounding)) &
+        ~e->format->says;
     if (t->visibility == QG_EXPORT_INTERNAL || !e->format->says)
         return QG_OK;
     if (lost & QG_SAYS_ROUNDING)
-        QG_TRY(qg_export_lose(e, QG_SAYS_ROUNDING, t,
-                              "rounding %s; readers of the file use %s",
-                              qg_rounding_name((qg_rounding)t->scheme.rounding),
-                              qg_rounding_name(e->format->rounding)));
+        QG_TRY(lose_rounding(e, t));
     if (lost & QG_SAYS_QUANTIZER)
         QG_TRY(qg_export_lose(e, QG_SAYS_QUANTIZER, t,
                               "quantization function %s of the host, replaced by the "
@@ -258,6 +274,7 @@ static qg_status refuse(qg_export *e)
 qg_status qg_export_run(qg_export *e, bool strict)
 {
     assert(e->format && e->format->build && e->format->write);
+    e->rounding = e->format->rounding;
     e->nan = e->format->nan;
     QG_TRY(e->format->build(e));
     QG_TRY(lose_nan(e));

@@ -145,7 +145,8 @@ struct qg_export {
     const qg_profile *profile; /* set after begin, if the format names one */
 
     const qg_format *format; /* by begin */
-    uint32_t nan;            /* by run: the format's, unless build knows the reader */
+    qg_rounding rounding;    /* by run: the format's, unless build knows the reader */
+    uint32_t nan;            /* the same */
     const char *option[QG_N_FORMAT_OPTION]; /* a word of choice, or NULL: not taken */
     qg_arena *arena;                        /* dies with the export */
     qg_graph *graph;      /* for build to leave to write; freed by end; may be NULL */

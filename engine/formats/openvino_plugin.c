@@ -348,30 +348,6 @@ static bool is_chained(const qg_node *n)
            is_behind_product(n->in[0], CHAIN);
 }
 
-/* Whether v comes from a product through nodes that compute no other. */
-static bool is_of_product(const qg_value *v, int depth)
-{
-    static const char *const names[] = { "MatMul", "Gemm" };
-    const qg_node *n = v ? v->def : NULL;
-    if (!n || depth == 0)
-        return false;
-    if (is_one_of(n, names, sizeof names / sizeof *names))
-        return true;
-    if (qg_node_has(n, QG_OP_COMPUTE))
-        return false;
-    for (uint32_t k = 0; k < n->n_in; k++)
-        if (is_of_product(n->in[k], depth - 1))
-            return true;
-    return false;
-}
-
-bool qg_plugin_sums_wrong(const qg_node *n)
-{
-    static const char *const name = "ReduceSum";
-    return is_one_of(n, &name, 1) && n->in[0] && n->in[0]->type.rank == 3 &&
-           n->in[0]->type.dim[0] != 1 && is_of_product(n->in[0], CHAIN);
-}
-
 /* Whether that product has no constant operand. */
 static bool multiplies_values(const qg_node *n)
 {
@@ -773,6 +749,9 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
             QG_TRY(keep_in_front(g, n, copy, 0));
         if (scaled >= 0)
             QG_TRY(keep_in_front(g, n, copy, (uint32_t)scaled));
+        for (uint32_t k = 0; k < 2; k++)
+            if (qg_plugin_rounded_before_sum(n, k))
+                QG_TRY(keep_in_front(g, n, copy, k));
         if (mapped_maximum(n))
             QG_TRY(keep_behind(g, n, copy));
         if (moves_strides(n))

@@ -9,6 +9,8 @@
  *     clips         a Clip of codes has its limits rounded to codes; Relu or Max, then
  *                   Min compute the same and stay in float.  Of one element they would
  *                   become a Clip again: Neg, Min and Neg are that Max
+ *     residuals     what a convolution makes and a sum or a difference reads is not
+ *                   rounded between the two: a barrier is in front of the sum
  *     transposed    convolutions whose integer kernel is wrong, or that lose the bias,
  *     columns       and products with several matrices of one column: their weights are
  *     groups        floats on their grid; so are those of convolutions with groups of
@@ -78,6 +80,12 @@ bool qg_plugin_pads_wrong(const qg_node *n);
 /* A ReduceSum of three dims, the first not 1, of what a product gives, which our files
  * compute in float. */
 bool qg_plugin_sums_wrong(const qg_node *n);
+
+/* Whether n is a sum or a difference, and a convolution makes the operand in that slot
+ * (0 or 1) for it alone, perhaps with functions behind it, and it is rounded between
+ * the two: the plugin makes one kernel of both and does not round there.  Our files
+ * compute the sum in float. */
+bool qg_plugin_rounded_before_sum(const qg_node *n, uint32_t slot);
 
 /* Whether the first input of n is a Concat with a constant operand, perhaps moved,
  * which the plugin leaves in float. */

@@ -41,6 +41,19 @@ bool qg_test_groups_apart(const qg_lint *l, qg_lint_site *s, const qg_condition 
     return qg_plugin_groups_wrong(s->node);
 }
 
+bool qg_test_rounded_sum(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_value *v = s->at ? qg_tqc_value(s->at) : NULL;
+    (void)l, (void)c;
+    if (!s->at)
+        return qg_plugin_rounded_before_sum(s->node, 0) ||
+               qg_plugin_rounded_before_sum(s->node, 1);
+    if (!v || v->use.n != 1)
+        return false;
+    const qg_use *u = &v->use.at[0];
+    return u->slot < 2 && qg_plugin_rounded_before_sum(u->node, u->slot);
+}
+
 bool qg_test_sums_product(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)l, (void)c;

@@ -719,6 +719,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_STRIDE_BEYOND_KERNEL] = qg_test_stride_beyond_kernel,
     [QG_PREDICATE_TURNS_APART] = qg_test_turns_apart,
     [QG_PREDICATE_GROUPS_APART] = qg_test_groups_apart,
+    [QG_PREDICATE_ROUNDED_SUM] = qg_test_rounded_sum,
     [QG_PREDICATE_SUMS_PRODUCT] = qg_test_sums_product,
     [QG_PREDICATE_BATCHED_COLUMN] = qg_test_batched_column,
     [QG_PREDICATE_PADS_ONE_AXIS] = qg_test_pads_one_axis,

@@ -68,6 +68,13 @@ static qg_status describe(const qg_export *e, qg_report *r)
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(e->quant->tqc.n)));
     QG_TRY(qg_report_add(r, "lost", qg_cell_count(e->loss.n)));
     QG_TRY(qg_report_add(r, "changed_results", qg_cell_count(computes)));
+    if (e->profile)
+        QG_TRY(
+            qg_report_addf(r, "computes",
+                           "integers, as `qg run --mode integer --profile %s`, which "
+                           "can be several steps from the simulation (`qg analyse "
+                           "--mode integer`)",
+                           e->profile->name));
     QG_TRY(qg_report_table(r, "files", "file", &t));
     for (size_t i = 0; i < e->file.n; i++)
         QG_TRY(qg_table_add(r, t, qg_cell_text(e->file.at[i])));

@@ -7,8 +7,8 @@ they are absent.
 The plugin runs with f32 as precision hint, without low precision transformations and
 without additional rounding of int8 weights (openvino-ir specifies this itself).  A
 line `ov int8` is what it does with integer kernels: int8 codes keep every one of
-them that FakeQuantize of float weights (`--weights float`) gets, and openvino-int8
-rounds nothing between a convolution and a sum, where they leave a rounding out
+them that FakeQuantize of float weights (`--weights float`) gets, and no file has a
+rounding between a convolution and a sum in one kernel, where they leave it out
 (residuals).
 
 Schemes of other devices are simulated with the rounding of FakeQuantize, as for a
@@ -374,17 +374,19 @@ def residual(path, activation, join, after):
 
 def residuals(table, folder):
     """The integer kernel of a convolution to which a sum is fused does not round what a
-    FakeQuantize between them says; openvino-int8 puts none there."""
+    FakeQuantize between them says; openvino-int8 puts none there, and the files of other
+    backends have the sum in float."""
     x = np.random.default_rng(2).normal(size=(8, 1, 8, 12, 12)).astype(np.float32)
     shapes = [(None, "Add", None), (None, "Add", "Relu"), (None, "Sub", None),
               (None, "both", "Relu"), ("Relu", "Add", None), ("HardSwish", "Add", None),
               ("Sigmoid", "Add", "Relu"), ("LeakyRelu", "Sub", None), (None, "Mul", None)]
     # unsigned grids clamp: there Relu goes, and its FakeQuantize stands before the sum
     trials = [(*shape, "openvino-int8") for shape in shapes] + \
-        [("Relu", "Add", "Relu", name) for name in ("openvino-u8", "openvino-mixed-int8")]
+        [("Relu", "Add", "Relu", name) for name in ("openvino-u8", "openvino-mixed-int8")] + \
+        [(*shape, name) for name in ("ort, level", "trt, level") for shape in shapes]
     for k, (activation, join, after, backend) in enumerate(trials):
         residual(f"{folder}/{k}.onnx", activation, join, after)
-        base, *options = BACKENDS[backend]
+        base, *options = BACKENDS.get(backend) or (backend.replace(", level", "-int8"), *LEVEL)
         s = agreement.Snapshot(f"{folder}/{k}", f"{folder}/{k}.onnx", base, x, *options)
         file, _ = s.export("ov.xml", "--format", "openvino-ir")
         outputs = s.outputs("simulate"), s.outputs("float")

@@ -360,6 +360,7 @@ WIDE = "op=* slot={} bits=16 range=-32768,32767"
 CHANNELS = "op=Gemm slot=weight policy=per-channel,linear,symmetric axis=1"
 TENSORRT, RUNTIME, TFLITE = "trt-int8", "ort-int8", "tflite-int8"
 DEFAULT = conv, RUNTIME
+LARGE = {"w": np.full((4, 4, 3, 3), 3, np.float32), "b": (4,)}
 CASES = {
     "no-integer-kernel": ("ncnn", (pooled, TENSORRT), (conv, TENSORRT)),
     "blocked-kernel": ("ort", (conv, TENSORRT), DEFAULT),
@@ -443,6 +444,10 @@ CASES = {
     "average-wrong": ("ort", (beyond, TENSORRT, "written=trt"), (beyond, TENSORRT, "written=ort")),
     "fractional-extent": ("openvino", (small_network("resize_corners_fraction"), "openvino-int8"),
                           (small_network("resize_corners_nearest"), "openvino-int8")),
+    "steep-sigmoid": ("tflite", (chain(("Conv", {}), ("Sigmoid", {}), weights=LARGE), TFLITE), (conv, TFLITE)),
+    "steep-tanh": ("tflite", (chain(("Conv", {}), ("Tanh", {}), weights=LARGE), TFLITE),
+                   (chain(("Tanh", {}), ("Conv", {})), TFLITE)),
+    "rounded-before-sum": ("openvino", (shortcut, RUNTIME), (shortcut, "openvino-int8")),
     "refused-by-ir": ("openvino", (chain(("Selu", {}), ("Conv", {})), "openvino-int8"),
                       (conv, "openvino-int8")),
     "activations-only": ("openvino", (products, "openvino-int8"), (conv, "openvino-int8")),

@@ -580,6 +580,13 @@ static const uint32_t nan_of_placement[] = {
     [QG_PLACE_OPENVINO] = QG_NAN_BIT(QG_NAN_LOWEST),
 };
 
+/* OpenVINO makes a FakeQuantize of a pair, which rounds levels. */
+static const qg_rounding rounding_of_placement[] = {
+    [QG_PLACE_ORT] = QG_ROUND_HALF_EVEN,
+    [QG_PLACE_TRT] = QG_ROUND_HALF_EVEN,
+    [QG_PLACE_OPENVINO] = QG_ROUND_HALF_EVEN_LEVEL,
+};
+
 static qg_status begin(builder *b)
 {
     const qg_graph *from = b->quant->graph;
@@ -589,8 +596,10 @@ static qg_status begin(builder *b)
     for (int i = 0; place && qg_placements[i]; i++)
         if (strcmp(qg_placements[i], place) == 0)
             b->place = (enum qg_placement)i;
-    if (place)
+    if (place) {
         b->e->nan = nan_of_placement[b->place];
+        b->e->rounding = rounding_of_placement[b->place];
+    }
     const char *weight = b->e->option[QG_FORMAT_WEIGHTS];
     b->float_weights = weight && weight[0] == 'f';
     b->made = QG_NEWN(a, from->value.n, made *);
