@@ -20,7 +20,13 @@ static qg_status report_pairs(const qg_device *d, qg_report *r)
     }
     if (!d->unpaired.n)
         return QG_OK;
+    QG_TRY(
+        qg_report_addf(r, "without_value",
+                       "%zu of %zu arrays of the dump are no values of the model, as "
+                       "%.100s (--all lists them)",
+                       d->unpaired.n, d->trace->n, d->unpaired.at[0]->value));
     QG_TRY(qg_report_table(r, "unpaired", "array", &t));
+    qg_report_detail(r, QG_DETAIL_ALL);
     for (size_t i = 0; i < d->unpaired.n; i++)
         QG_TRY(qg_table_add(r, t, qg_cell_text(d->unpaired.at[i]->value)));
     return QG_OK;

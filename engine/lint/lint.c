@@ -110,6 +110,7 @@ static qg_status report_findings(const qg_lint *l, qg_report *r)
 {
     qg_table *t;
     QG_TRY(qg_report_table(r, "findings", "rule where operator detail", &t));
+    t->sentences = true;
     for (size_t i = 0; i < l->found.n; i++) {
         const qg_lint_finding *f = &l->found.at[i];
         char where[QG_ENDPOINT_TEXT];

@@ -227,6 +227,81 @@ static void print_records(FILE *f, const qg_table *t)
     }
 }
 
+/* --- rows with one sentence --- */
+
+static bool are_equal(const qg_cell *a, const qg_cell *b)
+{
+    return a->kind == QG_CELL_TEXT && b->kind == QG_CELL_TEXT &&
+           strcmp(a->text, b->text) == 0;
+}
+
+/* The next row from `from` on with the first and the last cell of row i; the number of
+ * rows: none. */
+static size_t next_like(const qg_table *t, size_t i, size_t from)
+{
+    size_t n = t->n_column, rows = t->cell.n / n;
+    const qg_cell *a = &t->cell.at[i * n];
+    for (; from < rows; from++) {
+        const qg_cell *b = &t->cell.at[from * n];
+        if (from != i && are_equal(&a[0], &b[0]) && are_equal(&a[n - 1], &b[n - 1]))
+            break;
+    }
+    return from;
+}
+
+/* Cells first .. end - 1 of row i. */
+static qg_status add_cells(qg_report *r, qg_table *to, const qg_table *t, size_t i,
+                           size_t first, size_t end)
+{
+    for (size_t c = first; c < end; c++)
+        QG_TRY(
+            qg_vec_push(r->ctx, r->arena, &to->cell, t->cell.at[i * t->n_column + c]));
+    return QG_OK;
+}
+
+/* First cell, last cell, and the others of every such row. */
+static qg_status print_paragraph(FILE *f, qg_report *r, const qg_table *t, size_t i)
+{
+    size_t rows = t->cell.n / t->n_column, last = t->n_column - 1;
+    char text[CELL_TEXT];
+    qg_table middle = { .column = t->column + 1, .n_column = t->n_column - 2 };
+    layout *column = QG_NEWN(r->arena, middle.n_column, layout);
+    if (!column)
+        return qg_nomem(r->ctx);
+    const qg_cell *cell = &t->cell.at[i * t->n_column];
+    (void)fprintf(f, "  %s\n", cell_text(&cell[0], text));
+    spaces(f, 4);
+    print_wrapped(f, cell_text(&cell[last], text), 4);
+    for (size_t k = i; k < rows; k = next_like(t, i, k + 1))
+        QG_TRY(add_cells(r, &middle, t, k, 1, last));
+    lay_out(&middle, column);
+    for (size_t k = 0; k < middle.cell.n; k++) {
+        size_t c = k % middle.n_column;
+        spaces(f, c ? 0 : 4);
+        print_cell(f, cell_text(&middle.cell.at[k], text), &column[c],
+                   c + 1 == middle.n_column);
+    }
+    return QG_OK;
+}
+
+/* Rows with a sentence of their own as columns, then the paragraphs. */
+static qg_status print_sentences(FILE *f, qg_report *r, const qg_table *t)
+{
+    size_t rows = t->cell.n / t->n_column;
+    qg_table single = { .column = t->column, .n_column = t->n_column };
+    for (size_t i = 0; i < rows; i++)
+        if (next_like(t, i, 0) == rows)
+            QG_TRY(add_cells(r, &single, t, i, 0, t->n_column));
+    if (single.cell.n)
+        QG_TRY(print_columns(f, r, &single));
+    for (size_t i = 0; i < rows; i++) {
+        size_t like = next_like(t, i, 0);
+        if (like > i && like < rows)
+            QG_TRY(print_paragraph(f, r, t, i));
+    }
+    return QG_OK;
+}
+
 /* An empty table prints one line. */
 static qg_status print_table(FILE *f, qg_report *r, const qg_table *t, bool first)
 {
@@ -238,6 +313,8 @@ static qg_status print_table(FILE *f, qg_report *r, const qg_table *t, bool firs
         return QG_OK;
     }
     (void)fputc('\n', f);
+    if (t->sentences)
+        return print_sentences(f, r, t);
     if (!t->records)
         return print_columns(f, r, t);
     print_records(f, t);

@@ -48,7 +48,9 @@ struct qg_table {
     const char *const *column; /* [n_column] JSON keys */
     size_t n_column;
     QG_VEC(qg_cell) cell; /* row by row */
-    bool records; /* for people: a paragraph per row, headed by its first cell */
+    bool records;   /* for people: a paragraph per row, headed by its first cell */
+    bool sentences; /* for people: rows of equal first and last cells are a paragraph
+                     * that these head */
 };
 
 /* An entry of a report: a name with a value or a table. */

@@ -1379,6 +1379,9 @@ class Small(unittest.TestCase):
         r = report("diverge", snap, "-d", data, "--against", self.work / "pairs twice")
         self.assertEqual((r["values"], r["differing"]), (1, 0))
         self.assertEqual([u["array"] for u in r["unpaired"]], ["t_s"])
+        self.assertIn("1 of 2 arrays", r["without_value"])
+        page = qg("diverge", snap, "-d", data, "--against", self.work / "pairs twice")[1]
+        self.assertNotIn("\nunpaired\n", page)
 
     def test_a_zero_point_that_is_not_subtracted(self):
         """Of the second operand of a sum."""

@@ -175,6 +175,21 @@ def flattened(path):
     onnx.save(model, path)
 
 
+def check_sentences(suite):
+    """On the page a detail that several nodes have stands once, with the nodes below it; a row
+    each in JSON."""
+    what = suite.snapshot(lint.residual, "openvino-int8")
+    found = report(what, "ort")[0]["findings"]
+    page = " ".join(run("lint", what, "--target", "ort", expect=None).stdout.split())
+    details = [(f["rule"], f["detail"]) for f in found if f["detail"]]
+    if len(details) == len(set(details)):
+        suite.bad.append(f"no detail twice: {details}")
+    for _, detail in set(details):
+        if page.count(detail) != len({r for r, d in details if d == detail}):
+            suite.bad.append(f"{page.count(detail)} times: {detail}")
+    suite.bad += [f"not on the page: {f['where']}" for f in found if f["where"] not in page]
+
+
 def fates(what, target):
     return {n["node"]: n["fate"] for n in report(what, target)[0]["nodes"]}
 
