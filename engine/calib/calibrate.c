@@ -588,7 +588,7 @@ static qg_status calibrate(calibration *c)
 {
     const qg_calibrate *in = c->in;
     unsigned passes = 0;
-    QG_TRY(qg_readings_begin(c->ctx, c->arena, in->graph, in->stats, &c->readings));
+    QG_TRY(qg_readings_begin(c->ctx, c->arena, in->quant, in->stats, &c->readings));
     QG_TRY(watch_all(c));
     if (in->stats) {
         read_masks(c);

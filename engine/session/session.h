@@ -111,6 +111,14 @@ QG_NODISCARD qg_status qg_workload_origin(const qg_model *m, const qg_workload *
 QG_NODISCARD qg_status qg_session_pipeline(qg_ctx *ctx, qg_arena *a, const char *name,
                                            qg_pipeline *out);
 
+/* --- quantize.c --- */
+
+/* The passes of qg_model_quantize by `o` up to the one that observes activations: m has
+ * then the graph that its calibration runs, and no records.  `feed` is for rewrites
+ * that depend on data.  Fails as qg_model_quantize does. */
+QG_NODISCARD qg_status qg_model_rewrite(qg_model *m, const qg_quantize_options *o,
+                                        const qg_feed *feed);
+
 /* --- stats.c --- */
 
 /* Facts of qg_report_settled for 8-bit scales, by observer. */
