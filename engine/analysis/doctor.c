@@ -68,7 +68,7 @@ static bool is_finite(const qg_looks *l, size_t sample)
 {
     for (size_t i = 0; i < l->inputs; i++) {
         const qg_look *look = &l->look[i * l->feed.n + sample];
-        if (look->nans + look->infinities)
+        if (qg_look_faults(&l->kind[i], look))
             return false;
     }
     return true;

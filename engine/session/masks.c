@@ -8,30 +8,15 @@
 #include <assert.h>
 #include <math.h>
 
+#include "engine/calib/mask.h"
 #include "engine/config/yaml.h"
 #include "engine/core/file.h"
 
-/* Values named in a sentence; bytes of a policy there; nodes between a value and a
- * Softmax that it is for. */
-enum { NAMES = 3, LONGEST = 600, NEAR = 5 };
+/* Values named in a sentence; bytes of a policy there. */
+enum { NAMES = 3, LONGEST = 600 };
 /* Exponent fields.  Anywhere: from -8192 on, 100 times any other number.  What Softmax
  * reads need be less: from -512 on, and whatever is 4 times less is beside it. */
 enum { SURE = 127 + 13, SURE_GAP = 6 };
-
-/* Through operators that compute element by element, or move. */
-static bool feeds_softmax(const qg_value *v, unsigned steps)
-{
-    for (size_t k = 0; k < v->use.n; k++) {
-        const qg_node *n = v->use.at[k].node;
-        if (qg_node_has(n, QG_OP_SHARES))
-            return true;
-        for (uint32_t i = 0; steps > 1 && i < n->n_out; i++)
-            if (!qg_node_has(n, QG_OP_COMPUTE) && n->out[i] &&
-                feeds_softmax(n->out[i], steps - 1))
-                return true;
-    }
-    return false;
-}
 
 /* A positive one is a mask only where its sign is still changed: -(-x + mask). */
 static bool holds_mask(const qg_value *v, const qg_far *f)
@@ -40,11 +25,11 @@ static bool holds_mask(const qg_value *v, const qg_far *f)
     if (f->exponent == 0 || !f->beside)
         return false;
     if (!f->positive)
-        return sure || feeds_softmax(v, NEAR);
+        return sure || qg_feeds_softmax(v);
     for (size_t k = 0; k < v->use.n; k++)
         if (qg_node_has(v->use.at[k].node, QG_OP_SHARES))
             return false;
-    return sure && feeds_softmax(v, NEAR);
+    return sure && qg_feeds_softmax(v);
 }
 
 /* Whether a scale of t reaches as far as the mask.  A grid is as wide as
