@@ -195,6 +195,7 @@ static qg_status find_strange(doctor *d, const qg_doctor_options *o)
                             .masks = true,
                             .progress = &o->work.progress };
     QG_TRY(qg_model_strange(d->m, &r, d->arena, &d->strange));
+    QG_TRY(qg_masks_policy(d->m->graph, d->arena, &d->strange));
     qg_warn_strange(d->m->ctx, &d->strange);
     return QG_OK;
 }

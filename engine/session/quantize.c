@@ -578,8 +578,12 @@ static qg_status find_strange(job *j, const qg_pass_env *env, bool warns)
     else if (j->stats && warns)
         QG_TRY(qg_masks_of_stats(j->m, j->stats, j->arena, &j->strange));
     j->m->info.manifest.not_finite = j->strange.not_finite;
-    if (warns)
-        qg_warn_strange(j->m->ctx, &j->strange);
+    if (!warns)
+        return QG_OK;
+    QG_TRY(qg_masks_infinite(j->m->graph, env->masked.at, env->masked.n, j->arena,
+                             &j->strange));
+    QG_TRY(qg_masks_policy(j->m->graph, j->arena, &j->strange));
+    qg_warn_strange(j->m->ctx, &j->strange);
     return QG_OK;
 }
 
@@ -646,8 +650,6 @@ static qg_status run_passes(job *j, qg_report **report)
     QG_TRY(fill_manifest(j));
     if (report)
         qg_warn_no_effect(env.quant);
-    if (report)
-        QG_TRY(qg_warn_masked(m->graph, j->arena, env.masked.at, env.masked.n));
     if (report)
         QG_TRY(qg_warn_empty(m->ctx, j->arena, env.empty.at, env.empty.n));
     if (report)

@@ -336,6 +336,45 @@ def check_input(folder):
         (folder / "i.qgs").unlink()
 
 
+def two_masks(first):
+    """A constant mask and one of an input: together -inf, or `first` alone is."""
+    n = Network()
+    w = n.constant(n.random.standard_normal((16, 16)), "w")
+    causal = n.constant(np.where(np.arange(16) > 12, first, 0), "causal")
+    scores = n.node("Add", [n.node("MatMul", ["x", w], "scores"), causal], "once")
+    if np.isfinite(first):
+        scores = n.node("Add", [scores, "mask"], "twice")
+    y = n.node("MatMul", [n.node("Softmax", [scores], "shares", axis=-1), w], "y")
+    inputs = [("x", T.FLOAT, [1, 4, 16]), ("mask", T.FLOAT, [1, 16])]
+    mask = np.zeros((SAMPLES, 1, 16), np.float32)
+    mask[..., 10:] = LOWEST["lowest"]
+    x = n.random.standard_normal((SAMPLES, 1, 4, 16)).astype(np.float32)
+    feed = {"x": x, "mask": mask} if np.isfinite(first) else {"x": x}
+    return save(n, inputs[:len(feed)], (y, [1, 4, 16])), feed
+
+
+def check_advice(folder):
+    """A run prints one policy for all masks, with which the next run has none to print."""
+    ids = set()
+    for first in LOWEST["lowest"], -np.inf:
+        model, feed = two_masks(first)
+        onnx.save(model, folder / "a.onnx")
+        np.savez(folder / "a.npz", **feed)
+        run_it = ("quantize", folder / "a.onnx", "-b", "ort-int8", "-d", folder / "a.npz", "-o",
+                  folder / "a")
+        done = run(*run_it)
+        found = re.findall(r"(rules: \[.*)", done.stderr)
+        if len(found) != 1 or "mask of -inf" not in done.stderr:
+            raise ValueError(f"masks of {first}: {done.stderr}")
+        ids.update(re.findall(r"id: ([^,]*)", found[0]))
+        (folder / "a.yaml").write_text(found[0] + "\n")
+        done = run(*run_it, "--policy", folder / "a.yaml")
+        if done.returncode or "rules: [" in done.stderr or noise(folder / "a", folder / "a.npz") > LIMIT:
+            raise ValueError(f"masks of {first}, with the policy: {done.stderr}")
+    if len(ids) != 2:
+        raise ValueError(f"rules for other nodes have one id: {ids}")
+
+
 def check_kinds(folder):
     """What counts as a mask, and that the policy helps."""
     x, mask = scores_and_mask()
@@ -448,6 +487,7 @@ def main():
             check_stats(folder)
             check_infinite(folder)
             check_input(folder)
+            check_advice(folder)
             check_kinds(folder)
             check_names(folder)
             check_export(folder)
