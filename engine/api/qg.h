@@ -286,9 +286,9 @@ typedef struct qg_stats_options {
 QG_API void qg_stats_options_init(qg_stats_options *o, size_t size);
 
 /* Statistics of every value of the float network, after the rewrites that preserve its
- * results, or after those of a backend, into a file.  The bytes are a function of model, samples and kernels, not of
- * workers, processes, shards or resumptions.  m must not be quantized; it is rewritten.
- * QG_EDATA, QG_ECONFIG; NaN and infinities are counted, not refused.
+ * results or those of a backend, into a file.  The bytes depend on model, samples and
+ * kernels, not on workers, processes, shards or resumptions.  m must not be quantized;
+ * it is rewritten.  QG_EDATA, QG_ECONFIG; NaN and infinities are counted, not refused.
  * In a group only the first process writes *report. */
 QG_NODISCARD QG_API qg_status qg_model_collect(qg_model *m, const qg_stats_options *o,
                                                const char *path, qg_report **report);

@@ -90,7 +90,7 @@ typedef struct qg_calibrated {
 } qg_calibrated;
 
 /* Every endpoint gets its scale and the state ACTIVATED, journalled, except those with
- * a mask (mask.h), since no scale reaches -inf, and those that are empty in every sample: they
+ * a mask (mask.h), since no scale reaches -inf, and those empty in every sample: they
  * and their groups get the state FP32.  The previous contents of *out are dropped.
  * After a failure some endpoints may have theirs.
  * QG_EDATA without samples, when every endpoint is empty in all of them, and when the
