@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "engine/calib/calibrate.h"
+#include "engine/calib/mask.h"
 #include "engine/calib/observed.h"
 
 /* A mask of -inf, as attention adds or selects it, has no scale: it stays in float, as

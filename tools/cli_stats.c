@@ -50,6 +50,13 @@ static int collect_options(const cli_call *c, qg_stats_options *o)
     o->resume = a->resume;
     o->group = in_group();
     o->memory = a->max_mem;
+    o->backend = a->backend;
+    o->quirks = a->quirks;
+    o->policy = a->policy.at;
+    o->n_policy = a->policy.n;
+    o->set = a->set.at;
+    o->n_set = a->set.n;
+    o->dispatcher = a->dispatcher;
     return take_slice(c, o);
 }
 

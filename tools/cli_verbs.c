@@ -685,6 +685,7 @@ const cli_verb cli_verbs[] = {
                TAKES(ANY_KERNELS),               TAKES(MODEL), TAKES(PLOT) },
       .about =
           "collect MODEL.onnx -d DATA -o FILE.qgs   one run; mpirun splits it\n"
+          "        [-b BACKEND [--set ...]]         after the rewrites of a backend\n"
           "merge FILE.qgs... -o FILE.qgs            combine shards\n"
           "show FILE.qgs [VALUE]                    print the contents\n"
           "derive FILE.qgs --model MODEL -b BACKEND [--observer ...] [--set ...]\n"

@@ -3,6 +3,7 @@
 #include "engine/config/backend_yaml.h"
 #include "engine/config/text.h"
 #include "engine/config/yaml.h"
+#include "engine/core/hash.h"
 #include "engine/ir/edit.h"
 
 /* Not a name that a file or a host can have. */
@@ -145,12 +146,32 @@ void qg_again_print_head(const qg_again *g, const char *comment, FILE *f)
     (void)fputs("rules:\n", f);
 }
 
-void qg_again_print_id(const qg_again *g, const char *id, FILE *f)
+/* A rule of an earlier patch with the same id would be replaced, so the id follows from
+ * the names that are matched. */
+void qg_again_print_match(const qg_again *g, const char *id, qg_again_takes *takes,
+                          const void *ud, FILE *f)
 {
-    (void)fprintf(f, "  - id: %s", id);
+    const qg_graph *graph = g->m->graph;
+    char text[QG_HASH_TEXT];
+    qg_hash h;
+    qg_hash_begin(&h);
+    for (size_t i = 0; i < graph->value.n; i++) {
+        const char *name = graph->value.at[i]->name;
+        if (takes(ud, i))
+            qg_hash_add(&h, name, strlen(name) + 1);
+    }
+    qg_hash_end(&h, text);
+    (void)fprintf(f, "  - id: %s-%.8s", id, text);
     if (g->policy.n > 1) /* the trial is one of them */
         (void)fprintf(f, "-%zu", g->policy.n);
-    (void)fputc('\n', f);
+    (void)fputs("\n    match:\n      value:\n", f);
+    for (size_t i = 0; i < graph->value.n; i++) {
+        if (!takes(ud, i))
+            continue;
+        (void)fputs("        - ", f);
+        qg_yaml_print_name(f, graph->value.at[i]->name);
+        (void)fputc('\n', f);
+    }
 }
 
 qg_status qg_again_report_set(const qg_again *g, qg_report *r)

@@ -39,9 +39,13 @@ QG_NODISCARD qg_status qg_again_read(qg_again *g, qg_arena *a, const char *backe
 QG_NODISCARD qg_status qg_again_policies(qg_again *g, qg_arena *a,
                                          const char *const *policy, size_t n);
 
-/* The beginning of a patch, to `rules:`; the id of one of its rules. */
+/* The beginning of a patch, to `rules:`; id and match of one of its rules, which is for
+ * the values of the graph that `takes` names by index.  Rules for other values have
+ * other ids. */
+typedef bool qg_again_takes(const void *ud, size_t value);
 void qg_again_print_head(const qg_again *g, const char *comment, FILE *f);
-void qg_again_print_id(const qg_again *g, const char *id, FILE *f);
+void qg_again_print_match(const qg_again *g, const char *id, qg_again_takes *takes,
+                          const void *ud, FILE *f);
 /* A fact about the options of --set that the patch has; none without such. */
 QG_NODISCARD qg_status qg_again_report_set(const qg_again *g, qg_report *r);
 

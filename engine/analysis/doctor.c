@@ -68,7 +68,7 @@ static bool is_finite(const qg_looks *l, size_t sample)
 {
     for (size_t i = 0; i < l->inputs; i++) {
         const qg_look *look = &l->look[i * l->feed.n + sample];
-        if (look->nans + look->infinities)
+        if (qg_look_faults(&l->kind[i], look))
             return false;
     }
     return true;
@@ -195,6 +195,7 @@ static qg_status find_strange(doctor *d, const qg_doctor_options *o)
                             .masks = true,
                             .progress = &o->work.progress };
     QG_TRY(qg_model_strange(d->m, &r, d->arena, &d->strange));
+    QG_TRY(qg_masks_policy(d->m->graph, d->arena, &d->strange));
     qg_warn_strange(d->m->ctx, &d->strange);
     return QG_OK;
 }

@@ -66,6 +66,11 @@ static size_t choose_values(search *p, size_t k)
     return n;
 }
 
+static bool is_raised(const void *raised, size_t value)
+{
+    return ((const uint8_t *)raised)[value];
+}
+
 static void print_patch(search *p, size_t k, FILE *f)
 {
     const qg_sensitivity *s = p->s;
@@ -78,15 +83,7 @@ static void print_patch(search *p, size_t k, FILE *f)
         (void)fputs("  []\n", f);
         return;
     }
-    qg_again_print_id(&p->again, "proposal", f);
-    (void)fputs("    match:\n      value:\n", f);
-    for (size_t i = 0; i < s->m->graph->value.n; i++) {
-        if (!p->raised[i])
-            continue;
-        (void)fputs("        - ", f);
-        qg_yaml_print_name(f, s->m->graph->value.at[i]->name);
-        (void)fputc('\n', f);
-    }
+    qg_again_print_match(&p->again, "proposal", is_raised, p->raised, f);
     if (s->o->proposal.bits)
         (void)fprintf(f, "    set: {bits: %u}\n", s->o->proposal.bits);
     else

@@ -272,13 +272,23 @@ typedef struct qg_stats_options {
     bool resume;          /* go on from FILE.part, when it is there: of the same data */
     bool group;           /* share the samples with the other processes of mpirun */
     size_t memory;        /* bytes, at most, for statistics and workers; 0: any */
+    /* As in qg_quantize_options: the statistics are of the graph that calibration by
+     * this backend runs.  NULL: of the graph before the backend's own rewrites, which
+     * is the same for all backends that have none. */
+    const char *backend;
+    const char *quirks;        /* these require a backend */
+    const char *const *policy; /* [n_policy] */
+    size_t n_policy;
+    const char *const *set; /* [n_set] */
+    size_t n_set;
+    const char *dispatcher;
 } qg_stats_options;
 QG_API void qg_stats_options_init(qg_stats_options *o, size_t size);
 
 /* Statistics of every value of the float network, after the rewrites that preserve its
- * results, into a file.  The bytes are a function of model, samples and kernels, not of
- * workers, processes, shards or resumptions.  m must not be quantized; it is rewritten.
- * QG_EDATA, QG_ECONFIG; NaN and infinities are counted, not refused.
+ * results or those of a backend, into a file.  The bytes depend on model, samples and
+ * kernels, not on workers, processes, shards or resumptions.  m must not be quantized;
+ * it is rewritten.  QG_EDATA, QG_ECONFIG; NaN and infinities are counted, not refused.
  * In a group only the first process writes *report. */
 QG_NODISCARD QG_API qg_status qg_model_collect(qg_model *m, const qg_stats_options *o,
                                                const char *path, qg_report **report);

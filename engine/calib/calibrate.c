@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/calib/exponents.h"
+#include "engine/calib/mask.h"
 #include "engine/calib/observe.h"
 #include "engine/calib/readings.h"
 #include "engine/exec/meter.h"
@@ -130,45 +131,13 @@ static qg_status look(worker *w, qg_ctx *ctx, size_t k, size_t sample,
     return s;
 }
 
-/* What is not finite is a mask: an attention mask of -inf, of which Softmax makes 0.
- * NaN and +inf are faults of the network or of the data, and so is an infinity in an
- * input. */
-bool qg_holds_mask(const qg_value *v, const qg_tensor *x)
-{
-    int64_t n = qg_tensor_count(x);
-    bool mask = false;
-    if (x->dtype != QG_F32 || (v->is_input && !v->constant))
-        return false;
-    for (int64_t i = 0; i < n; i++) {
-        double e = qg_tensor_f64(x, i);
-        if (isnan(e) || e == HUGE_VAL)
-            return false;
-        mask |= e == -HUGE_VAL;
-    }
-    return mask;
-}
-
-/* The same of all samples, as statistics tell it. */
-static bool tells_mask(const qg_value *v, const qg_stats_value *s)
-{
-    bool mask = false;
-    if (v->is_input && !v->constant)
-        return false;
-    for (uint32_t c = 0; c < s->channels; c++) {
-        if (s->channel[c].nans || s->channel[c].above)
-            return false;
-        mask |= s->channel[c].infinities > 0;
-    }
-    return mask;
-}
-
 /* Of statistics that are given: as worker_see does while samples run. */
 static void read_masks(calibration *c)
 {
     for (size_t i = 0; i < c->watch.n; i++) {
         watched *w = &c->watch.at[i];
-        w->masked =
-            w->observe.stats && tells_mask(qg_tqc_value(w->tqc), w->observe.stats);
+        w->masked = w->observe.stats &&
+                    qg_stats_hold_mask(qg_tqc_value(w->tqc), w->observe.stats);
     }
 }
 
@@ -588,7 +557,7 @@ static qg_status calibrate(calibration *c)
 {
     const qg_calibrate *in = c->in;
     unsigned passes = 0;
-    QG_TRY(qg_readings_begin(c->ctx, c->arena, in->graph, in->stats, &c->readings));
+    QG_TRY(qg_readings_begin(c->ctx, c->arena, in->quant, in->stats, &c->readings));
     QG_TRY(watch_all(c));
     if (in->stats) {
         read_masks(c);

@@ -89,17 +89,13 @@ typedef struct qg_calibrated {
     uint32_t changed; /* endpoints that got their scale, or that were left in float */
 } qg_calibrated;
 
-/* Whether x, of value v, holds -inf and else only finite numbers: an attention mask.
- * False for a graph input, where an infinity is a fault of the data. */
-bool qg_holds_mask(const qg_value *v, const qg_tensor *x);
-
 /* Every endpoint gets its scale and the state ACTIVATED, journalled, except those with
- * a mask, since no scale reaches -inf, and those that are empty in every sample: they
+ * a mask (mask.h), since no scale reaches -inf, and those empty in every sample: they
  * and their groups get the state FP32.  The previous contents of *out are dropped.
  * After a failure some endpoints may have theirs.
  * QG_EDATA without samples, when every endpoint is empty in all of them, and when the
  * statistics are of another graph or lack a value; QG_ENUMERIC names the sample with a
- * NaN, with +inf, or with an infinity in an input; QG_ECONFIG when an observer does not
+ * NaN, with +inf, or with -inf that is no mask; QG_ECONFIG when an observer does not
  * serve a scheme, or needs samples where statistics are given; the lowest failing
  * sample is reported. */
 QG_NODISCARD qg_status qg_calibrate_run(qg_ctx *ctx, const qg_calibrate *c,

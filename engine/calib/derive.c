@@ -49,7 +49,8 @@ static qg_status check_finite(qg_ctx *ctx, const qg_stats_value *v,
     if (bad)
         return qg_fail(ctx, QG_ENUMERIC,
                        "derive: statistics of '%.100s': %llu times NaN or infinity, "
-                       "expected finite numbers, or -inf alone (a mask); "
+                       "expected finite numbers, or a mask of -inf alone (an "
+                       "input is one in front of a Softmax); "
                        "'value=%.100s state=fp32' leaves it in float",
                        v->name, (unsigned long long)bad, v->name);
     if (all->count == 0)

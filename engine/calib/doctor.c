@@ -65,6 +65,7 @@ void qg_look_at(const qg_tensor *x, size_t channels, qg_look *out)
         float v = x->f32[i];
         out->nans += isnan(v) != 0;
         out->infinities += isinf(v) != 0;
+        out->above += v == HUGE_VALF;
         if (!isfinite(v))
             continue;
         out->low = v < out->low ? v : out->low;
@@ -90,6 +91,11 @@ qg_input_kind qg_input_kind_of(const char *name, const qg_tensor *type)
     return k;
 }
 
+uint64_t qg_look_faults(const qg_input_kind *k, const qg_look *l)
+{
+    return l->nans + (k->mask ? l->above : l->infinities);
+}
+
 static float largest(const qg_look *l)
 {
     return l->low > l->high ? 0 : fmaxf(fabsf(l->low), fabsf(l->high));
@@ -98,12 +104,14 @@ static float largest(const qg_look *l)
 static qg_status judge_finite(qg_findings *f, const qg_input_kind *k, const qg_look *l,
                               size_t sample)
 {
-    if (l->nans + l->infinities == 0)
+    const uint64_t faults = qg_look_faults(k, l);
+    if (faults == 0)
         return QG_OK;
     return add(f, QG_FINDING_NOT_FINITE, sample, k->name,
-               qg_arena_printf(
-                   f->arena, "%llu NaN and %llu infinities, expected finite numbers",
-                   (unsigned long long)l->nans, (unsigned long long)l->infinities));
+               qg_arena_printf(f->arena,
+                               "%llu NaN and %llu infinities, expected finite numbers",
+                               (unsigned long long)l->nans,
+                               (unsigned long long)(faults - l->nans)));
 }
 
 static qg_status judge_constant(qg_findings *f, const qg_input_kind *k,

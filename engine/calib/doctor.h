@@ -81,6 +81,7 @@ const char *qg_finding_name(enum qg_finding_kind k); /* "not-finite" */
 typedef struct qg_look {
     float low, high; /* of finite elements; low > high: none */
     uint64_t n, nans, infinities;
+    uint64_t above;   /* +inf, among the infinities */
     uint64_t hash[2]; /* of dims and bytes */
     double step;      /* mean |x[i + 1] - x[i]| in plain order */
     double stride;    /* the same of x[i + c], c the number of channels */
@@ -94,8 +95,12 @@ typedef struct qg_input_kind {
     const char *name;
     size_t channels;    /* 3 or 4 (images in colour), else 0 */
     bool channels_last; /* they are the innermost axis */
+    bool mask;          /* -inf in it is a mask (mask.h) */
 } qg_input_kind;
 qg_input_kind qg_input_kind_of(const char *name, const qg_tensor *type);
+
+/* Elements that are a fault of the data: NaN, and infinities that are no mask. */
+uint64_t qg_look_faults(const qg_input_kind *k, const qg_look *l);
 
 /* Findings from looks [samples] at one input: per sample not-finite and constant, then
  * duplicates, range and layout. */

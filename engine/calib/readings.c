@@ -4,8 +4,21 @@
 #include <string.h>
 
 #include "engine/ir/text.h"
+#include "engine/quant/backend.h"
 
-qg_status qg_readings_begin(qg_ctx *ctx, qg_arena *a, const qg_graph *g,
+/* A backend may rewrite the network before it calibrates, as may the run's options. */
+static qg_status refuse_graph(const qg_quant *q, const qg_stats *given,
+                              const char *print)
+{
+    const char *backend = q->backend ? q->backend->name : "";
+    return qg_fail(q->ctx, QG_EDATA,
+                   "calibrate: the statistics are of graph %.16s, and backend %.64s "
+                   "calibrates graph %s, expected those of `qg stats collect -b "
+                   "%.64s` with the same --policy, --set, --quirks and --dispatcher",
+                   given->manifest.graph, backend, print, backend);
+}
+
+qg_status qg_readings_begin(qg_ctx *ctx, qg_arena *a, const qg_quant *q,
                             const qg_stats *given, qg_readings *out)
 {
     char text[QG_FINGERPRINT_TEXT];
@@ -15,14 +28,11 @@ qg_status qg_readings_begin(qg_ctx *ctx, qg_arena *a, const qg_graph *g,
     qg_arena *scratch = qg_arena_new(ctx->alloc);
     if (!scratch)
         return qg_nomem(ctx);
-    qg_status s = qg_graph_fingerprint(g, scratch, text);
+    qg_status s = qg_graph_fingerprint(q->graph, scratch, text);
     qg_arena_free(scratch);
-    if (s == QG_OK && strcmp(text, given->manifest.graph) != 0)
-        s = qg_fail(ctx, QG_EDATA,
-                    "calibrate: the statistics are of graph %.16s, expected %s: the "
-                    "same model after the same rewrites",
-                    given->manifest.graph, text);
-    return s;
+    return s == QG_OK && strcmp(text, given->manifest.graph) != 0
+               ? refuse_graph(q, given, text)
+               : s;
 }
 
 /* Sums per channel depend on the axis: observers that read moments get them along the

@@ -34,9 +34,9 @@ typedef struct qg_readings {
     qg_collector collector; /* of own: entry i is wanted.at[i] */
 } qg_readings;
 
-/* given NULL: the statistics will be collected.  QG_EDATA when those given are of
- * another graph. */
-QG_NODISCARD qg_status qg_readings_begin(qg_ctx *ctx, qg_arena *a, const qg_graph *g,
+/* Of the graph of q.  given NULL: the statistics will be collected.  QG_EDATA when
+ * those given are of another graph. */
+QG_NODISCARD qg_status qg_readings_begin(qg_ctx *ctx, qg_arena *a, const qg_quant *q,
                                          const qg_stats *given, qg_readings *out);
 
 /* The entry for an observer with `pick`; *first: this entry is new. */

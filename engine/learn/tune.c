@@ -43,7 +43,8 @@ typedef struct tuning {
     size_t resumed;            /* of them, by an earlier run (checkpoint.h) */
     size_t own;                /* the last one that this run has learned; SIZE_MAX */
     bool has_folder;           /* of checkpoints, made by this run */
-    size_t n_tape;             /* of a tapes, where memory suffices */
+    const qg_split *split;
+    size_t n_tape; /* of a tapes, where memory suffices */
 } tuning;
 
 /* What a block may do with the memory that there is: the same bits. */
@@ -105,19 +106,43 @@ static qg_status begin_float(tuning *t, qg_tape *tape)
     return QG_OK;
 }
 
+/* The first sample of which v, float32, is not finite; sample.n: none. */
+static size_t first_not_finite(const tuning *t, const qg_value *v, enum qg_lane lane)
+{
+    size_t i = 0;
+    for (; i < t->stream.sample.n; i++) {
+        const qg_tensor *x = qg_stream_value(&t->stream, v, lane, i);
+        if (x && !isfinite(qg_power_row(x->f32, NULL, (size_t)qg_tensor_count(x))))
+            break;
+    }
+    return i;
+}
+
+/* Where NaN begins in the network as it was; i: the first sample whose outputs have
+ * some, sample.n: none is known. */
+static qg_status name_not_finite(const tuning *t, qg_run_mode mode, size_t i)
+{
+    const qg_feed *feed = t->split->choose;
+    size_t at = i < t->stream.sample.n ? t->stream.given[i] : feed->n;
+    if (at >= feed->n && i < t->stream.sample.n) {
+        at -= feed->n;
+        feed = t->split->judge;
+    }
+    return qg_model_warn_not_finite(t->m, mode, &t->o->work, feed, at);
+}
+
 /* An output of the network that is not finite: neither the loss nor the verdict would
  * say anything. */
 static qg_status check_output(const tuning *t, const qg_value *v)
 {
-    for (size_t i = 0; i < t->stream.sample.n; i++) {
-        const qg_tensor *f = qg_stream_value(&t->stream, v, QG_LANE_FLOAT, i);
-        if (f && !isfinite(qg_power_row(f->f32, NULL, (size_t)qg_tensor_count(f))))
-            return qg_fail(t->m->ctx, QG_ENUMERIC,
-                           "tune: sample %zu: the float network gives NaN or infinity "
-                           "at its output '%s', expected finite numbers",
-                           t->stream.given[i], v->name);
-    }
-    return QG_OK;
+    const size_t i = first_not_finite(t, v, QG_LANE_FLOAT);
+    if (i == t->stream.sample.n)
+        return QG_OK;
+    QG_TRY(name_not_finite(t, QG_RUN_FLOAT, i));
+    return qg_fail(t->m->ctx, QG_ENUMERIC,
+                   "tune: sample %zu: the float network gives NaN or infinity at its "
+                   "output '%s', expected finite numbers",
+                   t->stream.given[i], v->name);
 }
 
 static qg_status check_outputs(const tuning *t, const qg_tape *tape)
@@ -519,6 +544,17 @@ static qg_status report_judges(const tuning *t, qg_report *r)
                           n);
 }
 
+static const char *why_unchanged(const qg_judgement *j)
+{
+    if (!isfinite(j->loss[1]))
+        return isfinite(j->loss[0])
+                   ? "what was learned gives NaN or infinity: the model stays as it was"
+                   : "the outputs are NaN or infinite on some sample, so that nothing "
+                     "can be judged: the model stays as it was";
+    return j->top1[1] < j->top1[0] ? "fewer labels are right: the model stays as it was"
+                                   : "not clearly better: the model stays as it was";
+}
+
 /* What the output shows: of a start that stays, the errors that it had. */
 static qg_status report_verdict(const tuning *t, const qg_judgement *j, qg_report *r)
 {
@@ -547,12 +583,7 @@ static qg_status report_verdict(const tuning *t, const qg_judgement *j, qg_repor
         return qg_report_addf(r, "why",
                               "output '%s' is clearly worse: the model stays as it was",
                               j->worse->name);
-    return qg_report_add(r, "why",
-                         qg_cell_text(j->top1[1] < j->top1[0]
-                                          ? "fewer labels are right: the model stays "
-                                            "as it was"
-                                          : "not clearly better: the model stays as "
-                                            "it was"));
+    return qg_report_add(r, "why", qg_cell_text(why_unchanged(j)));
 }
 
 static qg_status report(const tuning *t, const qg_judgement *j, qg_report *r)
@@ -606,6 +637,23 @@ static void warn_of_divergence(const tuning *t)
         qg_warn(t->m->ctx,
                 "tune: learning rate %g: %zu of %zu blocks diverged, expected about %g",
                 rate, n, t->chosen, rate > usual ? usual : rate / 10);
+}
+
+/* A sample with NaN in it teaches nothing but NaN, whatever the learning rate. */
+static qg_status warn_of_divergence_or_nan(const tuning *t)
+{
+    const qg_graph *g = t->m->graph;
+    const size_t n = t->stream.sample.n;
+    size_t first = n;
+    for (size_t k = 0; k < g->output.n; k++) {
+        const qg_value *v = g->output.at[k];
+        const size_t i =
+            v->type.dtype == QG_F32 ? first_not_finite(t, v, QG_LANE_BEFORE) : n;
+        first = i < first ? i : first;
+    }
+    if (first == n)
+        warn_of_divergence(t);
+    return name_not_finite(t, QG_RUN_SIMULATE, first);
 }
 
 static void warn_of_samples(const tuning *t)
@@ -677,6 +725,7 @@ static qg_status run(tuning *t, const qg_split *split, qg_report **out)
 {
     qg_report *r;
     qg_judgement j = { 0 };
+    t->split = split;
     t->n_tape = qg_pool_workers(t->o->work.jobs, split->choose->n);
     t->stream = (qg_stream){ .ctx = t->m->ctx,
                              .graph = t->m->graph,
@@ -694,7 +743,7 @@ static qg_status run(tuning *t, const qg_split *split, qg_report **out)
     for (size_t k = 0; k < t->n_block; k++)
         QG_TRY(tune_block(t, k));
     warn_of_no_step(t);
-    warn_of_divergence(t);
+    QG_TRY(warn_of_divergence_or_nan(t));
     QG_TRY(judge_network(t, &j));
     if (j.better)
         QG_TRY(write_all(t));

@@ -85,13 +85,19 @@ const char *qg_search_excess(const qg_searching *s, const qg_tried *t)
 
 /* --- measuring --- */
 
+static qg_status quantize_from_all(qg_searching *s, const qg_tried *t, qg_model *trial)
+{
+    s->again.from_all = true;
+    qg_status st = qg_search_quantize(s, t->option, trial);
+    s->again.from_all = false;
+    return st;
+}
+
 static qg_status deploy(qg_searching *s, qg_tried *t)
 {
     qg_model trial;
     qg_again_question q = { &trial, &s->split.own.feed, s->metric };
-    s->again.from_all = true;
-    qg_status st = qg_search_quantize(s, t->option, &trial);
-    s->again.from_all = false;
+    qg_status st = quantize_from_all(s, t, &trial);
     if (st == QG_OK)
         st = qg_again_error(&s->again, &q, &t->deployed, &t->doubt[1]);
     t->deployed = qg_search_number(t->deployed);
@@ -115,7 +121,7 @@ static qg_status cross_once(qg_searching *s, const qg_subset part[2], const qg_t
     return st;
 }
 
-/* The mean over both directions of each split. */
+/* The mean over both directions of each split; none when one of them is no number. */
 static qg_status cross_all(qg_searching *s, qg_arena *a, qg_tried *t)
 {
     double sum = 0, n = 0;
@@ -129,6 +135,10 @@ static qg_status cross_all(qg_searching *s, qg_arena *a, qg_tried *t)
         if (!any)
             continue;
         QG_TRY(cross_once(s, part, t, &error));
+        if (error >= QG_SEARCH_NO_NUMBER) {
+            t->crossed = QG_SEARCH_NO_NUMBER;
+            return QG_OK;
+        }
         sum += error;
         n++;
     }
@@ -168,12 +178,48 @@ void qg_search_warn_few(const qg_searching *s)
                 n == 1 ? "sample judges" : "samples judge", unknown, few);
 }
 
+/* In the network as it is: samples of the data have their numbers.  The trial that it
+ * was measured by is calibrated from fewer samples. */
+qg_status qg_search_warn_not_finite(qg_searching *s, qg_model *trial)
+{
+    const qg_feed *all = &s->split.feed.feed, *holdout = &s->split.holdout.feed;
+    const bool bad = fmax(s->before.nsr, s->before.judged) >= QG_SEARCH_NO_NUMBER;
+    const qg_workload *work = &s->o->work;
+    QG_TRY(qg_model_warn_not_finite(s->m, QG_RUN_SIMULATE, work, all, all->n));
+    if (!bad || s->m->warned_not_finite)
+        return QG_OK;
+    if (!s->split.halves)
+        QG_TRY(
+            qg_model_warn_not_finite(s->m, QG_RUN_SIMULATE, work, holdout, holdout->n));
+    return s->m->warned_not_finite
+               ? QG_OK
+               : qg_model_warn_not_finite(trial, QG_RUN_SIMULATE, work, all, all->n);
+}
+
+static qg_status warn_no_number(qg_searching *s, const qg_tried *t)
+{
+    const qg_feed *own = &s->split.own.feed;
+    qg_model trial;
+    qg_warn(s->m->ctx,
+            "search: quantized from all samples the outputs of the policy are "
+            "NaN or infinite on some sample, expected another budget or "
+            "other choices");
+    qg_status st = quantize_from_all(s, t, &trial);
+    if (st == QG_OK)
+        st =
+            qg_model_warn_not_finite(&trial, QG_RUN_SIMULATE, &s->o->work, own, own->n);
+    qg_again_drop(&trial);
+    return st;
+}
+
 /* Samples that judge are calibrated from when the network is deployed: one that is far
  * out may widen the scales of all.  A budget of noise accounts for it. */
-void qg_search_warn_deployed(const qg_searching *s, const qg_tried *t)
+qg_status qg_search_warn_deployed(qg_searching *s, const qg_tried *t)
 {
     measurement m[WAYS];
     measurements(s, t, m);
+    if (t->deployed >= QG_SEARCH_NO_NUMBER)
+        return warn_no_number(s, t);
     if (t->deployed > 1)
         qg_warn(s->m->ctx,
                 "search: the policy's noise is larger than the signal: nsr %.3g when "
@@ -187,4 +233,5 @@ void qg_search_warn_deployed(const qg_searching *s, const qg_tried *t)
             "+- %.3g of samples that judge: scales depend on single samples, "
             "expected more of them, or an observer that clips",
             t->deployed, t->judged, m[0].apart);
+    return QG_OK;
 }

@@ -203,25 +203,33 @@ static bool meets(const qg_searching *s, const qg_tried *t)
     return t->nsr <= s->budget * (1 - s->reserve);
 }
 
+static qg_status no_number(const qg_searching *s)
+{
+    return qg_fail(s->m->ctx, QG_ENUMERIC,
+                   "search: budget %s: the outputs of the best policy are NaN or "
+                   "infinite on some sample, expected another budget or other choices; "
+                   "`qg analyse` names where they begin",
+                   s->o->budget);
+}
+
 static qg_status too_noisy(const qg_searching *s, const qg_tried *t)
 {
     const char *excess = qg_search_excess(s, t);
+    if (fmax(t->nsr, fmax(t->judged, t->deployed)) >= QG_SEARCH_NO_NUMBER)
+        return no_number(s);
+    if (t->crossed >= QG_SEARCH_NO_NUMBER)
+        return qg_fail(
+            s->m->ctx, QG_ENUMERIC,
+            "search: budget %s: with the most bits the nsr is %g, but when half of the "
+            "samples calibrate, the outputs of others are NaN or infinite, expected "
+            "other choices or more samples",
+            s->o->budget, t->nsr);
     return qg_fail(
         s->m->ctx, QG_ENUMERIC,
         "search: budget %s: with the most bits the nsr is %g, and the policy "
         "is %s with what samples that are not seen may add, expected a "
         "budget that can be met",
         s->o->budget, t->nsr, excess ? excess : "beyond it");
-}
-
-static qg_status no_number(const qg_searching *s)
-{
-    return qg_fail(
-        s->m->ctx, QG_ENUMERIC,
-        "search: budget %s: the outputs of every policy that keeps it are NaN "
-        "or infinite on some sample, expected another budget or other choices; "
-        "`qg analyse` names where they begin",
-        s->o->budget);
 }
 
 /* The cheapest policy of a method that meets the budget as measured: the predicted
@@ -631,6 +639,8 @@ static qg_status measure_before(qg_searching *s)
     s->before.nsr = qg_search_number(nsr[0]);
     s->before.judged = qg_search_number(nsr[1]);
     s->before.deployed = s->before.crossed = -1;
+    if (st == QG_OK)
+        st = qg_search_warn_not_finite(s, &trial);
     qg_again_drop(&trial);
     return st;
 }
@@ -674,7 +684,7 @@ static qg_status run(qg_searching *s, qg_report **out)
     QG_TRY(s->kind == QG_BUDGET_NSR ? find_for_noise(s) : find_for_bits(s));
     QG_TRY(consider_snapshot(s));
     QG_TRY(choose_winner(s));
-    qg_search_warn_deployed(s, s->found[s->winner].policy);
+    QG_TRY(qg_search_warn_deployed(s, s->found[s->winner].policy));
     tell_results(s);
     QG_TRY(find_front(s));
     QG_TRY(write_patch(s));

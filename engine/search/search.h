@@ -187,9 +187,11 @@ bool qg_search_is_good(const qg_searching *s, const qg_tried *t);
 /* The first way in which it does not, as text in the arena; NULL: out of memory, or it
  * does. */
 const char *qg_search_excess(const qg_searching *s, const qg_tried *t);
-/* Warnings: few samples judge; single samples decide the scales of a policy. */
+/* Warnings: few samples judge; the snapshot, as `trial` has it again, gives NaN; single
+ * samples decide the scales of a policy, or it gives NaN. */
 void qg_search_warn_few(const qg_searching *s);
-void qg_search_warn_deployed(const qg_searching *s, const qg_tried *t);
+QG_NODISCARD qg_status qg_search_warn_not_finite(qg_searching *s, qg_model *trial);
+QG_NODISCARD qg_status qg_search_warn_deployed(qg_searching *s, const qg_tried *t);
 
 /* answer.c */
 const char *qg_search_choice_text(const qg_searching *s, size_t o);

@@ -74,21 +74,27 @@ static bool has_option(const qg_searching *s, const uint8_t *option, size_t o)
     return false;
 }
 
+/* Values of the items with one option. */
+typedef struct chosen {
+    const qg_searching *s;
+    const uint8_t *option;
+    size_t o;
+} chosen;
+
+static bool takes(const void *ud, size_t value)
+{
+    const chosen *c = ud;
+    uint32_t item = c->s->item_of[value];
+    return item != QG_NONE && c->option[item] == c->o;
+}
+
 static void print_rule(const qg_searching *s, const uint8_t *option, size_t o, FILE *f)
 {
-    const qg_graph *g = s->m->graph;
+    const chosen c = { s, option, o };
     char id[32] = "search-float";
     if (s->bits[o])
         (void)snprintf(id, sizeof id, "search-%u", s->bits[o]);
-    qg_again_print_id(&s->again, id, f);
-    (void)fputs("    match:\n      value:\n", f);
-    for (size_t i = 0; i < g->value.n; i++) {
-        if (s->item_of[i] == QG_NONE || option[s->item_of[i]] != o)
-            continue;
-        (void)fputs("        - ", f);
-        qg_yaml_print_name(f, g->value.at[i]->name);
-        (void)fputc('\n', f);
-    }
+    qg_again_print_match(&s->again, id, takes, &c, f);
     if (s->bits[o])
         (void)fprintf(f, "    set: {bits: %u}\n", s->bits[o]);
     else

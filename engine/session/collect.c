@@ -46,6 +46,23 @@ typedef struct job {
 
 /* --- the graph --- */
 
+/* What calibration by the backend would run. */
+static qg_status rewrite_for_backend(job *j)
+{
+    const qg_stats_options *o = j->o;
+    qg_quantize_options q;
+    qg_quantize_options_init(&q, sizeof q);
+    q.work = o->work;
+    q.backend = o->backend;
+    q.quirks = o->quirks;
+    q.policy = o->policy;
+    q.n_policy = o->n_policy;
+    q.set = o->set;
+    q.n_set = o->n_set;
+    q.dispatcher = o->dispatcher;
+    return qg_model_rewrite(j->m, &q, &j->feed.feed);
+}
+
 /* The passes of the default pipeline before `dispatch`: later ones quantize. */
 static qg_status make_canonical(job *j)
 {
@@ -278,8 +295,13 @@ static qg_status empty_stats(job *j)
 /* Reads the checkpoints of earlier runs, without changing them. */
 static qg_status prepare(job *j)
 {
-    QG_TRY(make_canonical(j));
-    QG_TRY(qg_feed_open(j->m, &j->o->work, &j->feed));
+    const qg_stats_options *o = j->o;
+    if (!o->backend && (o->quirks || o->n_policy || o->n_set || o->dispatcher))
+        return qg_fail(j->m->ctx, QG_ECONFIG,
+                       "stats: quirks, a policy, --set or a dispatcher without a "
+                       "backend, expected the backend that they change");
+    QG_TRY(qg_feed_open(j->m, &o->work, &j->feed));
+    QG_TRY(o->backend ? rewrite_for_backend(j) : make_canonical(j));
     QG_TRY(find_samples(j));
     QG_TRY(empty_stats(j));
     QG_TRY(check_channels(j));

@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "engine/calib/mask.h"
+
 static qg_status look_and_fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
                                 const qg_tensor **in)
 {
@@ -33,6 +35,7 @@ qg_status qg_looks_begin(qg_model *m, qg_arena *a, const qg_feed *inner, qg_look
     for (size_t i = 0; i < out->inputs; i++) {
         const qg_value *v = m->graph->input.at[i];
         out->kind[i] = qg_input_kind_of(v->name, &v->type);
+        out->kind[i].mask = qg_may_hold_mask(v);
     }
     return QG_OK;
 }

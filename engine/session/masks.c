@@ -8,30 +8,16 @@
 #include <assert.h>
 #include <math.h>
 
+#include "engine/calib/mask.h"
 #include "engine/config/yaml.h"
 #include "engine/core/file.h"
+#include "engine/core/hash.h"
 
-/* Values named in a sentence; bytes of a policy there; nodes between a value and a
- * Softmax that it is for. */
-enum { NAMES = 3, LONGEST = 600, NEAR = 5 };
+/* Values named in a sentence; bytes of a policy there. */
+enum { NAMES = 3, LONGEST = 600 };
 /* Exponent fields.  Anywhere: from -8192 on, 100 times any other number.  What Softmax
  * reads need be less: from -512 on, and whatever is 4 times less is beside it. */
 enum { SURE = 127 + 13, SURE_GAP = 6 };
-
-/* Through operators that compute element by element, or move. */
-static bool feeds_softmax(const qg_value *v, unsigned steps)
-{
-    for (size_t k = 0; k < v->use.n; k++) {
-        const qg_node *n = v->use.at[k].node;
-        if (qg_node_has(n, QG_OP_SHARES))
-            return true;
-        for (uint32_t i = 0; steps > 1 && i < n->n_out; i++)
-            if (!qg_node_has(n, QG_OP_COMPUTE) && n->out[i] &&
-                feeds_softmax(n->out[i], steps - 1))
-                return true;
-    }
-    return false;
-}
 
 /* A positive one is a mask only where its sign is still changed: -(-x + mask). */
 static bool holds_mask(const qg_value *v, const qg_far *f)
@@ -40,11 +26,11 @@ static bool holds_mask(const qg_value *v, const qg_far *f)
     if (f->exponent == 0 || !f->beside)
         return false;
     if (!f->positive)
-        return sure || feeds_softmax(v, NEAR);
+        return sure || qg_feeds_softmax(v);
     for (size_t k = 0; k < v->use.n; k++)
         if (qg_node_has(v->use.at[k].node, QG_OP_SHARES))
             return false;
-    return sure && feeds_softmax(v, NEAR);
+    return sure && qg_feeds_softmax(v);
 }
 
 /* Whether a scale of t reaches as far as the mask.  A grid is as wide as
@@ -82,55 +68,76 @@ static bool spoils_grid(const qg_exponents *seen, const qg_value *v, const qg_fa
 
 /* --- the policy --- */
 
-/* The nodes that are marked, in one line; NULL where none is.  QG_ENOMEM only. */
-static qg_status policy_of(const qg_graph *g, const uint8_t *node, qg_arena *a,
-                           const char **out)
+/* The nodes that are marked, in one line.  The id follows from their names: a policy
+ * for other nodes does not replace this one.  QG_ENOMEM only. */
+qg_status qg_masks_policy(const qg_graph *g, qg_arena *a, qg_strange *out)
 {
+    char text[QG_HASH_TEXT];
     qg_memory_file f;
+    qg_hash h;
     size_t n = 0;
+    if (!out->node)
+        return QG_OK;
+    qg_hash_begin(&h);
     QG_TRY(qg_memory_open(g->ctx, &f));
-    (void)fputs("rules: [{id: masks, match: {node: [", f.stream);
     for (size_t i = 0; i < g->node.n; i++) {
-        if (!node[g->node.at[i]->id])
+        const char *name = g->node.at[i]->name;
+        if (!out->node[g->node.at[i]->id])
             continue;
+        qg_hash_add(&h, name, strlen(name) + 1);
         (void)fputs(n++ ? ", " : "", f.stream);
-        qg_yaml_print_name(f.stream, g->node.at[i]->name);
+        qg_yaml_print_name(f.stream, name);
     }
-    (void)fputs("]}, set: {platform: fp32}}]", f.stream);
+    qg_hash_end(&h, text);
     QG_TRY(qg_memory_close(&f, QG_OK));
-    *out = n ? qg_arena_strdup(a, f.bytes) : NULL;
+    out->policy = qg_arena_printf(a,
+                                  "rules: [{id: masks-%.8s, match: {node: [%s]}, set: "
+                                  "{platform: fp32}}]",
+                                  text, f.bytes);
     qg_memory_free(&f);
-    return n && !*out ? qg_nomem(g->ctx) : QG_OK;
+    return out->policy ? QG_OK : qg_nomem(g->ctx);
 }
 
-/* Names the first few values, and a policy that leaves in float their producers and all
- * their readers: a grid on either side would round the value. */
+/* The producer of v and all of its readers: a grid on either side would round v. */
+static void mark(const qg_value *v, uint8_t *node)
+{
+    if (v->def)
+        node[v->def->id] = 1;
+    for (size_t k = 0; k < v->use.n; k++)
+        node[v->use.at[k].node->id] = 1;
+}
+
+/* NULL: no memory. */
+static uint8_t *marks(const qg_graph *g, qg_arena *a, qg_strange *out)
+{
+    if (!out->node)
+        out->node = QG_NEWN(a, g->node.n, uint8_t);
+    return out->node;
+}
+
+/* Names the first few values. */
 qg_status qg_masks_describe(const qg_graph *g, const qg_exponents *seen, bool simulates,
                             qg_arena *a, qg_strange *out)
 {
     const char *names = "";
-    uint8_t *node = QG_NEWN(a, g->node.n, uint8_t);
     size_t n = 0;
-    for (size_t i = 0; i < g->value.n && node && names; i++) {
+    for (size_t i = 0; i < g->value.n && names; i++) {
         const qg_value *v = g->value.at[i];
         const qg_far f = qg_exponents_far(&seen[v->id]);
         if (!v->def || !holds_mask(v, &f) || (simulates && !spoils_grid(seen, v, &f)))
             continue;
         if (n++ < NAMES)
             names = qg_arena_printf(a, "%s%s%s", names, n > 1 ? ", " : "", v->name);
-        node[v->def->id] = 1;
-        for (size_t k = 0; k < v->use.n; k++)
-            node[v->use.at[k].node->id] = 1;
+        if (!marks(g, a, out))
+            return qg_nomem(g->ctx);
+        mark(v, out->node);
     }
-    if (!node || !names)
-        return qg_nomem(g->ctx);
-    if (n == 0)
-        return QG_OK;
-    out->masks = qg_arena_printf(a,
-                                 "%zu values hold a mask beside ordinary numbers, of "
-                                 "which a grid keeps only the mask: %s%s",
-                                 n, names, n > NAMES ? ", ..." : "");
-    return out->masks ? policy_of(g, node, a, &out->policy) : qg_nomem(g->ctx);
+    if (names && n > 0)
+        out->masks = qg_arena_printf(a,
+                                     "%zu values hold a mask beside ordinary numbers, "
+                                     "of which a grid keeps only the mask: %s%s",
+                                     n, names, n > NAMES ? ", ..." : "");
+    return names && (n == 0 || out->masks) ? QG_OK : qg_nomem(g->ctx);
 }
 
 /* Statistics have every value of the float network. */
@@ -152,14 +159,23 @@ qg_status qg_masks_of_stats(const qg_model *m, const qg_stats *stats, qg_arena *
 /* --- warnings --- */
 
 /* A policy of many nodes does not fit a line: then the report has it. */
+static void warn_masks(qg_ctx *ctx, const qg_strange *s, const char *what)
+{
+    qg_warn(ctx, "%s; this policy leaves them in float: %s", what,
+            strlen(s->policy) < LONGEST ? s->policy : "fact mask_policy of the report");
+}
+
+/* One policy for all, in the last line. */
 void qg_warn_strange(qg_ctx *ctx, const qg_strange *s)
 {
+    if (s->infinite && s->masks)
+        qg_warn(ctx, "%s", s->infinite);
+    else if (s->infinite)
+        warn_masks(ctx, s, s->infinite);
     if (s->not_finite)
         qg_warn(ctx, "%s", s->not_finite);
     if (s->masks)
-        qg_warn(ctx, "%s; this policy leaves them in float: %s", s->masks,
-                strlen(s->policy) < LONGEST ? s->policy
-                                            : "fact mask_policy of the report");
+        warn_masks(ctx, s, s->masks);
 }
 
 /* "x.in1, y.out0, ..."; NULL without memory. */
@@ -201,25 +217,21 @@ qg_status qg_warn_small(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_t
     return QG_OK;
 }
 
-qg_status qg_warn_masked(const qg_graph *g, qg_arena *a, const qg_tqc *const *t,
-                         size_t n)
+qg_status qg_masks_infinite(const qg_graph *g, const qg_tqc *const *t, size_t n,
+                            qg_arena *a, qg_strange *out)
 {
-    const char *names = endpoints_text(a, t, n), *policy;
-    uint8_t *node = QG_NEWN(a, g->node.n, uint8_t);
+    const char *names = endpoints_text(a, t, n);
     if (n == 0)
         return QG_OK;
-    if (!names || !node)
+    if (!names || !marks(g, a, out))
         return qg_nomem(g->ctx);
     for (size_t i = 0; i < n; i++)
-        node[t[i]->node->id] = 1;
-    QG_TRY(policy_of(g, node, a, &policy));
-    assert(policy);
-    qg_warn(g->ctx,
-            "%zu endpoints hold a mask of -inf, which no scale reaches, and stay in "
-            "float: %s; this policy leaves their nodes in float: %s",
-            n, names,
-            strlen(policy) < LONGEST ? policy : "mask_policy of qg stats doctor");
-    return QG_OK;
+        mark(qg_tqc_value(t[i]), out->node);
+    out->infinite = qg_arena_printf(a,
+                                    "%zu endpoints hold a mask of -inf, which no scale "
+                                    "reaches, and stay in float: %s",
+                                    n, names);
+    return out->infinite ? QG_OK : qg_nomem(g->ctx);
 }
 
 qg_status qg_report_masks(qg_report *r, const qg_strange *s)

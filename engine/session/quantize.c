@@ -578,8 +578,12 @@ static qg_status find_strange(job *j, const qg_pass_env *env, bool warns)
     else if (j->stats && warns)
         QG_TRY(qg_masks_of_stats(j->m, j->stats, j->arena, &j->strange));
     j->m->info.manifest.not_finite = j->strange.not_finite;
-    if (warns)
-        qg_warn_strange(j->m->ctx, &j->strange);
+    if (!warns)
+        return QG_OK;
+    QG_TRY(qg_masks_infinite(j->m->graph, env->masked.at, env->masked.n, j->arena,
+                             &j->strange));
+    QG_TRY(qg_masks_policy(j->m->graph, j->arena, &j->strange));
+    qg_warn_strange(j->m->ctx, &j->strange);
     return QG_OK;
 }
 
@@ -600,10 +604,10 @@ static qg_status check_kept_float(const job *j, const qg_quant *q)
     return QG_OK;
 }
 
-static qg_status run_passes(job *j, qg_report **report)
+static qg_pass_env environment(job *j)
 {
     qg_model *m = j->m;
-    qg_pass_env env = {
+    return (qg_pass_env){
         .ctx = m->ctx,
         .graph = m->graph,
         .backend = j->backend,
@@ -622,6 +626,12 @@ static qg_status run_passes(job *j, qg_report **report)
         .progress = &j->o->work.progress,
         .stage = "calibrate",
     };
+}
+
+static qg_status run_passes(job *j, qg_report **report)
+{
+    qg_model *m = j->m;
+    qg_pass_env env = environment(j);
     QG_TRY(qg_pass_run_all(&env, j->passes, j->pipeline.pass, j->pipeline.n));
     if (j->o->stop_after) {
         m->quant = env.quant;
@@ -640,8 +650,6 @@ static qg_status run_passes(job *j, qg_report **report)
     QG_TRY(fill_manifest(j));
     if (report)
         qg_warn_no_effect(env.quant);
-    if (report)
-        QG_TRY(qg_warn_masked(m->graph, j->arena, env.masked.at, env.masked.n));
     if (report)
         QG_TRY(qg_warn_empty(m->ctx, j->arena, env.empty.at, env.empty.n));
     if (report)
@@ -694,4 +702,19 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
     qg_feed_close(&j.feed);
     qg_stats_free(j.stats);
     return s;
+}
+
+/* The records that the passes have made so far are dropped with the arena. */
+qg_status qg_model_rewrite(qg_model *m, const qg_quantize_options *o,
+                           const qg_feed *feed)
+{
+    job j = { .m = m, .o = o, .arena = m->graph->arena, .feed.feed = *feed };
+    size_t n = 0;
+    QG_TRY(qg_passes_of(m->ctx, j.arena, &j.passes));
+    QG_TRY(read_backend(&j));
+    while (n < j.pipeline.n && strcmp(j.pipeline.pass[n], "calibrate-activations") != 0)
+        n++;
+    qg_pipeline_cut(&j.pipeline, n);
+    qg_pass_env env = environment(&j);
+    return qg_pass_run_all(&env, j.passes, j.pipeline.pass, j.pipeline.n);
 }

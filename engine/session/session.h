@@ -111,6 +111,14 @@ QG_NODISCARD qg_status qg_workload_origin(const qg_model *m, const qg_workload *
 QG_NODISCARD qg_status qg_session_pipeline(qg_ctx *ctx, qg_arena *a, const char *name,
                                            qg_pipeline *out);
 
+/* --- quantize.c --- */
+
+/* The passes of qg_model_quantize by `o` up to the one that observes activations: m has
+ * then the graph that its calibration runs, and no records.  `feed` is for rewrites
+ * that depend on data.  Fails as qg_model_quantize does. */
+QG_NODISCARD qg_status qg_model_rewrite(qg_model *m, const qg_quantize_options *o,
+                                        const qg_feed *feed);
+
 /* --- stats.c --- */
 
 /* Facts of qg_report_settled for 8-bit scales, by observer. */
@@ -254,7 +262,9 @@ typedef struct qg_strange {
                              * (Div)", or an infinity where no NaN appears */
     bool nan;               /* not_finite is about a NaN */
     const char *masks;      /* values whose grid holds a mask and nothing else */
-    const char *policy;     /* for masks: YAML of a policy patch, in one line */
+    const char *infinite;   /* endpoints that calibration left in float for -inf */
+    uint8_t *node;          /* [nodes] 1: beside one of both; NULL: none is */
+    const char *policy;     /* for these: YAML of a policy patch, in one line */
 } qg_strange;
 QG_NODISCARD qg_status qg_model_strange(qg_model *m, const qg_finite_request *r,
                                         qg_arena *a, qg_strange *out);
@@ -275,21 +285,24 @@ bool qg_search_is_little(const qg_plan *p, size_t samples);
 
 /* --- masks.c: grids that hold a mask and nothing else --- */
 
-/* masks and policy of *out, where there are any.  seen: [values]; simulates: only
- * values that a quantizer spoils, else all that hold a mask.  Texts are made in `a`;
- * QG_ENOMEM only. */
+/* masks and node of *out, where there are any.  seen: [values]; simulates: only values
+ * that a quantizer spoils, else all that hold a mask.  All of them add to node.  Texts
+ * are made in `a`; QG_ENOMEM only. */
 QG_NODISCARD qg_status qg_masks_describe(const qg_graph *g, const qg_exponents *seen,
                                          bool simulates, qg_arena *a, qg_strange *out);
 /* The same of a quantized model, from statistics of its float network. */
 QG_NODISCARD qg_status qg_masks_of_stats(const qg_model *m, const qg_stats *stats,
                                          qg_arena *a, qg_strange *out);
+/* infinite of *out: endpoints that calibration left in float for a mask of -inf. */
+QG_NODISCARD qg_status qg_masks_infinite(const qg_graph *g, const qg_tqc *const *t,
+                                         size_t n, qg_arena *a, qg_strange *out);
+/* Then: the policy that leaves the nodes in float. */
+QG_NODISCARD qg_status qg_masks_policy(const qg_graph *g, qg_arena *a, qg_strange *out);
 void qg_warn_strange(qg_ctx *ctx, const qg_strange *s); /* a line for each */
-/* Endpoints that calibration left in float, for a mask of -inf or because no sample has
- * an element there: a line, none for n 0.  Texts are made in `a`; QG_ENOMEM only. */
+/* Endpoints that calibration left in float because no sample has an element there: a
+ * line, none for n 0.  Texts are made in `a`; QG_ENOMEM only. */
 QG_NODISCARD qg_status qg_warn_empty(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t,
                                      size_t n);
-QG_NODISCARD qg_status qg_warn_masked(const qg_graph *g, qg_arena *a,
-                                      const qg_tqc *const *t, size_t n);
 /* Endpoints whose own scale would be below the least one of their observer. */
 QG_NODISCARD qg_status qg_warn_small(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t,
                                      size_t n);

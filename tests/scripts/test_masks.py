@@ -299,6 +299,82 @@ def check_infinite(folder):
         (folder / "n.qgs").unlink()
 
 
+def check_input(folder):
+    """-inf in an input is a mask in front of a Softmax, else a fault of the data."""
+    n = Network()
+    w = n.constant(n.random.standard_normal((16, 16)), "w")
+    wide = n.node("Unsqueeze", ["mask", n.constant([0], "axes", np.int64)], "wide")
+    scores = n.node("Add", [n.node("MatMul", ["x", w], "scores"), wide], "masked")
+    y = n.node("MatMul", [n.node("Softmax", [scores], "shares", axis=-1), w], "y")
+    onnx.save(save(n, [("x", T.FLOAT, [1, 4, 16]), ("mask", T.FLOAT, [1, 16])],
+                   (y, [1, 4, 16])), folder / "i.onnx")
+    x = n.random.standard_normal((SAMPLES, 1, 4, 16)).astype(np.float32)
+    for name, low, refused in ("mask", -np.inf, 0), ("mask", np.inf, 1), ("x", -np.inf, 1):
+        feed = {"x": x.copy(), "mask": np.zeros((SAMPLES, 1, 16), np.float32)}
+        feed[name][..., 10:] = low
+        np.savez(folder / "i.npz", **feed)
+        agreement.qg("stats", "collect", folder / "i.onnx", "-d", folder / "i.npz", "-o",
+                     folder / "i.qgs")
+        report = json.loads(agreement.qg("stats", "doctor", folder / "i.onnx", "-d",
+                                         folder / "i.npz", "--json"))
+        if bool([r for r in report.get("warnings", []) if r["kind"] == "not-finite"]) != refused:
+            raise ValueError(f"input {name} of {low}: the doctor finds {report['warnings']}")
+        made = []
+        for backend in "ort-int8", "qnn-dsp-int8", "tflite-int8":
+            for source, file in ("-d", "i.npz"), ("--stats", "i.qgs"):
+                done = run("quantize", folder / "i.onnx", "-b", backend, source, folder / file,
+                           "-o", folder / "i")
+                if done.returncode != refused or "mask of -inf" not in done.stderr + "mask of -inf" * (
+                        refused and source == "-d"):
+                    raise ValueError(f"input {name} of {low}, {backend}: {done.stderr}")
+                if not refused:
+                    made.append(json.loads((folder / "i/quant.json").read_text())["tqcs"])
+                    if noise(folder / "i", folder / "i.npz") > LIMIT:
+                        raise ValueError(f"input {name} of {low}: {backend} has noise")
+        if any(a != b for a, b in zip(made[::2], made[1::2])):
+            raise ValueError(f"input {name} of {low}: statistics give other records")
+        (folder / "i.qgs").unlink()
+
+
+def two_masks(first):
+    """A constant mask and one of an input: together -inf, or `first` alone is."""
+    n = Network()
+    w = n.constant(n.random.standard_normal((16, 16)), "w")
+    causal = n.constant(np.where(np.arange(16) > 12, first, 0), "causal")
+    scores = n.node("Add", [n.node("MatMul", ["x", w], "scores"), causal], "once")
+    if np.isfinite(first):
+        scores = n.node("Add", [scores, "mask"], "twice")
+    y = n.node("MatMul", [n.node("Softmax", [scores], "shares", axis=-1), w], "y")
+    inputs = [("x", T.FLOAT, [1, 4, 16]), ("mask", T.FLOAT, [1, 16])]
+    mask = np.zeros((SAMPLES, 1, 16), np.float32)
+    mask[..., 10:] = LOWEST["lowest"]
+    x = n.random.standard_normal((SAMPLES, 1, 4, 16)).astype(np.float32)
+    feed = {"x": x, "mask": mask} if np.isfinite(first) else {"x": x}
+    return save(n, inputs[:len(feed)], (y, [1, 4, 16])), feed
+
+
+def check_advice(folder):
+    """A run prints one policy for all masks, with which the next run has none to print."""
+    ids = set()
+    for first in LOWEST["lowest"], -np.inf:
+        model, feed = two_masks(first)
+        onnx.save(model, folder / "a.onnx")
+        np.savez(folder / "a.npz", **feed)
+        run_it = ("quantize", folder / "a.onnx", "-b", "ort-int8", "-d", folder / "a.npz", "-o",
+                  folder / "a")
+        done = run(*run_it)
+        found = re.findall(r"(rules: \[.*)", done.stderr)
+        if len(found) != 1 or "mask of -inf" not in done.stderr:
+            raise ValueError(f"masks of {first}: {done.stderr}")
+        ids.update(re.findall(r"id: ([^,]*)", found[0]))
+        (folder / "a.yaml").write_text(found[0] + "\n")
+        done = run(*run_it, "--policy", folder / "a.yaml")
+        if done.returncode or "rules: [" in done.stderr or noise(folder / "a", folder / "a.npz") > LIMIT:
+            raise ValueError(f"masks of {first}, with the policy: {done.stderr}")
+    if len(ids) != 2:
+        raise ValueError(f"rules for other nodes have one id: {ids}")
+
+
 def check_kinds(folder):
     """What counts as a mask, and that the policy helps."""
     x, mask = scores_and_mask()
@@ -410,6 +486,8 @@ def main():
             check_late(folder)
             check_stats(folder)
             check_infinite(folder)
+            check_input(folder)
+            check_advice(folder)
             check_kinds(folder)
             check_names(folder)
             check_export(folder)

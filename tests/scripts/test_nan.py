@@ -290,6 +290,9 @@ def check_verbs(folder):
             (("run", snapshot, *given, "--mode", "integer", "-o", folder / "zeros.out"), {}),
             (("trace", snapshot, *given, "-o", folder / "zeros.trace.npz"), {}),
             (("trace", snapshot, *given, "--mode", "simulate", "-o", folder / "trace"), {}),
+            (("search", snapshot, *given, "--budget", "bits=8", "-o", folder / "s.yaml"), {}),
+            (("search", snapshot, *given, "--budget", "nsr=5%", "-o", folder / "s.yaml"), {}),
+            (("tune", snapshot, *given, "--steps", 20, "-o", folder / "tuned"), {}),
             (("stats", "collect", model, *given, "-o", folder / "zeros.qgs"), {}),
             (("report", snapshot, *given, "--labels", labels, "-o", page), {})):
         json_too = () if arguments[0] == "report" else ("--json",)
@@ -304,6 +307,40 @@ def check_verbs(folder):
             if name not in report or report[name] != value:
                 bad += 1
                 print(f"FAILED: {arguments}: {name} {report.get(name)}, expected {value}")
+    return bad
+
+
+def check_unfit_choice(folder):
+    """Samples of which only the quantized network gives NaN: tune says so, and search takes
+    no number for their noise."""
+    bad = 0
+    snapshot, data, clean = folder / "keeps", folder / "late.npy", folder / "fit.npy"
+    x = np.load(data)  # of check_unseen
+    x[9] *= 1e5
+    np.save(clean, x)
+    agreement.qg("quantize", folder / "norm.onnx", "-b", "int8-base", "-d", clean, "-o", snapshot)
+    search = "search", snapshot, "-d", data, "--choices", "4,8", "-o", folder / "s.yaml"
+    judged = folder / "judged.npy"  # sample 9 is the first sample that judges
+    np.save(judged, np.load(data)[[0, 1, 2, 9, 3, 4, 5, 6, 7, 8, 10, 11]])
+    tune = "tune", snapshot, "--steps", 20, "-o", folder / "tuned", "-d"
+    for arguments, facts, message in (
+            ((*tune, judged), {"before": None, "changed": False, "learned": None},
+             "the outputs are NaN or infinite"),
+            ((*tune, data), {"changed": False}, "not clearly better"),
+            ((*search, "--budget", "bits=8"), None,
+             "the outputs of the best policy are NaN or infinite"),
+            ((*search, "--budget", "nsr=5%"), None, "are NaN or infinite")):
+        run = subprocess.run([agreement.QG, *map(str, arguments), "--json"],
+                             capture_output=True, text=True)
+        report = json.loads(run.stdout) if run.returncode == 0 else None
+        lines = [line for line in run.stderr.splitlines() if "first appears" in line]
+        if len(lines) != 1 or "NaN first appears at ratio.out0" not in lines[0] or \
+                f"sample {3 if judged in arguments else 9}:" not in lines[0] or \
+                "diverged" in run.stderr or (report is None) != (facts is None) or "e+" in run.stderr or \
+                message not in run.stderr + (report or {}).get("why", "") or \
+                any(report[name] != value for name, value in (facts or {}).items()):
+            bad += 1
+            print(f"FAILED: {arguments}: {run.stderr.strip()}, {report}")
     return bad
 
 
@@ -443,8 +480,8 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         folder = pathlib.Path(work)
         bad = check_codes() + check_names(folder) + check_rows(folder) + \
-            check_late(folder) + check_unseen(folder) + check_verbs(folder) + \
-            check_hidden(folder)
+            check_late(folder) + check_unseen(folder) + check_unfit_choice(folder) + \
+            check_verbs(folder) + check_hidden(folder)
         bad += check_losses(folder) + check_propose(folder) + check_sign(folder)
     return min(bad, 1)
 

@@ -388,6 +388,13 @@ def check_again(folder):
                                  "--choices", "4,8")
     ids = [set(re.findall(r"- id: (\S+)", f.read_text())) for f in (kept, second)]
     check("second: rules of its own", ids[1] and not ids[0] & ids[1], *ids[1])
+    for n, budget in enumerate(("bits=5", "bits=6")):  # two policies of one snapshot
+        qg("search", folder / "before", "-d", CALIB, "--budget", budget, "--choices", "4,8",
+           "-o", folder / f"{n}.yaml")
+    rules = [re.findall(r"- id: (\S+)\n    match:\n      value:\n((?:        - .*\n)*)",
+                        (folder / f"{n}.yaml").read_text()) for n in (0, 1)]
+    check("rules for other values have other ids", rules[0] and rules[1] and all(
+        a != c or b == d for a, b in rules[0] for c, d in rules[1]), rules)
     check_applied("gptq", folder, ["--set", "trait=compute slot=in1 bits=4", "--set",
                                    "pass=gptq run=yes"], "bits=6", "--choices", "4,8")
     check_applied("split", folder, ["--set", "pass=weight-split run=yes threshold=0.3",

@@ -15,6 +15,7 @@ import time
 
 try:
     import numpy as np
+    from onnx import TensorProto, helper, numpy_helper, save_model
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -199,6 +200,51 @@ def same_snapshots(work, model, data, stats, backend):
        "op=Conv slot=out0 bits=4 observer=mse", "-o", f"{work}/four")
 
 
+def save_gemms(path, data):
+    """Two Gemm with weights as MatMul has them, and alpha and beta."""
+    rng = np.random.default_rng(5)
+    w = [rng.standard_normal(s).astype(np.float32) for s in ((12, 16), (16,), (16, 4), (4,))]
+    tensors = [numpy_helper.from_array(t, f"w{i}") for i, t in enumerate(w)]
+    nodes = [helper.make_node("Gemm", ["x", "w0", "w1"], ["h"], "fc0", alpha=0.3, beta=0.7),
+             helper.make_node("Relu", ["h"], ["r"], "relu"),
+             helper.make_node("Gemm", ["r", "w2", "w3"], ["y"], "fc1")]
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", d])
+              for n, d in (("x", 12), ("y", 4))]
+    graph = helper.make_graph(nodes, "gemms", values[:1], values[1:], tensors)
+    save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                                 ir_version=8), path)
+    np.save(data, rng.standard_normal((40, 12)).astype(np.float32))
+
+
+def same_snapshots_after_rewrites(work, plain):
+    """Backends and options that rewrite the network: statistics of the same graph."""
+    model, data, of = f"{work}/gemms.onnx", f"{work}/gemms.npy", f"{work}/of.qgs"
+    save_gemms(model, data)
+    equalize = ("--set", "pass=equalize run=yes")
+    float_fc0 = ("--set", "node=fc0 platform=fp32")
+    for network, samples, backend, options in (
+            (MODEL, DATA, "metax-int8-c", ()), (MODEL, DATA, "metax-int8-t", ()),
+            (MODEL, DATA, "trt-int8", equalize), (model, data, "metax-int8-c", ()),
+            (model, data, "ncnn-int8", ()), (model, data, "metax-int8-c", float_fc0)):
+        qg("stats", "collect", network, "-b", backend, *options, "-d", samples, "-o", of)
+        common = ("quantize", network, "-b", backend, *options, "--observer", "kl")
+        qg(*common, "-d", samples, "-o", f"{work}/d")
+        qg(*common, "--stats", of, "-o", f"{work}/s")
+        for name in ("quant.json", "model.onnx"):
+            assert read(f"{work}/s/{name}") == read(f"{work}/d/{name}"), (backend, options)
+        qg("stats", "derive", of, "--model", network, "-b", backend, *options)
+        qg("stats", "show", of)
+    collected = "`qg stats collect -b metax-int8-c` with the same --policy"
+    qg("quantize", MODEL, "-b", "metax-int8-c", "--stats", plain, "-o", f"{work}/no",
+       fails=collected)
+    qg("compare", MODEL, "-d", DATA, "-b", "metax-int8-c", "--stats", plain, fails=collected)
+    qg("stats", "derive", plain, "--model", MODEL, "-b", "metax-int8-c", fails=collected)
+    qg("stats", "collect", MODEL, "--set", "op=Conv bits=4", "-d", DATA, "-o", f"{work}/no",
+       fails="without a backend, expected the backend")
+    qg("stats", "collect", MODEL, "-b", "trt-int9", "-d", DATA, "-o", f"{work}/no",
+       fails="trt-int8")
+
+
 def resumes_only_its_own(work):
     """What FILE.part holds must be of the same data, and of the samples asked for."""
     def leave(*arguments):
@@ -320,6 +366,7 @@ def main():
         same_bytes_from_processes(work, MODEL, DATA)
         resumed_by_other_numbers(work, MODEL, DATA)
         same_snapshots(work, MODEL, DATA, stats, "trt-int8")
+        same_snapshots_after_rewrites(work, stats)
         same_comparison(MODEL, DATA, stats)
         says_how_far_samples_suffice(work)
         refusals(work, stats)
