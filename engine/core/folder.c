@@ -279,8 +279,8 @@ static qg_status replace(qg_folder *f, const char *const *own, size_t n)
     if (!all || !rename_so(f->work, f->target, EXCHANGE))
         return replace_files(f, own, n);
     f->exchanged = true;
-    QG_TRY(remove_old(f, own, n));
-    return qg_path_sync(f->ctx, "write folder", f->parent);
+    QG_TRY(qg_path_sync(f->ctx, "write folder", f->parent));
+    return remove_old(f, own, n);
 }
 
 static qg_status put_in_place(qg_folder *f, const char *const *own, size_t n)
