@@ -36,9 +36,9 @@ qg_status qg_reads_note(qg_ctx *ctx, const char *path, const char *as)
 
 void qg_reads_remove(qg_ctx *ctx, const char *path)
 {
-    qg_read *r = note_of(ctx, path);
-    if (r)
-        r->as = NULL;
+    for (qg_read *r = ctx->reads; r; r = r->next)
+        if (r->as && qg_is_same_file(path, r->path))
+            r->as = NULL;
 }
 
 /* A file that is not there yet has one name. */

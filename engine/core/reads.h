@@ -14,7 +14,9 @@
 
 /* `as` completes "write: PATH: is ..., expected another file"; a literal. */
 QG_NODISCARD qg_status qg_reads_note(qg_ctx *ctx, const char *path, const char *as);
-void qg_reads_remove(qg_ctx *ctx, const char *path); /* the note; none is fine */
+/* The notes of the file, under any name; none is fine.  Also for a file that the
+ * operation has written, read to check it, and may write again. */
+void qg_reads_remove(qg_ctx *ctx, const char *path);
 
 /* As what ctx, or the context that it was forked from, has noted the file, under this
  * name or another; NULL: it has not. */

@@ -145,6 +145,7 @@ static qg_status write(inference *f, const char *yaml, qg_report *r)
     QG_TRY(qg_file_write(f->m->ctx, yaml, text, size));
     QG_TRY(qg_report_add(r, "written", qg_cell_text(yaml)));
     qg_status s = qg_attempt_make(&f->how, &d, &t);
+    qg_reads_remove(f->m->ctx, yaml);
     if (s == QG_OK && t.refusal)
         s = qg_fail(f->m->ctx, QG_ECONFIG, "infer-backend: %s", t.refusal);
     if (s == QG_OK)

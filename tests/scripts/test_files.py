@@ -167,6 +167,8 @@ class Files(unittest.TestCase):
                 ("infer-backend", MODEL, *device[1:], "-o", cfg / "backends/trt-int8.yaml")):
             qg(*words, fails="configuration that is read, expected another file", status=2)
             self.assertEqual(read, {p: p.read_bytes() for p in read}, words)
+        qg("fit", *device, "-o", self.work / "fit.yaml")
+        qg("fit", *device, "-o", self.work / "fit.yaml")
         run = start("lint", snap, "--target", self.work / "t1.yaml", "--fix", "-o",
                     self.work / "new.yaml")
         self.assertEqual((run.communicate()[1], run.returncode), ("", 3))
