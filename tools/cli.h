@@ -18,6 +18,7 @@
 #ifndef QG_TOOLS_CLI_H
 #define QG_TOOLS_CLI_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stddef.h>
@@ -223,9 +224,13 @@ int cli_completion(const cli_call *c);
 /* "output 'PATH': cannot be written: FAULT". */
 int cli_refuse_output(const cli_call *c, const char *fault);
 
-/* Prints text that can hold names from files: control characters except newline and tab
- * become \xNN, so that no name reaches the terminal as a command. */
+/* Prints text that can hold names from files: control characters except newline and
+ * tab, and bytes that are not UTF-8, become \xNN, so that no name reaches the terminal
+ * as a command. */
 void cli_print(FILE *f, const char *text);
+/* As vsnprintf, but where the text does not fit, each %s is cut to 128 bytes, so that
+ * what is expected is not cut off by the name or value before it. */
+void cli_message(char *text, size_t size, const char *fmt, va_list args);
 
 /* --- verbs of cli_formats.c and cli_stats.c --- */
 cli_question cli_export;

@@ -1,19 +1,22 @@
 /* cli_laboratory.c -- verbs for experiments: sensitivity, price, compare, tune,
  * search, switch. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
-/* "0.01" or "1%", below 1e9; false for anything else. */
+/* "0.01" or "1%", below 1e9; false for anything else, also with blanks, which strtod
+ * skips. */
 static bool read_budget(const char *text, double *out)
 {
     char *end;
     double x = strtod(text, &end);
     bool percent = strcmp(end, "%") == 0;
     *out = percent ? x / 100 : x;
-    return end != text && (percent || !*end) && x >= 0 && x < 1e9;
+    return end != text && !isspace((unsigned char)*text) && (percent || !*end) &&
+           x >= 0 && x < 1e9;
 }
 
 /* Where a policy goes without --output. */
@@ -301,8 +304,11 @@ int cli_switch(const cli_call *c)
         s = cli_save(c, m);
     if (s == QG_OK && a->json && !c->host)
         (void)printf("{\n  \"report\": \"switch\",\n  \"changed\": %zu\n}\n", total);
-    else if (s == QG_OK && !c->host)
-        (void)printf("changed  %zu endpoints\nwritten  %s\n", total, a->output);
+    else if (s == QG_OK && !c->host) {
+        (void)printf("changed  %zu endpoints\nwritten  ", total);
+        cli_print(stdout, a->output);
+        (void)putchar('\n');
+    }
     int status = cli_answer(c, s, NULL);
     cli_close(c, m);
     return status;

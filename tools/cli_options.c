@@ -264,14 +264,16 @@ int cli_fail(const cli_verb *verb, const char *message)
 int cli_usage(const cli_verb *verb, const char *fmt, ...)
 {
     va_list args;
-    bool bare = verb && verb->err;
-    if (!bare)
-        (void)fprintf(stderr, "qg: %s%s", verb ? verb->name : "", verb ? ": " : "");
+    char text[1024];
     va_start(args, fmt);
-    (void)vfprintf(bare ? verb->err : stderr, fmt, args);
+    cli_message(text, sizeof text, fmt, args);
     va_end(args);
-    if (bare)
+    if (verb && verb->err) {
+        (void)fputs(text, verb->err);
         return CLI_USAGE;
+    }
+    (void)fprintf(stderr, "qg: %s%s", verb ? verb->name : "", verb ? ": " : "");
+    cli_print(stderr, text);
     (void)fprintf(stderr, "\nsee `qg %s%s`\n", verb ? verb->name : "help",
                   verb ? " --help" : "");
     return CLI_USAGE;

@@ -234,14 +234,63 @@ static size_t control(const unsigned char *s)
     return direction || isolate ? 3 : 0;
 }
 
+/* The length of the character in UTF-8 at s; 0: there is none.  Neither longer than
+ * needed, nor a surrogate, nor above U+10FFFF: for these the second byte decides. */
+static size_t character(const unsigned char *s)
+{
+    static const struct {
+        unsigned char first, last, low, high; /* first byte, and range of the second */
+        unsigned char length;
+    } form[] = {
+        {0x01,  0x7f, 0,    0,    1},
+        { 0xc2, 0xdf, 0x80, 0xbf, 2},
+        { 0xe0, 0xe0, 0xa0, 0xbf, 3},
+        { 0xe1, 0xec, 0x80, 0xbf, 3},
+        { 0xed, 0xed, 0x80, 0x9f, 3},
+        { 0xee, 0xef, 0x80, 0xbf, 3},
+        { 0xf0, 0xf0, 0x90, 0xbf, 4},
+        { 0xf1, 0xf3, 0x80, 0xbf, 4},
+        { 0xf4, 0xf4, 0x80, 0x8f, 4}
+    };
+    for (size_t i = 0; i < sizeof form / sizeof *form; i++) {
+        if (s[0] < form[i].first || s[0] > form[i].last)
+            continue;
+        if (form[i].length > 1 && (s[1] < form[i].low || s[1] > form[i].high))
+            return 0;
+        for (size_t k = 2; k < form[i].length; k++)
+            if ((s[k] & 0xc0) != 0x80)
+                return 0;
+        return form[i].length;
+    }
+    return 0;
+}
+
 void cli_print(FILE *f, const char *text)
 {
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        size_t n = control(s);
-        for (size_t i = 0; i < n; i++)
-            (void)fprintf(f, "\\x%02x", s[i]);
-        if (n == 0)
-            (void)fputc(*s, f);
+        size_t n = character(s);
+        const bool plain = n > 0 && control(s) == 0;
+        for (size_t i = 0; i < (n ? n : 1); i++)
+            (void)fprintf(f, plain ? "%c" : "\\x%02x", s[i]);
         s += n ? n : 1;
     }
+}
+
+void cli_message(char *text, size_t size, const char *fmt, va_list args)
+{
+    char limited[512];
+    size_t n = 0;
+    va_list again;
+    va_copy(again, args);
+    const int length = vsnprintf(text, size, fmt, args);
+    for (; length >= 0 && (size_t)length >= size && *fmt && n + 8 < sizeof limited;
+         fmt++) {
+        limited[n++] = *fmt;
+        if (fmt[0] == '%' && fmt[1] == 's')
+            n += (size_t)snprintf(limited + n, sizeof limited - n, ".128");
+    }
+    limited[n] = '\0';
+    if (n > 0)
+        (void)vsnprintf(text, size, limited, again);
+    va_end(again);
 }

@@ -31,6 +31,17 @@ static void fail_interrupted(const cli_call *c)
     (void)cli_fail(c->verb, text);
 }
 
+/* The library has refused it: only the reader of a backend knows its parents. */
+static bool writes_what_is_read(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    const char *const path[] = { a->output, a->curve, a->report, a->sarif };
+    for (size_t i = 0; i < sizeof path / sizeof *path; i++)
+        if (path[i] && qg_has_read(c->ctx, path[i]))
+            return true;
+    return false;
+}
+
 int cli_answer(const cli_call *c, qg_status s, qg_report *r)
 {
     if (c->host)
@@ -49,9 +60,11 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
     if (s == QG_ECANCELED && cli_interrupted()) {
         fail_interrupted(c);
         status = cli_interrupted();
-    } else if (s != QG_OK)
-        status = cli_fail(c->verb, qg_ctx_message(c->ctx));
-    else if (r && !*text)
+    } else if (s != QG_OK) {
+        status = s == QG_ECONFIG && writes_what_is_read(c)
+                     ? cli_usage(c->verb, "%s", qg_ctx_message(c->ctx))
+                     : cli_fail(c->verb, qg_ctx_message(c->ctx));
+    } else if (r && !*text)
         status = cli_fail(c->verb, "cannot write the report: out of memory");
     qg_report_free(r);
     return status;
@@ -117,8 +130,11 @@ int cli_ask_and_name(const cli_call *c, cli_question *ask)
 {
     const cli_arguments *a = c->args;
     const int status = cli_ask(c, a->file.at[0], ask);
-    if (status == CLI_OK && !a->json && !c->host)
-        (void)printf("\nwritten: %s\n", a->output);
+    if (status == CLI_OK && !a->json && !c->host) {
+        (void)fputs("\nwritten: ", stdout);
+        cli_print(stdout, a->output);
+        (void)putchar('\n');
+    }
     return status;
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/analysis/measure.h"
 #include "engine/analysis/subject.h"
+#include "engine/core/reads.h"
 
 QG_OPTIONS_INIT(qg_sensitivity_options)
 
@@ -269,6 +270,7 @@ qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *given,
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_sensitivity_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_proposal_check(m->ctx, &o.proposal));
+    qg_reads_forget(m->ctx);
     qg_sensitivity s = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "sensitivity"));
     QG_TRY(qg_model_warn_share(m, "sensitivity"));

@@ -98,6 +98,12 @@ QG_NODISCARD QG_API qg_status qg_open(const qg_open_options *o, qg_ctx **out);
  * context, must not be used afterwards. */
 QG_API void qg_close(qg_ctx *ctx);
 
+/* Whether path leads to a configuration file (backend, policy, profile, target, ...)
+ * that the context has read, by its name or as the parent of another; no function
+ * writes to such a file, but fails with QG_ECONFIG.  A function that writes a policy, a
+ * profile or a backend forgets what was read before it began. */
+QG_API bool qg_has_read(const qg_ctx *ctx, const char *path);
+
 /* --- models and snapshots --- */
 
 /* qg_model: a graph, and, once quantized or loaded from a snapshot, its TQCs. */

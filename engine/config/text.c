@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/core/reads.h"
+
 /* "backends/mine.yaml" is "mine" and "mine.yaml" of the folder "backends". */
 static bool is_called(const char *path, const char *folder, const char *name)
 {
@@ -30,7 +32,8 @@ qg_status qg_config_read(qg_ctx *ctx, qg_arena *a, qg_file_request what,
     if (!added) {
         QG_TRY(qg_file_text(ctx, a, what, &bytes, size));
         *text = bytes;
-        return QG_OK;
+        return qg_reads_note(ctx, what.path,
+                             "a file of the configuration that is read");
     }
     *text = added->text;
     *size = added->size;

@@ -457,32 +457,54 @@ qg_status qg_yaml_some(qg_ctx *ctx, qg_arena *a, const qg_yaml *y, const char *w
     return qg_yaml_words(ctx, a, y, what, out, n);
 }
 
-/* Bytes below 32 by number. */
-static void print_byte(FILE *f, char c)
+/* Characters of two or three bytes that must not stand for themselves: line breaks,
+ * which the parser folds also in quotes (U+0085, U+2028, U+2029), and those that YAML
+ * does not allow (other C1 controls, U+FEFF, U+FFFE, U+FFFF).  The number of bytes, and
+ * the character; 0: another one. */
+static size_t reserved(const unsigned char *s, unsigned *code)
 {
-    if (c == '"' || c == '\\')
-        (void)fprintf(f, "\\%c", c);
-    else if ((unsigned char)c < 32)
-        (void)fprintf(f, "\\x%02x", (unsigned)c);
+    if (s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0) {
+        *code = s[1];
+        return 2;
+    }
+    if ((s[0] != 0xe2 && s[0] != 0xef) || (s[1] & 0xc0) != 0x80)
+        return 0;
+    *code = (s[0] & 0x0fU) << 12 | (s[1] & 0x3fU) << 6 | (s[2] & 0x3fU);
+    return *code == 0x2028 || *code == 0x2029 || *code == 0xfeff || *code >= 0xfffe ? 3
+                                                                                    : 0;
+}
+
+/* The character at s; returns the number of its bytes that were printed. */
+static size_t print_character(FILE *f, const char *s)
+{
+    unsigned code;
+    const size_t n = reserved((const unsigned char *)s, &code);
+    if (n > 0)
+        (void)fprintf(f, "\\u%04x", code);
+    else if (*s == '"' || *s == '\\')
+        (void)fprintf(f, "\\%c", *s);
+    else if ((unsigned char)*s < 32 || *s == 127)
+        (void)fprintf(f, "\\x%02x", (unsigned)*s);
     else
-        (void)fputc(c, f);
+        (void)fputc(*s, f);
+    return n > 0 ? n : 1;
 }
 
 void qg_yaml_print_text(FILE *f, const char *text)
 {
     (void)fputc('"', f);
-    for (const char *c = text; *c; c++)
-        print_byte(f, *c);
+    while (*text)
+        text += print_character(f, text);
     (void)fputc('"', f);
 }
 
 void qg_yaml_print_name(FILE *f, const char *name)
 {
     (void)fputc('"', f);
-    for (const char *c = name; *c; c++) {
-        if (strchr("*?\\", *c))
-            print_byte(f, '\\');
-        print_byte(f, *c);
+    while (*name) {
+        if (strchr("*?\\", *name))
+            (void)print_character(f, "\\");
+        name += print_character(f, name);
     }
     (void)fputc('"', f);
 }

@@ -56,6 +56,8 @@ struct qg_added {
     const void *what;
 };
 
+typedef struct qg_read qg_read; /* core/reads.h */
+
 struct qg_ctx {
     qg_alloc alloc;    /* where arena, names and graphs get their memory */
     qg_arena *arena;   /* lives as long as the context */
@@ -66,8 +68,9 @@ struct qg_ctx {
     qg_limits limits;
     const struct qg_registry *registry; /* operators, set by api; see ir/op.h */
     qg_added *added[QG_NADDED];         /* the first of each kind; NULL: none */
+    qg_read *reads;                     /* configuration files; NULL: none */
     const char *config_dir;             /* backends/, pipelines/ ...; NULL below api */
-    qg_cancel_watch watch;              /* of a worker, while its job has a meter */
+    qg_cancel_watch watch; /* asked by qg_ctx_go_on; workers have their caller's */
     double asked;       /* when qg_ctx_go_on asked it last, seconds of core/clock.h */
     char message[1024]; /* of the last qg_fail, cut to fit; "" before the first */
 };

@@ -16,7 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/core/lock.h"
 #include "engine/core/num.h"
+#include "engine/core/reads.h"
 #include "engine/core/vec.h"
 
 static qg_status refuse(qg_ctx *ctx, const char *doing, const char *path,
@@ -231,6 +233,31 @@ void qg_writer_sweep(const char *folder)
         remove_leftovers(path, (size_t)n, true);
 }
 
+/* Under the lock of the folder: whoever replaces the folder at the same time keeps the
+ * temporaries that he has seen (folder.c). */
+static qg_status open_stream(qg_writer *w)
+{
+    const char *const path = w->target, *taken = in_the_way(path);
+    qg_locks locks;
+    if (taken)
+        return refuse(w->ctx, "write", path, taken);
+    QG_TRY(qg_reads_check(w->ctx, path));
+    QG_TRY(qg_locks_take(w->ctx, &path, 1, &locks));
+    int fd = open_temporary(path, w->temporary), why = errno;
+    qg_locks_release(&locks);
+    if (fd >= 0) {
+        w->stream = fdopen(fd, "wb");
+        why = errno;
+    }
+    if (w->stream)
+        return QG_OK;
+    if (fd >= 0) {
+        (void)close(fd);
+        (void)unlink(w->temporary);
+    }
+    return refuse(w->ctx, "write", path, strerror(why));
+}
+
 qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
 {
     size_t n = strlen(path);
@@ -243,22 +270,14 @@ qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
         return qg_nomem(ctx);
     }
     memcpy(w.target, path, n + 1);
-    const char *taken = in_the_way(path);
-    int fd = taken ? -1 : open_temporary(path, w.temporary);
-    if (fd >= 0)
-        w.stream = fdopen(fd, "wb");
-    if (!w.stream) {
-        qg_status s = refuse(ctx, "write", path, taken ? taken : strerror(errno));
-        if (fd >= 0) {
-            (void)close(fd);
-            (void)unlink(w.temporary);
-        }
-        drop(ctx, w.target);
-        drop(ctx, w.temporary);
-        return s;
+    qg_status s = open_stream(&w);
+    if (s == QG_OK) {
+        *out = w;
+        return QG_OK;
     }
-    *out = w;
-    return QG_OK;
+    drop(ctx, w.target);
+    drop(ctx, w.temporary);
+    return s;
 }
 
 /* Zeroes *w, so a second call finds nothing to do: safe after commit and after
@@ -388,11 +407,14 @@ static qg_status set_all_aside(qg_writer *const *w, size_t n)
     return any ? sync_folders(w, n) : QG_OK;
 }
 
-/* What a rename puts in place is on the disk by then. */
+/* What a rename puts in place is on the disk by then.  It has the permissions of the
+ * file that is replaced, or that was set aside, but none of what a link leads to. */
 static qg_status put_in_place(qg_writer *w)
 {
     struct stat st;
-    w->fresh = stat(w->target, &st) != 0;
+    w->fresh = lstat(w->target, &st) != 0;
+    if ((!w->fresh || (w->aside && lstat(w->aside, &st) == 0)) && S_ISREG(st.st_mode))
+        (void)chmod(w->temporary, st.st_mode & 0777);
     if (rename(w->temporary, w->target) != 0)
         return refuse(w->ctx, "write", w->target, strerror(errno));
     *w->temporary = '\0';
@@ -412,23 +434,48 @@ static void take_back(qg_writer *const *w, size_t n, size_t placed)
         }
 }
 
-/* Targets are touched when everything else has succeeded. */
-qg_status qg_writers_commit(qg_writer *const *w, size_t n)
+static qg_status put_all_in_place(qg_writer *const *w, size_t n)
 {
-    qg_status s = QG_OK;
+    qg_status s = n > 1 ? set_all_aside(w, n) : QG_OK;
     size_t placed = 0;
-    for (size_t i = 0; i < n && s == QG_OK; i++)
-        s = close_stream(w[i]);
-    for (size_t i = 0; i < n && s == QG_OK; i++)
-        s = qg_path_sync(w[i]->ctx, "write", w[i]->temporary);
-    if (s == QG_OK && n > 1)
-        s = set_all_aside(w, n);
     for (; placed < n && s == QG_OK; placed += s == QG_OK)
         s = put_in_place(w[placed]);
     if (s == QG_OK)
         s = sync_folders(w, n);
     if (s != QG_OK)
         take_back(w, n, placed);
+    return s;
+}
+
+/* As long as the locks are held, no other writer puts files in place there. */
+static qg_status lock_and_put(qg_writer *const *w, size_t n)
+{
+    qg_ctx *ctx = w[0]->ctx;
+    qg_locks locks;
+    const char **target = get(ctx, n * sizeof *target);
+    if (!target)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < n; i++)
+        target[i] = w[i]->target;
+    qg_status s = qg_locks_take(ctx, target, n, &locks);
+    if (s == QG_OK) {
+        s = put_all_in_place(w, n);
+        qg_locks_release(&locks);
+    }
+    drop(ctx, (void *)target);
+    return s;
+}
+
+/* Targets are touched when everything else has succeeded. */
+qg_status qg_writers_commit(qg_writer *const *w, size_t n)
+{
+    qg_status s = QG_OK;
+    for (size_t i = 0; i < n && s == QG_OK; i++)
+        s = close_stream(w[i]);
+    for (size_t i = 0; i < n && s == QG_OK; i++)
+        s = qg_path_sync(w[i]->ctx, "write", w[i]->temporary);
+    if (s == QG_OK && n > 0)
+        s = lock_and_put(w, n);
     for (size_t i = 0; i < n; i++)
         qg_writer_abandon(w[i]);
     return s;
@@ -485,38 +532,6 @@ void qg_memory_free(qg_memory_file *f)
     f->size = 0;
 }
 
-bool qg_is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* Of the folder of a path. */
-static bool stat_above(const char *path, struct stat *st)
-{
-    char folder[PATH_MAX];
-    size_t n = (size_t)(qg_path_base(path) - path);
-    if (n >= sizeof folder)
-        return false;
-    memcpy(folder, path, n);
-    folder[n] = '\0';
-    return stat(n ? folder : ".", st) == 0;
-}
-
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-bool qg_is_same_file(const char *a, const char *b)
-{
-    struct stat one, two;
-    if (stat(a, &one) == 0 && stat(b, &two) == 0)
-        return is_same(&one, &two);
-    return strcmp(qg_path_base(a), qg_path_base(b)) == 0 && stat_above(a, &one) &&
-           stat_above(b, &two) && is_same(&one, &two);
-}
-
 /* The folder that holds the one of that name; part is as before afterwards. */
 static qg_status sync_above(qg_ctx *ctx, char *part)
 {
@@ -555,25 +570,6 @@ qg_status qg_directory_make(qg_ctx *ctx, const char *path)
 }
 
 void qg_directory_remove(const char *path) { (void)rmdir(path); }
-
-char *qg_path_join(qg_arena *a, const char *directory, const char *name)
-{
-    size_t n = strlen(directory);
-    const char *slash = n == 0 || directory[n - 1] == '/' ? "" : "/";
-    return qg_arena_printf(a, "%s%s%s", directory, slash, name);
-}
-
-const char *qg_path_base(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-bool qg_path_ends_in(const char *path, const char *end)
-{
-    size_t n = strlen(path), k = strlen(end);
-    return n > k && strcmp(path + n - k, end) == 0;
-}
 
 /* Not strcoll: the order must not depend on the locale. */
 static int by_bytes(const void *a, const void *b)

@@ -63,10 +63,11 @@ typedef struct qg_writer {
 } qg_writer;
 
 /* Makes the temporary in the target's folder, since rename is atomic within one file
- * system only; its mode is the one
- * that umask leaves.  Temporaries there whose process was killed are removed.  On
- * failure nothing was made.  An existing target that
- * is not a regular file is refused (QG_EIO): renaming would replace /dev/null.
+ * system only.  A new file has the permissions that umask leaves, a replaced one those
+ * that it had.  A link to a file is replaced, as a file that belongs to others must lie
+ * beside them; the file that it leads to stays.  Temporaries there whose process was
+ * killed are removed.  On failure nothing was made.  An existing target that is not a
+ * regular file is refused (QG_EIO): renaming would replace /dev/null.
  *
  *     qg_writer w;
  *     QG_TRY(qg_writer_open(ctx, path, &w));
@@ -88,7 +89,8 @@ QG_NODISCARD qg_status qg_writer_commit(qg_writer *w);
  * aside in the same order.  A process that is killed meanwhile leaves old files alone,
  * new files alone or none of them, never old beside new: the last file without some of
  * the others, or others that are new without it.  On failure the old targets come
- * back. */
+ * back.  Of two writers of the same files at once, the files of one remain: the folders
+ * are locked meanwhile (lock.h). */
 QG_NODISCARD qg_status qg_writers_commit(qg_writer *const *w, size_t n);
 /* Closes the file for a while, so that there may be more writers than files can be
  * open; resume goes on at its end.  A writer that is not paused is resumed already. */

@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #include "engine/core/file.h"
+#include "engine/core/lock.h"
 
-enum { EXCHANGE = 2, TRIES = 1000 }; /* RENAME_EXCHANGE */
+enum { KEEP = 1, EXCHANGE = 2 }; /* RENAME_NOREPLACE, RENAME_EXCHANGE */
+enum { TRIES = 1000 };
 
 static qg_status refuse(const qg_folder *f, const char *path)
 {
@@ -25,12 +27,6 @@ static qg_status refuse(const qg_folder *f, const char *path)
 }
 
 /* --- work folders --- */
-
-static bool is_work_name(const char *name)
-{
-    size_t n = strlen(name);
-    return strncmp(name, ".qg-", 4) == 0 && n > 8 && strcmp(name + n - 4, ".new") == 0;
-}
 
 /* Removes the files of a folder, then the folder. */
 static void remove_folder(qg_ctx *ctx, qg_arena *a, const char *path)
@@ -70,8 +66,9 @@ static void remove_leftovers(const qg_folder *f)
     if (qg_directory_list(f->ctx, f->arena, f->parent, &name, &n) != QG_OK)
         return;
     for (size_t i = 0; i < n; i++) {
-        const char *path =
-            is_work_name(name[i]) ? qg_path_join(f->arena, f->parent, name[i]) : NULL;
+        const char *path = qg_is_work_folder(name[i])
+                               ? qg_path_join(f->arena, f->parent, name[i])
+                               : NULL;
         int fd = path ? lock_folder(path) : -1;
         if (fd < 0)
             continue;
@@ -152,8 +149,9 @@ void qg_folder_abandon(qg_folder *f)
 {
     if (f->lock < 0)
         return;
-    remove_folder(f->ctx, f->arena, f->work);
-    (void)close(f->lock);
+    if (!f->exchanged)
+        remove_folder(f->ctx, f->arena, f->work);
+    qg_unlock(f->lock);
     f->lock = -1;
 }
 
@@ -190,7 +188,8 @@ static bool holds_working_folder(const qg_folder *f)
 }
 
 /* Links the files that are not the writer's, and syncs the folder; *all is false when
- * there is an entry that cannot be linked. */
+ * there is an entry that cannot be linked.  Among them are temporaries of other
+ * writers, which go on by name. */
 static qg_status keep_others(const qg_folder *f, const char *const *own, size_t n_own,
                              bool *all)
 {
@@ -210,15 +209,47 @@ static qg_status keep_others(const qg_folder *f, const char *const *own, size_t 
     return qg_path_sync(f->ctx, "write folder", f->work);
 }
 
-static bool exchange(const qg_folder *f)
+static bool rename_so(const char *from, const char *to, unsigned how)
 {
 #ifdef SYS_renameat2
-    return syscall(SYS_renameat2, AT_FDCWD, f->work, AT_FDCWD, f->target, EXCHANGE) ==
-           0;
+    return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, how) == 0;
 #else
-    (void)f;
+    (void)from, (void)to, (void)how;
     return false;
 #endif
+}
+
+/* Of the old folder, at the path of the work folder by now.  What other programs, which
+ * know no lock, made after keep_others moves into the new one; the rest is there. */
+static qg_status clear_entry(const qg_folder *f, const char *name, bool own)
+{
+    const char *from = qg_path_join(f->arena, f->work, name);
+    const char *to = qg_path_join(f->arena, f->target, name);
+    if (!from || !to)
+        return qg_nomem(f->ctx);
+    if (!own && rename_so(from, to, KEEP))
+        return QG_OK;
+    if (!own && errno != EEXIST)
+        return refuse(f, from);
+    (void)unlink(from);
+    return QG_OK;
+}
+
+/* An entry may arrive until the folder is gone. */
+static qg_status remove_old(const qg_folder *f, const char *const *own, size_t n_own)
+{
+    for (int k = 0; k < TRIES; k++) {
+        const char **name;
+        size_t n;
+        QG_TRY(qg_directory_list(f->ctx, f->arena, f->work, &name, &n));
+        for (size_t i = 0; i < n; i++)
+            QG_TRY(clear_entry(f, name[i], is_own(name[i], own, n_own)));
+        if (rmdir(f->work) == 0)
+            return QG_OK;
+        if (errno != ENOTEMPTY && errno != EEXIST)
+            break;
+    }
+    return refuse(f, f->work);
 }
 
 /* File by file, in the order of `own`; those not written this time are removed. */
@@ -238,22 +269,36 @@ static qg_status replace_files(const qg_folder *f, const char *const *own, size_
     return qg_path_sync(f->ctx, "write folder", f->target);
 }
 
-static qg_status put_in_place(qg_folder *f, const char *const *own, size_t n)
+/* Afterwards the old folder is at the path of the work folder, and the lock of the work
+ * folder, which is the target now, keeps writers away until it is removed. */
+static qg_status replace(qg_folder *f, const char *const *own, size_t n)
 {
     bool all = false;
+    if (!holds_working_folder(f))
+        QG_TRY(keep_others(f, own, n, &all));
+    if (!all || !rename_so(f->work, f->target, EXCHANGE))
+        return replace_files(f, own, n);
+    f->exchanged = true;
+    QG_TRY(qg_path_sync(f->ctx, "write folder", f->parent));
+    return remove_old(f, own, n);
+}
+
+static qg_status put_in_place(qg_folder *f, const char *const *own, size_t n)
+{
+    qg_locks locks;
     QG_TRY(sync_files(f));
     if (!f->known && rename(f->work, f->target) == 0) {
-        (void)close(f->lock);
+        qg_unlock(f->lock);
         f->lock = -1; /* the work folder is the target now */
         return qg_path_sync(f->ctx, "write folder", f->parent);
     }
     if (!f->known && errno != EEXIST && errno != ENOTEMPTY)
         return refuse(f, f->target); /* else another writer was faster */
-    if (!holds_working_folder(f))
-        QG_TRY(keep_others(f, own, n, &all));
-    if (!all || !exchange(f))
-        return replace_files(f, own, n);
-    return qg_path_sync(f->ctx, "write folder", f->parent);
+    const char *inside = qg_path_join(f->arena, f->target, own[0]);
+    QG_TRY(inside ? qg_locks_take(f->ctx, &inside, 1, &locks) : qg_nomem(f->ctx));
+    qg_status s = replace(f, own, n);
+    qg_locks_release(&locks);
+    return s;
 }
 
 qg_status qg_folder_commit(qg_folder *f, const char *const *own, size_t n)

@@ -9,7 +9,8 @@
  *               if it was absent before.  A work folder whose writer is gone is removed
  *               by the next begin in the same parent folder (writers hold a lock on
  *               theirs)
- * Two writers   each replaces the whole folder; the last one counts
+ * Two writers   each replaces the whole folder, one after the other (lock.h); the last
+ *               one counts.  A file that is written into the folder meanwhile stays
  * In place      where the file system cannot exchange folders, the target has
  *               subfolders, or is the working folder of the process or above it, commit
  *               renames the files over the old ones, in the order of `own`.  Then an
@@ -33,6 +34,7 @@ typedef struct qg_folder {
     const char *parent; /* of target */
     const char *work;   /* write here */
     bool known;         /* the target existed */
+    bool exchanged;     /* the work folder is the target, at `work` is what it was */
     int lock;           /* descriptor of the work folder; -1: none */
 } qg_folder;
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "engine/core/reads.h"
 #include "engine/device/draft.h"
 #include "engine/device/profile_file.h"
 
@@ -218,6 +219,7 @@ static qg_status write_and_try(composer *c, const char *path)
     QG_TRY(write(c, c->now, path));
     QG_TRY(qg_config_search(c->f->d->ctx, c->arena, "profiles", &search));
     QG_TRY(qg_fit_add(c->f, file, search));
+    qg_reads_remove(c->f->d->ctx, path);
     QG_TRY(qg_fit_run(c->f));
     c->now = c->f->profile.at[c->f->profile.n - 1];
     count_parts(c, c->now);

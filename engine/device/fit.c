@@ -1,6 +1,7 @@
 /* fit.c -- qg_model_fit: which profile's rows explain the outputs of a device. */
 #include <string.h>
 
+#include "engine/core/reads.h"
 #include "engine/device/arrays.h"
 #include "engine/device/compose.h"
 #include "engine/device/declared.h"
@@ -293,6 +294,7 @@ qg_status qg_model_fit(qg_model *m, const qg_diverge_options *given, const char 
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_diverge_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_draft_check_path(m->ctx, "fit", "--profile", o.profile, yaml));
+    qg_reads_forget(m->ctx);
     qg_device d = { 0 };
     qg_trace *t = NULL;
     qg_status s = qg_device_open(&d, m, &o.work, o.profile);

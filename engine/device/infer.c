@@ -5,6 +5,7 @@
  *     3  the file is written, read again, and compared with the trace once more
  *     4  what the trace does not decide is listed (undecided.h) */
 #include "engine/calib/observed.h"
+#include "engine/core/reads.h"
 #include "engine/device/arrays.h"
 #include "engine/device/ranking.h"
 #include "engine/device/undecided.h"
@@ -144,6 +145,7 @@ static qg_status write(inference *f, const char *yaml, qg_report *r)
     QG_TRY(qg_file_write(f->m->ctx, yaml, text, size));
     QG_TRY(qg_report_add(r, "written", qg_cell_text(yaml)));
     qg_status s = qg_attempt_make(&f->how, &d, &t);
+    qg_reads_remove(f->m->ctx, yaml);
     if (s == QG_OK && t.refusal)
         s = qg_fail(f->m->ctx, QG_ECONFIG, "infer-backend: %s", t.refusal);
     if (s == QG_OK)
@@ -276,6 +278,7 @@ qg_status qg_model_infer_backend(qg_model *m, const qg_infer_options *given,
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_infer_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_draft_check_path(m->ctx, "infer-backend", "--from", o.from, yaml));
+    qg_reads_forget(m->ctx);
     QG_TRY(qg_model_expect_float(m, "infer-backend"));
     QG_TRY(qg_model_expect_path(m->ctx, "infer-backend", dump));
     QG_TRY(qg_model_begin_float32(m));

@@ -101,7 +101,7 @@ static void take_part(member *m)
 {
     const qg_job *job = m->team->job;
     void *state = NULL;
-    m->ctx->watch = qg_meter_watch(job->meter);
+    m->ctx->watch = job->meter ? qg_meter_watch(job->meter) : m->team->ctx->watch;
     if (job->begin)
         m->status = job->begin(job->ud, m->ctx, &state);
     if (m->status == QG_OK)

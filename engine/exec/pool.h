@@ -37,7 +37,9 @@ typedef struct qg_job {
     qg_status (*work)(void *ud, qg_ctx *ctx, void *state, size_t index);
     void (*end)(void *ud, void *state); /* once per worker whose begin set a state */
     void *ud;
-    qg_meter *meter; /* asked within an index, too, whether to go on; NULL: none */
+    /* Asked within an index, too, whether to go on; NULL: whoever the caller's context
+     * asks. */
+    qg_meter *meter;
 } qg_job;
 
 /* A team of job->workers for one job.  Returns when every worker has ended.  On failure

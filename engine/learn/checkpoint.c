@@ -32,11 +32,12 @@ static void add_step(qg_hash *h, const qg_tape_step *s)
         qg_hash_add(h, s->offset_start, s->n * sizeof *s->offset_start);
 }
 
-static void add_samples(qg_hash *h, const qg_reconstruction *r)
+static qg_status add_samples(qg_hash *h, const qg_reconstruction *r)
 {
     const qg_stream *s = r->stream;
     const qg_tape *t = r->tapes->tape[0];
     for (size_t i = 0; i < s->sample.n; i++) {
+        QG_TRY(qg_ctx_go_on(r->ctx));
         for (size_t k = 0; k < t->n_in; k++) {
             add_tensor(h, qg_stream_value(s, t->in[k], QG_LANE_NOW, i));
             if (r->drops)
@@ -47,6 +48,7 @@ static void add_samples(qg_hash *h, const qg_reconstruction *r)
             add_tensor(h, qg_stream_value(s, t->out[k], QG_LANE_BEFORE, i));
         }
     }
+    return QG_OK;
 }
 
 /* Depends on the network behind the block. */
@@ -61,7 +63,7 @@ static void add_importance(qg_hash *h, const qg_reconstruction *r)
     }
 }
 
-static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
+static qg_status name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
 {
     qg_hash h;
     const qg_tape *t = r->tapes->tape[0];
@@ -87,9 +89,10 @@ static void name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
     }
     for (size_t i = 0; i < t->n_step; i++)
         add_step(&h, &t->step[i]);
-    add_samples(&h, r);
+    QG_TRY(add_samples(&h, r));
     add_importance(&h, r);
     qg_hash_end(&h, name);
+    return QG_OK;
 }
 
 /* --- the file -------------------------------------------------------------------- */
@@ -194,9 +197,9 @@ qg_status qg_checkpoint_load(qg_reconstruction *r, const char *folder,
 {
     qg_file f = { 0 };
     const char *path = NULL;
-    qg_arena *a = qg_arena_new(r->ctx->alloc);
     *found = false;
-    name_of(r, name);
+    QG_TRY(name_of(r, name));
+    qg_arena *a = qg_arena_new(r->ctx->alloc);
     qg_status s = a ? find(r->ctx, a, folder, name, &path) : qg_nomem(r->ctx);
     if (s == QG_OK && path)
         s = qg_file_open(r->ctx, "tune", path, SIZE_MAX / 2, &f);

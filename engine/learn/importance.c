@@ -106,6 +106,7 @@ static qg_status add_all(work *w)
     if (!w->size || !w->out->weight || !w->watched)
         return qg_nomem(w->s->ctx);
     for (size_t i = 0; i < w->s->sample.n; i++) {
+        QG_TRY(qg_ctx_go_on(w->s->ctx));
         qg_arena_reset(w->sample);
         if (qg_teaches(w->s->sample, i))
             QG_TRY(add_sample(w, i));

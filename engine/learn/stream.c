@@ -45,6 +45,7 @@ static qg_status fetch(qg_stream *s, const qg_feed *feed, size_t i, size_t numbe
                        qg_names *known)
 {
     const size_t inputs = s->graph->input.n;
+    QG_TRY(qg_ctx_go_on(s->ctx));
     qg_arena *a = qg_arena_new(s->ctx->alloc);
     const qg_tensor **in = a ? QG_NEWN(a, inputs, const qg_tensor *) : NULL;
     qg_status status = in ? feed->fetch(feed->ud, s->ctx, a, i, in) : qg_nomem(s->ctx);

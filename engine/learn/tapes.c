@@ -47,6 +47,7 @@ static qg_status work_on(void *ud, qg_ctx *ctx, void *state, size_t k)
     const round_of *r = ud;
     qg_tape *tape = r->tapes->tape[k];
     (void)state;
+    QG_TRY(qg_ctx_go_on(ctx));
     tape->ctx = ctx; /* of this thread, which ends with the round */
     const qg_status s = r->work(r->ud, tape, r->first + k);
     tape->ctx = r->tapes->ctx;

@@ -766,6 +766,10 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
                                     .repeats = true };
     qg_split split = { 0 };
     qg_measured at = { 0 };
+    const qg_cancel_watch before = m->ctx->watch;
+    qg_meter meter; /* counts nothing: learning reports its steps itself */
+    qg_meter_begin(&meter, &o.work.progress, "tune", 0);
+    m->ctx->watch = qg_meter_watch(&meter);
     t.arena = qg_arena_new(m->ctx->alloc);
     qg_status s = t.arena ? qg_split_open(m, &want, &split) : qg_nomem(m->ctx);
     if (s == QG_OK)
@@ -781,6 +785,8 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     qg_stream_close(&t.stream);
     qg_split_close(&split);
     qg_arena_free(t.arena);
+    m->ctx->watch = before;
+    qg_meter_end(&meter);
     return s;
 }
 

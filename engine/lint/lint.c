@@ -18,6 +18,7 @@
 #include "engine/lint/lint.h"
 
 #include "engine/core/file.h"
+#include "engine/core/reads.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/report/report.h"
 #include "engine/session/options.h"
@@ -323,6 +324,7 @@ qg_status qg_model_lint(qg_model *m, const qg_lint_options *given, qg_report **r
         return qg_fail(m->ctx, QG_ECONFIG,
                        "lint: no target, expected one of `qg list targets`");
     QG_TRY(check_files(m->ctx, m->path, &o));
+    qg_reads_forget(m->ctx);
     QG_TRY(qg_model_as_written(m, "lint", &q));
     qg_lint l = { .ctx = m->ctx,
                   .arena = qg_arena_new(m->ctx->alloc),

@@ -52,6 +52,14 @@ static bool is_raw_data(const void *kind, unsigned field)
     return kind == &onnx__tensor_proto__descriptor && field == 9;
 }
 
+/* Descriptions are not read. */
+static bool is_text(const void *kind, unsigned field)
+{
+    const ProtobufCFieldDescriptor *f =
+        protobuf_c_message_descriptor_get_field(kind, field);
+    return f && f->type == PROTOBUF_C_TYPE_STRING && strcmp(f->name, "doc_string") != 0;
+}
+
 static void *parser_get(void *data, size_t size)
 {
     struct importer *im = data;
@@ -67,8 +75,8 @@ static qg_status parse(struct importer *im, const unsigned char *bytes, size_t s
 {
     qg_ctx *ctx = im->build.ctx;
     ProtobufCAllocator allocator = { parser_get, parser_drop, im };
-    qg_wire wire = { im->name,      bytes,      size, &onnx__model_proto__descriptor,
-                     child_message, is_raw_data };
+    qg_wire wire = { im->name,      bytes,       size,   &onnx__model_proto__descriptor,
+                     child_message, is_raw_data, is_text };
     if (size == 0)
         return qg_fail(ctx, QG_EPARSE,
                        "import: %s: the file is empty, expected a model", im->name);

@@ -140,6 +140,12 @@ static qg_status read_length(struct scan *s, size_t from, unsigned field)
     }
     size_t data_at = s->at;
     QG_TRY(skip(s, in->end, n, from));
+    if (s->wire->is_text && s->wire->is_text(in->kind, field) &&
+        memchr(s->wire->bytes + data_at, 0, (size_t)n))
+        return qg_fail(s->ctx, QG_EPARSE,
+                       "import: %s: byte %zu: a text contains a zero byte, expected "
+                       "none in names and paths",
+                       s->wire->name, data_at);
     if (n < QG_WIRE_BLOCK || !s->wire->is_block ||
         !s->wire->is_block(in->kind, field)) {
         put_from(s, from);

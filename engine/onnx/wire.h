@@ -43,6 +43,10 @@ typedef const void *qg_wire_child(const void *kind, unsigned field);
 /* Whether field `field` of a message of this kind holds blocks. */
 typedef bool qg_wire_is_block(const void *kind, unsigned field);
 
+/* Whether field `field` of a message of this kind is a text that the caller reads up to
+ * its first zero byte, so that one within it would cut it off. */
+typedef bool qg_wire_is_text(const void *kind, unsigned field);
+
 /* The bytes to read; `name` appears in messages. */
 typedef struct qg_wire {
     const char *name;
@@ -51,12 +55,13 @@ typedef struct qg_wire {
     const void *kind; /* of the outermost message */
     qg_wire_child *child;
     qg_wire_is_block *is_block; /* NULL: none does */
+    qg_wire_is_text *is_text;   /* NULL: none is */
 } qg_wire;
 
 /* The message, [*n] in a, with a qg_wire_block in every field that holds a block of at
  * least that size.  Lengths keep the number of bytes that they are written with.
  * QG_EPARSE when the bytes are not one well-formed message: cut off, a length beyond
- * its parent, groups, too deep, too many fields. */
+ * its parent, groups, too deep, too many fields, a zero byte in a text. */
 QG_NODISCARD qg_status qg_wire_strip(qg_ctx *ctx, const qg_wire *wire, qg_arena *a,
                                      const unsigned char **out, size_t *n);
 

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "engine/core/num.h"
+#include "engine/core/reads.h"
 #include "engine/core/suggest.h"
 #include "engine/analysis/measure.h"
 
@@ -675,6 +676,7 @@ static qg_status run(qg_searching *s, qg_report **out)
     qg_search_warn_few(s);
     s->again = (qg_again){ .m = s->m, .work = &s->o->work, .split = &s->split };
     QG_TRY(qg_again_read(&s->again, s->arena, s->o->backend));
+    QG_TRY(qg_reads_check(s->m->ctx, s->o->patch));
     QG_TRY(warn_other_data(s));
     QG_TRY(qg_search_items(s));
     QG_TRY(measure_before(s));
@@ -697,6 +699,7 @@ qg_status qg_model_search(qg_model *m, const qg_search_options *given, qg_report
     qg_search_options o;
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_search_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
+    qg_reads_forget(m->ctx);
     if (!m->quant)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "search: %s is not quantized, expected with --budget a snapshot "

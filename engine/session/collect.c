@@ -307,6 +307,8 @@ static qg_status prepare(job *j)
     QG_TRY(check_channels(j));
     QG_TRY(qg_parts_find(j->m->ctx, j->arena, j->path, j->group.rank, &j->parts,
                          &j->part));
+    if (!j->o->resume)
+        QG_TRY(qg_parts_check(j->m->ctx, &j->parts));
     for (size_t i = 0; j->o->resume && i < j->parts.n; i++)
         QG_TRY(merge_part(j, j->parts.path[i]));
     for (size_t i = 0; i < j->stats->seen.n; i++)

@@ -1,5 +1,6 @@
 #include "engine/session/session.h"
 
+#include "engine/core/reads.h"
 #include "ops/families.h"
 
 const char *qg_version(void) { return QG_VERSION; }
@@ -56,6 +57,11 @@ qg_status qg_open(const qg_open_options *given, qg_ctx **out)
         ctx->log = (qg_log){ write_log, kept, (enum qg_log_level)kept->log_level };
     *out = ctx;
     return QG_OK;
+}
+
+bool qg_has_read(const qg_ctx *ctx, const char *path)
+{
+    return qg_reads_find(ctx, path) != NULL;
 }
 
 void qg_close(qg_ctx *ctx)

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "engine/core/reads.h"
 #include "engine/report/describe.h"
 #include "engine/config/profile_yaml.h"
 #include "engine/formats/formats.h"
@@ -96,6 +97,17 @@ static qg_status make_report(const qg_export *e, qg_report **out)
 
 /* --- out --- */
 
+/* No file of the format is that of the report. */
+static qg_status run_beside(qg_export *e, const qg_format_options *o)
+{
+    if (o->report)
+        QG_TRY(qg_reads_note(e->ctx, o->report, "the file of the report"));
+    qg_status s = qg_export_run(e, o->strict);
+    if (o->report)
+        qg_reads_remove(e->ctx, o->report);
+    return s;
+}
+
 /* The report's file is open before the model is written and put in place after it: a
  * path that cannot be written leaves no model behind. */
 static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
@@ -108,7 +120,7 @@ static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
                        e->path);
     if (o->report)
         QG_TRY(qg_writer_open(e->ctx, o->report, &w));
-    qg_status s = qg_export_run(e, o->strict);
+    qg_status s = run_beside(e, o);
     if (s == QG_OK)
         s = make_report(e, &r);
     if (s == QG_OK && o->report) {

@@ -2,6 +2,7 @@
 #include "engine/session/session.h"
 #include "engine/report/report.h"
 #include "engine/core/file.h"
+#include "engine/core/reads.h"
 #include "engine/formats/config_format.h"
 
 enum { MOST_BYTES = 1 << 24 }; /* shipped configurations have a few thousand */
@@ -36,6 +37,7 @@ qg_status qg_import_backend(qg_ctx *ctx, const char *path, const char *format,
     qg_config_result result;
     qg_report *r;
     QG_TRY(qg_config_format_named(ctx, format, &from));
+    qg_reads_forget(ctx);
     const char *name = backend_name(ctx->arena, output);
     if (!name)
         return qg_nomem(ctx);

@@ -7,6 +7,7 @@
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/vec.h"
+#include "engine/snapshot/stats_file.h"
 
 /* *out is `file`, or, where its name has more than LONGEST bytes, the first KEPT bytes
  * of the name and digits of the hash of all of it: ".part.K" must fit into the 255
@@ -69,6 +70,23 @@ qg_status qg_parts_find(qg_ctx *ctx, qg_arena *a, const char *file, int rank,
     }
     out->path = found.at;
     out->n = found.n;
+    return QG_OK;
+}
+
+/* Damaged ones are checkpoints, too. */
+qg_status qg_parts_check(qg_ctx *ctx, const qg_parts *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        qg_file f;
+        QG_TRY(qg_file_open(ctx, "stats", p->path[i], SIZE_MAX / 2, &f));
+        const bool ours = qg_stats_is_file(f.bytes, f.size);
+        qg_file_close(&f);
+        if (!ours)
+            return qg_fail(ctx, QG_EIO,
+                           "stats: %s: has the name of a checkpoint and is none, "
+                           "expected another output, or no such file",
+                           p->path[i]);
+    }
     return QG_OK;
 }
 

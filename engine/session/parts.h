@@ -22,6 +22,10 @@ typedef struct qg_parts {
 QG_NODISCARD qg_status qg_parts_find(qg_ctx *ctx, qg_arena *a, const char *file,
                                      int rank, qg_parts *out, const char **own);
 
+/* QG_EIO for a file of that name that is no statistics file: a run removes the
+ * checkpoints of earlier ones, and nothing else. */
+QG_NODISCARD qg_status qg_parts_check(qg_ctx *ctx, const qg_parts *p);
+
 /* Merges one into `into`, unless its samples are there already. */
 QG_NODISCARD qg_status qg_parts_merge(qg_stats *into, const qg_stats *part,
                                       const char *path);

@@ -7,6 +7,8 @@
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 
+#define MAGIC "qgstats\n"
+
 /* --- writing --- */
 
 /* Bytes so far.  The first failure sticks and makes everything after it a no-op. */
@@ -141,7 +143,7 @@ static bool has_infinities(const qg_stats *x)
 static void put_all(sink *s, const qg_stats *x)
 {
     uint64_t at = 0;
-    put(s, "qgstats\n", 8);
+    put(s, MAGIC, sizeof MAGIC - 1);
     put_word(s, has_infinities(x) ? 2 : 1, 4);
     put_text(s, x->manifest.model);
     put_text(s, x->manifest.graph);
@@ -192,7 +194,6 @@ qg_status qg_stats_save(qg_ctx *ctx, const qg_stats *x, const char *path)
 enum {
     MOST_VALUES = 1 << 16,   /* each takes about 100 KB */
     MOST_CHANNELS = 1 << 20, /* in a value */
-    MOST_TEXT = 1 << 16,
 };
 
 /* Where reading is.  `end` is where the hash begins. */
@@ -258,11 +259,12 @@ static qg_status get_word(source *s, size_t bytes, uint64_t *out)
     return QG_OK;
 }
 
-/* Copied into the arena of the statistics, so that the file can be closed. */
+/* Copied into the arena of the statistics, so that the file can be closed.  Names have
+ * any length; the bytes that are present limit it. */
 static qg_status get_text(source *s, const char **out)
 {
     uint64_t n;
-    QG_TRY(get_limited(s, MOST_TEXT, "a text that is too long", &n));
+    QG_TRY(get_number(s, &n));
     if (left(s) < n)
         return broken(s, "the file ends within a text");
     const char *text = (const char *)s->from->bytes + s->at;
@@ -442,13 +444,18 @@ static qg_status get_all(source *s)
     return left(s) ? broken(s, "data after the last value") : QG_OK;
 }
 
+bool qg_stats_is_file(const unsigned char *bytes, size_t size)
+{
+    return size >= sizeof MAGIC - 1 && memcmp(bytes, MAGIC, sizeof MAGIC - 1) == 0;
+}
+
 /* Magic, version and hash, before anything is believed. */
 static qg_status check_frame(source *s)
 {
     const qg_stats_source *f = s->from;
     const size_t head = 12, hash = QG_HASH_TEXT - 1;
     char text[QG_HASH_TEXT];
-    if (f->size < head + hash || memcmp(f->bytes, "qgstats\n", 8) != 0)
+    if (f->size < head + hash || !qg_stats_is_file(f->bytes, f->size))
         return broken(s, "no statistics");
     s->at = 8;
     s->end = f->size - hash;

@@ -60,6 +60,9 @@ typedef struct qg_stats_source {
 QG_NODISCARD qg_status qg_stats_decode(qg_ctx *ctx, const qg_stats_source *from,
                                        qg_stats **out);
 
+/* Whether the bytes begin as those of a statistics file of any version. */
+bool qg_stats_is_file(const unsigned char *bytes, size_t size);
+
 /* The same as a file, complete or not at all. */
 QG_NODISCARD qg_status qg_stats_save(qg_ctx *ctx, const qg_stats *s, const char *path);
 QG_NODISCARD qg_status qg_stats_load(qg_ctx *ctx, const char *path, qg_stats **out);

@@ -323,7 +323,7 @@ static bool well_formed(const uint8_t *data, size_t size)
 {
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     const qg_wire wire = { "mutator",     data, size, &onnx__model_proto__descriptor,
-                           child_message, NULL };
+                           child_message, NULL, NULL };
     const unsigned char *bytes;
     size_t n;
     bool ok = ctx && qg_wire_strip(ctx, &wire, ctx->arena, &bytes, &n) == QG_OK;

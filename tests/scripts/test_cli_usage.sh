@@ -27,6 +27,23 @@ expect 1 "'--json': no such topic" "$qg" list -- --json
 expect 2 "--by: 'endpoint', expected graph, layer or cause; try .qg sensitivity --by endpoint." \
     "$qg" analyse s -d x --by endpoint
 
+# What a message quotes is text, and as much of it as a line has room for.
+expect 2 "--mode: '\\\\x1b\\[31mX', expected" "$qg" run m -d x -o y --mode $'\e[31mX'
+expect 2 "no verb '\\\\xff\\\\xc2\\\\x85'" "$qg" $'\xff\xc2\x85'
+expect 2 "no option --\\\\xff" "$qg" run $'--\xff'
+long=$(printf '%0100000d' 0)
+for words in "run m -d x -o y --mode $long" "run m -d x -o y --kernels $long" "$long" "run --$long" \
+    "run m -d x -o y --samples $long" "version $long" "analyse s -d x --by $long"; do
+    # shellcheck disable=SC2086
+    said=$("$qg" $words 2>&1 >/dev/null)
+    [ ${#said} -lt 1500 ] || complain "${words:0:40}: a message of ${#said} bytes"
+done
+expect 2 "--mode: '0{128}', expected" "$qg" run m -d x -o y --mode "$long"
+for number in ' 3' $'\t3' '3 '; do
+    expect 2 "--propose: '.*', expected a number like" "$qg" sensitivity s -d x --propose="$number"
+    expect 2 "--lr: '.*', expected a number above 0" "$qg" tune s -d x -o y --lr="$number"
+done
+
 folder=$(mktemp -d)
 cp configs/data/digits_calib.npy "$folder/s.npy"
 for verb in "search s --budget bits=6" "stats collect configs/models/digits.onnx" "report s" "sensitivity s --propose 1%"; do

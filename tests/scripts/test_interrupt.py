@@ -23,6 +23,15 @@ def start(*args, **more):
                             preexec_fn=lambda: signal.signal(signal.SIGINT, handler), **more)
 
 
+def cpu_seconds(pid):
+    """Of a process; 0 when it is gone."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except (OSError, IndexError):
+        return 0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Interrupt(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -107,6 +116,27 @@ class Interrupt(unittest.TestCase):
                 _, stderr = run.communicate(timeout=20)
                 self.assertEqual(run.returncode, 128 + number, (args[0], stderr))
                 self.assertIn(b"interrupted", stderr)
+                self.assertFalse(out.exists())
+
+    def test_tune_between_samples(self):
+        """Every pass over the samples asks, not only the steps that learn."""
+        snapshot = self.work / "deep"
+        subprocess.run([QG, "quantize", "tests/models/mnist-8.onnx", "-b", "trt-int8", "-d",
+                        "random:4", "-o", snapshot], check=True, capture_output=True)
+        for more in [], ["--loss", "mse"]:
+            for after in 1, 3:
+                out = self.work / "tuned"
+                run = start("tune", snapshot, "-d", "random:20000", "-o", out, "-j1", *more,
+                            stderr=subprocess.PIPE)
+                time.sleep(after)
+                used = cpu_seconds(run.pid)
+                run.send_signal(signal.SIGINT)
+                while run.poll() is None:
+                    spent = cpu_seconds(run.pid) - used
+                    self.assertLess(spent, 2, (more, after))
+                    time.sleep(0.02)
+                _, stderr = run.communicate()
+                self.assertEqual(run.returncode, 130, stderr)
                 self.assertFalse(out.exists())
 
     def test_the_second_signal_ends_it_at_once(self):

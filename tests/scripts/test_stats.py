@@ -327,6 +327,24 @@ def refusals(work, stats):
     assert not os.path.exists(f"{work}/no")
 
 
+def names_of_any_length(work):
+    """What is written is read."""
+    try:
+        import onnx
+    except ImportError as missing:
+        print(f"skipped: {missing}")
+        return
+    model, path = onnx.load(MODEL), f"{work}/long.onnx"
+    name, long = "relu0_out", "n" * 1000000
+    for node in model.graph.node:
+        for names in node.input, node.output:
+            names[:] = [long if n == name else n for n in names]
+    onnx.save(model, path)
+    qg("stats", "collect", path, "-d", DATA, "-n", "2", "-o", f"{work}/long.qgs")
+    rows = json.loads(qg("stats", "show", f"{work}/long.qgs", "--json"))["statistics"]
+    assert long in [row["value"] for row in rows]
+
+
 def agrees_with_numpy(work, stats):
     """Inner values as qg run dumps them, all samples at once.  There BatchNormalization
     is a node of its own yet, so values may differ in the last bits."""
@@ -372,6 +390,7 @@ def main():
         refusals(work, stats)
         resumes_only_its_own(work)
         agrees_with_numpy(work, stats)
+        names_of_any_length(work)
         if os.path.exists(REAL):
             same_bytes_from_processes(work, REAL, "random:19")
             same_bytes_after_kills(work, REAL, "random:150")

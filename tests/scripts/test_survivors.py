@@ -111,6 +111,28 @@ def test_external_links(work):
                if refused else got.returncode == 0, got)
 
 
+def test_zero_bytes(work):
+    """A name or a path is not cut off at a zero byte; descriptions are not read."""
+    model = onnx.load(DIGITS)
+    model.graph.doc_string = "a\0b"
+    source = work / "zero.onnx"
+    source.write_bytes(model.SerializeToString())
+    got = run(["run", source, "-d", "random:1", "-o", work / "o"])
+    expect("a zero byte in a description", got.returncode == 0, got)
+    (work / "d.bin").write_bytes(bytes(32))
+    outside = TensorProto(name="w", data_type=1, dims=[8], data_location=TensorProto.EXTERNAL)
+    outside.external_data.add(key="location", value="d.bin\0x")
+    for change in (lambda g: g.initializer.append(outside),
+                   lambda g: setattr(g.node[0], "name", "a\0b"),
+                   lambda g: g.node[0].output.append("a\0b")):
+        model = onnx.load(DIGITS)
+        change(model.graph)
+        source.write_bytes(model.SerializeToString())
+        got = run(["run", source, "-d", "random:1", "-o", work / "o"])
+        expect("a zero byte in a text", got.returncode == 1 and
+               "a text contains a zero byte, expected none" in got.stderr, got)
+
+
 def test_one_rounding_per_grid(work):
     """Without the pass `simplify` readers round again what their producers have rounded."""
     quantize(work / "s", "--set", "pass=simplify run=no")
@@ -142,7 +164,7 @@ def test_producer(work):
 
 def main():
     tests = (test_writer_finds_errors, test_snapshot_needs_both, test_external_links,
-             test_one_rounding_per_grid, test_producer)
+             test_zero_bytes, test_one_rounding_per_grid, test_producer)
     for test in tests:
         with tempfile.TemporaryDirectory() as work:
             test(pathlib.Path(work))

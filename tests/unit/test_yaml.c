@@ -2,6 +2,8 @@
  * otherwise. */
 #include "tests/support/test.h"
 
+#include <stdlib.h>
+
 #include "engine/core/rng.h"
 #include "engine/core/suggest.h"
 #include "engine/config/yaml.h"
@@ -31,6 +33,60 @@ static void tree_keeps_order_and_lines(void **state)
     assert_null(qg_yaml_get(y, "z"));
     assert_null(qg_yaml_get(d, "z"));
     qg_ctx_free(ctx);
+}
+
+/* The bytes of a character. */
+static void put_utf8(char out[5], unsigned c)
+{
+    memset(out, 0, 5);
+    if (c < 0x80) {
+        out[0] = (char)c;
+    } else if (c < 0x800) {
+        out[0] = (char)(0xc0 | c >> 6);
+        out[1] = (char)(0x80 | (c & 0x3f));
+    } else if (c < 0x10000) {
+        out[0] = (char)(0xe0 | c >> 12);
+        out[1] = (char)(0x80 | (c >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (c & 0x3f));
+    } else {
+        out[0] = (char)(0xf0 | c >> 18);
+        out[1] = (char)(0x80 | (c >> 12 & 0x3f));
+        out[2] = (char)(0x80 | (c >> 6 & 0x3f));
+        out[3] = (char)(0x80 | (c & 0x3f));
+    }
+}
+
+/* All characters where the special ones are, samples of the others. */
+static unsigned next_step(unsigned c)
+{
+    const bool all = c < 0x3000 || (c >= 0xfe00 && c < 0x10200);
+    return all ? 1 : c < 0xfe00 ? 0x100 : 0x1001;
+}
+
+/* Between letters and between blanks, where the parser folds line breaks. */
+static void every_character_is_written_so_that_it_reads_back(void **state)
+{
+    (void)state;
+    for (unsigned c = 1; c < 0x110000; c += next_step(c)) {
+        if (c >= 0xd800 && c < 0xe000)
+            continue;
+        char one[5], text[64], *bytes = NULL;
+        size_t size;
+        put_utf8(one, c);
+        (void)snprintf(text, sizeof text, "a%sb %s c%s", one, one, one);
+        qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+        const qg_yaml *y;
+        FILE *f = open_memstream(&bytes, &size);
+        assert_non_null(f);
+        fputs("k: ", f);
+        qg_yaml_print_text(f, text);
+        fputs("\n", f);
+        fclose(f);
+        assert_ok(ctx, parse(ctx, bytes, &y));
+        assert_string_equal(qg_yaml_get(y, "k")->text, text);
+        free(bytes);
+        qg_ctx_free(ctx);
+    }
 }
 
 static void hostile_text_is_refused_with_its_line(void **state)
@@ -171,6 +227,7 @@ static void damaged_text_never_crashes(void **state)
 }
 
 QG_TEST_MAIN(cmocka_unit_test(tree_keeps_order_and_lines),
+             cmocka_unit_test(every_character_is_written_so_that_it_reads_back),
              cmocka_unit_test(hostile_text_is_refused_with_its_line),
              cmocka_unit_test(depth_is_limited),
              cmocka_unit_test(readers_say_what_they_expect),
