@@ -650,7 +650,7 @@ static void warn_opaque(qg_ctx *ctx, const qg_graph *g)
     const qg_node *first = qg_opaque_first(g, &n);
     if (first)
         qg_warn(ctx,
-                "import: %zu node%s of unknown domains, first node '%.100s' "
+                "import: %zu node%s of unknown operators, first node '%.100s' "
                 "(%.100s.%.100s), %s kept as in the file: what depends on one stays "
                 "float and cannot be executed",
                 n, n == 1 ? "" : "s", first->name, first->op->domain, first->op->name,
