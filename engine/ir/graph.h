@@ -45,6 +45,8 @@ struct qg_value {
     const char *name; /* interned, unique in its graph, never empty */
     qg_tensor type;   /* dtype and dims as far as known; data is always NULL */
     const char *dim_name[QG_MAX_RANK]; /* symbolic extents ("N"); NULL elsewhere */
+    const qg_tensor *declared; /* of a graph output: its dims in the file, which files
+                                  get back where inference knows none; or NULL */
     uint8_t
         open; /* bit k: extent k of a graph input is open in the file, and the one in
                      type is assumed (infer.h) */

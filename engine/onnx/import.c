@@ -570,6 +570,19 @@ static qg_status import_input(qg_onnx_scope *s, const value_info *info)
     return qg_graph_mark_input(s->g, v);
 }
 
+/* What the file declares of an output of the network: inference replaces its type. */
+static qg_status keep_declared(qg_onnx_scope *s, qg_value *v)
+{
+    if (s->g->outer || v->type.rank < 0)
+        return QG_OK;
+    qg_tensor *t = QG_NEW(s->g->arena, qg_tensor);
+    if (!t)
+        return qg_nomem(s->build->ctx);
+    *t = v->type;
+    v->declared = t;
+    return QG_OK;
+}
+
 static qg_status import_output(qg_onnx_scope *s, const value_info *info)
 {
     qg_value *v;
@@ -579,6 +592,7 @@ static qg_status import_output(qg_onnx_scope *s, const value_info *info)
     QG_TRY(qg_onnx_value(s, info->name, &v));
     if (!v->is_input)
         QG_TRY(read_type(s->build, "graph output", info, v));
+    QG_TRY(keep_declared(s, v));
     return qg_graph_mark_output(s->g, v);
 }
 
