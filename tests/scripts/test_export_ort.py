@@ -240,6 +240,44 @@ def for_tensorrt(table, s, opset):
         table.bad.append(f"opset {opset}, trt: refused {refused}, export says {done.stderr!r}")
 
 
+def cubics(table, folder):
+    """A cubic Resize that shrinks, between integer convolutions: at its default level ONNX
+    Runtime refuses files that are not made for it, and a warning names the node."""
+    rng = np.random.default_rng(7)
+    make, about = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    x = rng.normal(size=(4, 1, 3, 8, 8)).astype(np.float32)
+    for scales, refused in (((2, 0.5), True), ((1.5, 2), False)):
+        weights = [onnx.numpy_helper.from_array(np.asarray(a, "f4"), name) for name, a in (
+            ("w0", rng.normal(size=(4, 3, 3, 3))), ("w1", rng.normal(size=(5, 4, 1, 1))),
+            ("scales", (1, 1, *scales)))]
+        graph = onnx.helper.make_graph(
+            [make("Conv", ["x", "w0"], ["a"], "conv0"),
+             make("Resize", ["a", "", "scales"], ["b"], "turned", mode="cubic"),
+             make("Conv", ["b", "w1"], ["y"], "conv1")],
+            "cubic", [about("x", 1, (1, 3, 8, 8))], [about("y", 1, None)], weights)
+        path = f"{folder}/cubic{refused}.onnx"
+        onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[
+            onnx.helper.make_opsetid("", 17)]), path)
+        for backend in ("trt-int8", "openvino-int8"):
+            s = agreement.Snapshot(f"{folder}/cubic{refused}{backend}", path, backend, x)
+            file, report = s.export("qdq.onnx", "--format", "onnx-qdq", *FOR_ORT)
+            table.row((f"cubic {scales}", backend), "ort", None,
+                      agreement.stack(Ort(file, True), s), s.outputs("simulate"),
+                      s.outputs("float"), 1e-3)
+            other = s.folder / "other.onnx"
+            done = subprocess.run([agreement.QG, "export", s.path, "--format", "onnx-qdq",
+                                   "--placement", backend[:-5], "-o", other],
+                                  capture_output=True, text=True, check=True)
+            try:
+                Ort(other, True)
+                loads = True
+            except Exception:  # pylint: disable=broad-exception-caught
+                loads = False
+            if loads == refused or ("node 'turned' (Resize)" in done.stderr) != refused:
+                table.bad.append(f"cubic {scales}, {backend}: loads {loads}, export says "
+                                 f"{done.stderr!r}, {report['losses']}")
+
+
 def softmaxes(table, folder):
     """QLinearSoftmax multiplies by floor(1 / scale), which above 280 gives anything: where
     that is another scale the file keeps Softmax in float."""
@@ -354,6 +392,7 @@ def main():
             two_quantizers(table, folder)
             softmaxes(table, folder)
             newer(table, folder)
+            cubics(table, folder)
     for name, path, x in agreement.models():
         if only and name not in only:
             continue

@@ -214,6 +214,20 @@ ceiled = chain(("Conv", {}), ("AveragePool", {"kernel_shape": [3, 3], "strides":
                                               "ceil_mode": 1}), ("Conv", {}))
 beyond = chain(("Conv", {}), ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1,
                                               "count_include_pad": 1}), ("Conv", {}))
+
+
+def resized(*scales):
+    """A cubic Resize between convolutions."""
+    def write(path):
+        weights = {"w0": (4, 4, 3, 3), "w1": (4, 4, 3, 3), "scales": [1, 1, *scales], "roi": []}
+        save(path, [node("Conv", "x w0", "conv"),
+                    node("Resize", "conv roi scales", "size", mode="cubic"),
+                    node("Conv", "size w1", "y")], weights)
+    write.__name__ = f"resized{scales}"
+    return write
+
+
+shrunk = resized(2, 0.5)
 same = chain(("Conv", {}), ("AveragePool", AVERAGE), ("Conv", {}))
 elu = chain(("Conv", {}), ("Elu", {}), ("Conv", {}))
 lrn = chain(("Conv", {}), ("LpPool", {"kernel_shape": [2, 2]}), ("Conv", {}))
@@ -441,6 +455,8 @@ CASES = {
     "average-beyond-the-end": ("openvino", (ceiled, TFLITE), (pooled, TFLITE)),
     "average-apart": ("ort", (beyond, TENSORRT), (counted, TENSORRT)),
     "average-wrong": ("ort", (beyond, TENSORRT, "written=trt"), (beyond, TENSORRT, "written=ort")),
+    "cubic-turned": ("ort", (shrunk, TENSORRT), (resized(2, 2), TENSORRT)),
+    "cubic-refused": ("ort", (shrunk, TENSORRT, "written=trt"), (shrunk, TENSORRT, "written=ort")),
     "fractional-extent": ("openvino", (small_network("resize_corners_fraction"), "openvino-int8"),
                           (small_network("resize_corners_nearest"), "openvino-int8")),
     "activations-only": ("openvino", (products, "openvino-int8"), (conv, "openvino-int8")),
