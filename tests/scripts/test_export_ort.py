@@ -227,7 +227,7 @@ def newer(table, folder):
 
 
 def for_tensorrt(table, s, opset):
-    """TensorRT reads int8 only: a warning says where ONNX Runtime refuses that."""
+    """TensorRT reads int8 only: a warning names the node where ONNX Runtime refuses that."""
     file = s.folder / "trt.onnx"
     done = subprocess.run([agreement.QG, "export", s.path, "--format", "onnx-qdq", "--placement",
                            "trt", "-o", file], capture_output=True, text=True, check=True)
@@ -238,6 +238,33 @@ def for_tensorrt(table, s, opset):
         refused = True
     if refused != (f"int8 codes in opset {opset}: the optimizer of ONNX Runtime" in done.stderr):
         table.bad.append(f"opset {opset}, trt: refused {refused}, export says {done.stderr!r}")
+
+
+def moved(table, folder):
+    """Operators over which ONNX Runtime moves int8, or does not: a sum of a vector makes a Gemm
+    behind a Reshape of the product."""
+    rng = np.random.default_rng(7)
+    make, about = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    held = {"w0": rng.normal(size=(6, 3, 3, 3)), "w1": rng.normal(size=(6, 4)),
+            "bias": rng.normal(size=4), "one": [1], "five": [5], "two": [2], "pads": [0, 0, 1, 1] * 2}
+    middle = {"Slice": [make("Slice", ["a", "one", "five", "two"], ["y0"], "it")],
+              "Pad": [make("Pad", ["a", "pads"], ["y0"], "it")],
+              "Flatten": [make("Flatten", ["a"], ["y0"], "it")],
+              "Transpose": [make("Transpose", ["a"], ["y0"], "it", perm=[0, 2, 3, 1])],
+              "MatMul": [make("MatMul", ["a", "w1"], ["m"], "it"), make("Add", ["m", "bias"], ["y0"])]}
+    x = rng.normal(size=(4, 1, 3, 8, 8)).astype(np.float32)
+    for name, nodes in middle.items():
+        graph = onnx.helper.make_graph(
+            [make("Conv", ["x", "w0"], ["a"], "conv"), *nodes, make("Selu", ["y0"], ["y"], "selu")],
+            name, [about("x", 1, (1, 3, 8, 8))], [about("y", 1, None)],
+            [onnx.numpy_helper.from_array(np.asarray(
+                v, "i8" if isinstance(v, list) else "f4"), k) for k, v in held.items()])
+        for opset in 20, 21:
+            path = f"{folder}/{name}{opset}.onnx"
+            onnx.save(onnx.helper.make_model(graph, ir_version=10, opset_imports=[
+                onnx.helper.make_opsetid("", opset)]), path)
+            s = agreement.Snapshot(f"{folder}/moved{name}{opset}", path, "trt-int8", x)
+            for_tensorrt(table, s, opset)
 
 
 def cubics(table, folder):
@@ -393,6 +420,7 @@ def main():
             softmaxes(table, folder)
             newer(table, folder)
             cubics(table, folder)
+            moved(table, folder)
     for name, path, x in agreement.models():
         if only and name not in only:
             continue

@@ -1,9 +1,11 @@
 #include "engine/formats/qdq/runtime.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/ir/edit.h"
+#include "engine/ir/infer.h"
 #include "engine/number/integer_exp.h"
 
 /* ONNX Runtime takes the bias of Conv, ConvTranspose and Gemm after DequantizeLinear,
@@ -297,16 +299,60 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
 
 /* --- files for others --- */
 
-/* An operator that only moves the int8 codes in front of it, and whose result has no
- * pair of its own: ONNX Runtime's optimizer adds one there. */
-static bool moves_int8(const qg_node *n)
+/* Whether ONNX Runtime's optimizer moves DequantizeLinear over n, to where its result is
+ * read: it adds a pair there, unless there is one. */
+static bool is_passed(const qg_node *n)
 {
-    const qg_node *dq =
-        qg_node_has(n, QG_OP_PASSIVE) && n->n_in && n->in[0] ? n->in[0]->def : NULL;
-    if (!dq || !qg_is_dequantize_linear(dq) || dq->in[0]->type.dtype != QG_I8)
-        return false;
+    static const char *const names[] = { "MaxPool", "Reshape",   "Slice",
+                                         "Squeeze", "Transpose", "Unsqueeze" };
     const qg_value *y = n->out[0];
-    return y && (!y->use.n || !qg_is_quantize_linear(y->use.at[0].node));
+    return !n->op->domain && qg_op_is_named(n->op, names, 6) && y &&
+           (!y->use.n || !qg_is_quantize_linear(y->use.at[0].node));
+}
+
+/* A product of more than two axes, all known, by a matrix, whose only reader adds a
+ * vector: it becomes a Gemm there, behind a Reshape over which DequantizeLinear is moved
+ * (MatMulAddFusion).  The graph has no open extents. */
+static bool is_flattened(const qg_node *n)
+{
+    static const char *const product[] = { "MatMul" }, *const sum[] = { "Add" };
+    const qg_value *y = n->out[0];
+    if (n->op->domain || !qg_op_is_named(n->op, product, 1) || y->use.n != 1 ||
+        y->is_output || n->in[0]->type.rank <= 2 || n->in[1]->type.rank != 2 ||
+        !qg_tensor_known(&n->in[0]->type))
+        return false;
+    const qg_use *use = &y->use.at[0];
+    return !use->node->op->domain && qg_op_is_named(use->node->op, sum, 1) &&
+           use->node->in[1 - use->slot]->type.rank == 1;
+}
+
+/* In front of n there are int8 codes that the optimizer moves. */
+static bool moves_int8(const qg_node *n, bool open)
+{
+    const qg_node *dq = n->n_in && n->in[0] ? n->in[0]->def : NULL;
+    return dq && qg_is_dequantize_linear(dq) && dq->in[0]->type.dtype == QG_I8 &&
+           (is_passed(n) || (!open && is_flattened(n)));
+}
+
+static void warn_of_int8(const qg_graph *g, size_t nodes, int64_t opset)
+{
+    const qg_node *first = NULL;
+    char more[40] = "";
+    size_t count = 0;
+    for (size_t i = 0; i < nodes; i++)
+        if (moves_int8(g->node.at[i], qg_graph_is_open(g))) {
+            first = first ? first : g->node.at[i];
+            count++;
+        }
+    if (!first)
+        return;
+    if (count > 1)
+        (void)snprintf(more, sizeof more, " and %zu more", count - 1);
+    qg_warn(g->ctx,
+            "export: node '%.100s' (%.40s)%s: int8 codes in opset %lld: the optimizer "
+            "of ONNX Runtime 1.31 moves them and then refuses the file, expected "
+            "TensorRT as the reader, or --placement ort",
+            first->name, first->op->name, more, (long long)opset);
 }
 
 /* Between two quantizers, perhaps moved away from the first. */
@@ -330,11 +376,10 @@ static const qg_node *first_between(const qg_graph *g, size_t nodes,
 
 void qg_onnx_warn_of_runtime(const qg_graph *g, size_t nodes, int64_t int8)
 {
-    bool moves = false;
     const qg_node *average = first_between(g, nodes, qg_onnx_average_differs);
     const qg_node *resize = first_between(g, nodes, qg_onnx_resize_turns);
-    for (size_t i = 0; i < nodes; i++)
-        moves |= int8 && moves_int8(g->node.at[i]);
+    if (int8)
+        warn_of_int8(g, nodes, int8);
     if (resize)
         qg_warn(g->ctx,
                 "export: node '%.100s' (Resize): cubic and shrinking, which ONNX "
@@ -342,12 +387,6 @@ void qg_onnx_warn_of_runtime(const qg_graph *g, size_t nodes, int64_t int8)
                 "on both sides to channels last, expected another reader of the file, "
                 "or --placement ort",
                 resize->name);
-    if (moves)
-        qg_warn(g->ctx,
-                "export: int8 codes in opset %lld: the optimizer of ONNX Runtime 1.31 "
-                "refuses them behind MaxPool, Reshape and Transpose, expected TensorRT "
-                "as the reader, or --placement ort",
-                (long long)int8);
     if (average)
         qg_warn(g->ctx,
                 "export: node '%.100s' (AveragePool): the optimizer of ONNX Runtime "

@@ -72,8 +72,8 @@ bool qg_onnx_average_differs(const qg_node *n);
 bool qg_onnx_resize_turns(const qg_node *n);
 
 /* Other placements: warns of the first AveragePool that the optimizer of ONNX Runtime
- * computes differently or refuses, of the first such Resize, and of int8 codes that it refuses in opset `int8`
- * (0: it does not).  nodes: those of g that the model has. */
+ * computes differently or refuses, of the first such Resize, and of int8 codes that it
+ * moves and refuses in opset `int8` (0: it does not).  nodes: those of g that the model has. */
 void qg_onnx_warn_of_runtime(const qg_graph *g, size_t nodes, int64_t int8);
 
 /* Domains without nodes, in bodies too, are removed; some runtimes refuse domains they
