@@ -228,6 +228,18 @@ def resized(*scales):
 
 
 shrunk = resized(2, 0.5)
+
+
+def turned(path):
+    """Codes that are only moved, to a reader in float."""
+    save(path, [node("Conv", "x w", "conv"), node("Transpose", "conv", "turn", perm=[0, 2, 3, 1]),
+                node("Selu", "turn", "y")], {"w": (4, 4, 3, 3)}, opset=21)
+
+
+def flattened(path):
+    """A dense layer on four axes."""
+    save(path, [node("Conv", "x w", "conv"), node("MatMul", "conv v", "product"),
+                node("Add", "product b", "y")], {"w": (4, 4, 3, 3), "v": (6, 3), "b": (3,)}, opset=21)
 same = chain(("Conv", {}), ("AveragePool", AVERAGE), ("Conv", {}))
 elu = chain(("Conv", {}), ("Elu", {}), ("Conv", {}))
 lrn = chain(("Conv", {}), ("LpPool", {"kernel_shape": [2, 2]}), ("Conv", {}))
@@ -443,6 +455,9 @@ CASES = {
     "not-eight-bits": ("ncnn", (conv, "ncnn-int8", WIDE.format("input")), (conv, "ncnn-int8")),
     "product-per-channel": ("qnn", (dense, TENSORRT, CHANNELS), (dense, "qnn-dsp-int8")),
     "signed-constant": ("ort", (added, RUNTIME), (residual, RUNTIME)),
+    "signed-moved": ("ort", (turned, TENSORRT, "written=trt"), (turned, TENSORRT, "written=ort")),
+    "signed-flattened": ("ort", (flattened, TENSORRT, "written=trt"),
+                         (flattened, TENSORRT, "written=ort")),
     "signed-branch": ("ort", (residual, RUNTIME), DEFAULT),
     "signed-input": ("ort", (residual, RUNTIME), DEFAULT),
     "float-bias": ("ort", (conv, TENSORRT), DEFAULT),
