@@ -1,10 +1,10 @@
 /* opaque.h -- operators of other domains that nobody described.
  *
- * A node of such an operator is kept: it has a name, slots and attributes, and files that
- * are written have it as it was.  Nothing is known of its computation, so it is never
- * quantized, matches no pattern or rule, and cannot be executed; the same holds for
- * every node that it feeds, except that those match and may be written in any format
- * that knows them.
+ * A node of such an operator is kept: it has a name, slots and attributes, and files
+ * that are written have it as it was.  Nothing is known of its computation, so it is
+ * never quantized, matches no pattern or rule, and cannot be executed; the same holds
+ * for every node that it feeds, except that those match and may be written in any
+ * format that knows them.
  *
  *     a -> Conv -> r -> com.acme.Swirl -> s -> Conv -> z        opaque: Swirl
  *                  r -> Conv -> y                               blocked: Swirl, Conv(z)
@@ -26,8 +26,8 @@
  * that of integer programs. */
 bool qg_domain_is_closed(const char *domain);
 
-/* The row of an operator that the registry lacks: one per context, name and version, which
- * lives as long as the context.  Its slots have the role f (never quantized), any
+/* The row of an operator that the registry lacks: one per context, name and version,
+ * which lives as long as the context.  Its slots have the role f (never quantized), any
  * number of them, and it can only be inferred.  QG_ENOMEM only.  Not for workers. */
 QG_NODISCARD qg_status qg_opaque_op(qg_ctx *ctx, const char *domain, const char *name,
                                     int64_t opset, const qg_op **out);

@@ -299,8 +299,8 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
 
 /* --- files for others --- */
 
-/* Whether ONNX Runtime's optimizer moves DequantizeLinear over n, to where its result is
- * read: it adds a pair there, unless there is one. */
+/* Whether ONNX Runtime's optimizer moves DequantizeLinear over n, to where its result
+ * is read: it adds a pair there, unless there is one. */
 static bool is_passed(const qg_node *n)
 {
     static const char *const names[] = { "MaxPool", "Reshape",   "Slice",
@@ -311,8 +311,8 @@ static bool is_passed(const qg_node *n)
 }
 
 /* A product of more than two axes, all known, by a matrix, whose only reader adds a
- * vector: it becomes a Gemm there, behind a Reshape over which DequantizeLinear is moved
- * (MatMulAddFusion).  The graph has no open extents. */
+ * vector: it becomes a Gemm there, behind a Reshape over which DequantizeLinear is
+ * moved (MatMulAddFusion).  The graph has no open extents. */
 static bool is_flattened(const qg_node *n)
 {
     static const char *const product[] = { "MatMul" }, *const sum[] = { "Add" };

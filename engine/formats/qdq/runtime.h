@@ -24,10 +24,11 @@
  *          counts, and has no dilations: the file does not load.  A Max of one operand
  *          lies before such an AveragePool (placement ort).
  * Layouts  At its default level ONNX Runtime computes integer convolutions with channels
- *          last, and moves the Transposes between two of them through what is there.  Its
- *          cubic Resize takes channels last only if no extent shrinks, or with antialias:
- *          other files do not load.  A DepthToSpace of blocks of one element, through
- *          which no Transpose is moved, lies before such a Resize (placement ort).
+ *          last, and moves the Transposes between two of them through what is there.
+ *          Its cubic Resize takes channels last only if no extent shrinks, or with
+ *          antialias: other files do not load.  A DepthToSpace of blocks of one
+ *          element, through which no Transpose is moved, lies before such a Resize
+ *          (placement ort).
  * Pairs    in a row, on two grids, become one pair there (DoubleQDQPairsRemover): a Max
  *          of one operand lies between them (placement ort).
  * 4 bits   of activations make files there that it refuses: operators between
@@ -73,7 +74,8 @@ bool qg_onnx_resize_turns(const qg_node *n);
 
 /* Other placements: warns of the first AveragePool that the optimizer of ONNX Runtime
  * computes differently or refuses, of the first such Resize, and of int8 codes that it
- * moves and refuses in opset `int8` (0: it does not).  nodes: those of g that the model has. */
+ * moves and refuses in opset `int8` (0: it does not).  nodes: those of g that the model
+ * has. */
 void qg_onnx_warn_of_runtime(const qg_graph *g, size_t nodes, int64_t int8);
 
 /* Domains without nodes, in bodies too, are removed; some runtimes refuse domains they
