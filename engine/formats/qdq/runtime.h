@@ -23,7 +23,7 @@
  *          divides by the whole window where ceil_mode lets it end behind padding that
  *          counts, and has no dilations: the file does not load.  A Max of one operand
  *          lies before such an AveragePool (placement ort).
- * Layouts  At its default level ONNX Runtime computes integer convolutions with channels
+ * Layouts  ONNX Runtime at its default level computes integer convolutions channels
  *          last, and moves the Transposes between two of them through what is there.
  *          Its cubic Resize takes channels last only if no extent shrinks, or with
  *          antialias: other files do not load.  A DepthToSpace of blocks of one
