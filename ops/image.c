@@ -7,7 +7,8 @@
  * Col2Im          sums overlapping blocks into an image: the transpose of im2col
  * CenterCropPad   cuts or fills with 0 around the centre
  * Source: ONNX GridSample-16, 20 (any number of spatial axes), 22; AffineGrid-20;
- * Col2Im-18; CenterCropPad-18.  Reflection and borders as in ONNX's reference. */
+ * Col2Im-18; CenterCropPad-18.  Reflection as in ONNX's reference; borders as in ONNX
+ * Runtime and PyTorch, see `bordered`. */
 #include "ops/families.h"
 
 #include <math.h>
@@ -107,6 +108,18 @@ static float cubic(float x)
                   : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
+/* A coordinate beyond the border, where all taps of linear and nearest have the value
+ * at the border.  Cubic clamps each tap instead (`placed`), as ONNX Runtime 1.31
+ * (core/providers/cpu/tensor/grid_sample.cc, PixelAtGrid) and PyTorch 2
+ * (aten/src/ATen/native/GridSampler.h, get_value_bounded) do; onnx.reference clamps
+ * the coordinate.  Two elements further out, its four taps are equal, too. */
+static double bordered(const image_param *p, double at, double last)
+{
+    double edge = p->mode == CUBIC ? 2 : p->corners ? 0 : 0.5;
+    double to = p->mode == CUBIC ? edge : 0;
+    return at < -edge ? -to : at > last + edge ? last + to : at;
+}
+
 /* Converts a grid coordinate to taps; rounds to float32 first, as the reference
  * does. */
 static taps taps_of(const image_param *p, float grid, int64_t extent)
@@ -119,7 +132,7 @@ static taps taps_of(const image_param *p, float grid, int64_t extent)
     if (p->mode == NEAREST)
         at = nearbyint(at);
     if (p->padding == PAD_BORDER)
-        at = at < -edge ? 0 : at > n - 1 + edge ? n - 1 : at;
+        at = bordered(p, at, n - 1);
     else if (p->padding == PAD_REFLECTION && fabs(at) < 0x1p52)
         at = reflected(at, -edge, n - 1 + edge);
     taps t = { 1, { 0 }, { 1 } };

@@ -183,6 +183,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "the first to the last element, whose scales give no whole extents")             \
     X(AVERAGES_APART, "averages-apart", NONE, "an AveragePool with dilations, or that "\
       "counts the padding and has, by ceil_mode, a window that ends behind it")        \
+    X(SHRINKS_CUBIC, "shrinks-cubic", NONE, "a cubic Resize of images along whose "    \
+      "axes an extent shrinks or is open, without antialias")                          \
     X(AS_WRITTEN, "as-written", NONE, "the network is a file that has quantizers, no " \
       "snapshot")                                                                      \
     X(JOINS_CONSTANT, "joins-constant", NONE, "input 0 is a Concat with a constant "   \

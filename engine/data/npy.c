@@ -336,6 +336,20 @@ static const char *type_text(qg_dtype d)
     return NULL;
 }
 
+qg_dtype qg_npy_dtype(qg_dtype d)
+{
+    if (type_text(d))
+        return d;
+    switch (qg_dtype_kind_of(d)) {
+    case QG_KIND_FLOAT:
+        return QG_F32;
+    case QG_KIND_UINT:
+        return QG_U8;
+    default:
+        return QG_I8;
+    }
+}
+
 qg_status qg_npy_header(qg_ctx *ctx, const qg_tensor *type, char text[QG_NPY_TEXT],
                         size_t *size)
 {

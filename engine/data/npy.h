@@ -71,6 +71,10 @@ QG_NODISCARD qg_status qg_npy_read(qg_ctx *ctx, const qg_npy *f, size_t first,
 QG_NODISCARD qg_status qg_npy_load(qg_ctx *ctx, qg_arena *a, const char *path,
                                    const qg_tensor **out);
 
+/* The type in which elements of d are written: d, or where NumPy lacks it (bfloat16, 8
+ * bits and fewer, 4-bit integers) float32 or an 8-bit integer, which has its values. */
+qg_dtype qg_npy_dtype(qg_dtype d);
+
 /* The header for these dims, with `room` for the zero; its length in *size.
  * QG_EUNSUPPORTED for types that NumPy lacks. */
 enum { QG_NPY_TEXT = 448 };

@@ -17,6 +17,16 @@ typedef struct cloner {
     QG_VEC(pair) pairs;
 } cloner;
 
+static qg_status copy_declared(cloner *c, const qg_value *v, qg_value *copy)
+{
+    qg_tensor *t = QG_NEW(c->arena, qg_tensor);
+    if (!t)
+        return qg_nomem(c->ctx);
+    *t = *v->declared;
+    copy->declared = t;
+    return QG_OK;
+}
+
 /* Values are added in order of id to an empty graph, so every copy gets the same id. */
 static qg_status clone_values(cloner *c, const qg_graph *from, qg_graph *to)
 {
@@ -29,6 +39,8 @@ static qg_status clone_values(cloner *c, const qg_graph *from, qg_graph *to)
         memcpy(copy->dim_name, v->dim_name, sizeof v->dim_name);
         copy->file_dtype = v->file_dtype;
         copy->open = v->open;
+        if (v->declared)
+            QG_TRY(copy_declared(c, v, copy));
         if (v->constant && !c->shares)
             QG_TRY(qg_tensor_clone(c->ctx, c->arena, v->constant, &t));
         copy->constant = c->shares ? v->constant : t;

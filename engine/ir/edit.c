@@ -81,8 +81,8 @@ qg_status qg_edit_grow_inputs(qg_graph *g, qg_node *n, uint32_t count)
     return QG_OK;
 }
 
-/* Only the list, the flags and the names of open extents, which belong to the
- * interface; names of values are the caller's. */
+/* Only the list, the flags, and declared dims and names of open extents, which belong
+ * to the interface; names of values are the caller's. */
 static void replace_output(qg_graph *g, qg_value *from, qg_value *to)
 {
     for (size_t i = 0; i < g->output.n; i++)
@@ -93,6 +93,8 @@ static void replace_output(qg_graph *g, qg_value *from, qg_value *to)
     to->is_output = true;
     to->file_dtype = from->file_dtype;
     from->file_dtype = QG_NODTYPE;
+    to->declared = from->declared;
+    from->declared = NULL;
     if (to->type.rank < 0 || to->type.rank == from->type.rank)
         memcpy(to->dim_name, from->dim_name, sizeof to->dim_name);
 }

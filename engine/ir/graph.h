@@ -45,14 +45,15 @@ struct qg_value {
     const char *name; /* interned, unique in its graph, never empty */
     qg_tensor type;   /* dtype and dims as far as known; data is always NULL */
     const char *dim_name[QG_MAX_RANK]; /* symbolic extents ("N"); NULL elsewhere */
-    uint8_t
-        open; /* bit k: extent k of a graph input is open in the file, and the one in
-                     type is assumed (infer.h) */
+    const qg_tensor *declared; /* of a graph output: its dims in the file, which files
+                                  get back where inference knows none; or NULL */
     const qg_tensor *constant; /* initializer or folded value, plain; else NULL */
     qg_node *def;              /* producer; NULL for inputs, initializers */
     uint32_t def_slot;         /* def->out[def_slot] == this */
     QG_VEC(qg_use) use;
     bool is_input, is_output; /* of the graph */
+    uint8_t open;             /* bit k: extent k of a graph input is open in the file,
+                                 and the one in type is assumed (infer.h) */
     qg_dtype file_dtype;      /* of an input or output that the file has in another type
                                  than this one; NODTYPE: it has not (float_type.h) */
 };

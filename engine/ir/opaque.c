@@ -2,15 +2,12 @@
 
 #include <string.h>
 
-bool qg_domain_is_known(const qg_registry *r, const char *domain)
+#include "engine/ir/lower.h"
+
+bool qg_domain_is_closed(const char *domain)
 {
-    if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0)
-        return true;
-    for (size_t f = 0; r && f < r->n_family; f++)
-        for (const qg_op *op = r->family[f]; op->name; op++)
-            if (op->domain && strcmp(op->domain, domain) == 0)
-                return true;
-    return false;
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0 ||
+           strcmp(domain, QG_LOWER_DOMAIN) == 0;
 }
 
 /* What the file declares, which an earlier inference has kept; see the header. */
@@ -113,7 +110,7 @@ qg_status qg_opaque_fail(qg_ctx *ctx, const char *doing, const qg_node *n)
 {
     return qg_fail(
         ctx, QG_EUNSUPPORTED,
-        "%s: node '%.100s' (%.100s.%.100s): domain '%.100s' is unknown, so it "
-        "cannot be executed, expected an operator of `qg list ops`",
-        doing, n->name, n->op->domain, n->op->name, n->op->domain);
+        "%s: node '%.100s' (%.100s.%.100s): its operator is unknown, so it cannot be "
+        "executed, expected an operator of `qg list ops`",
+        doing, n->name, n->op->domain, n->op->name);
 }

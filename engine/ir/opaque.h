@@ -1,10 +1,10 @@
-/* opaque.h -- operators of domains that nobody described.
+/* opaque.h -- operators of other domains that nobody described.
  *
- * A node of such a domain is kept: it has a name, slots and attributes, and files that
- * are written have it as it was.  Nothing is known of its computation, so it is never
- * quantized, matches no pattern or rule, and cannot be executed; the same holds for
- * every node that it feeds, except that those match and may be written in any format
- * that knows them.
+ * A node of such an operator is kept: it has a name, slots and attributes, and files
+ * that are written have it as it was.  Nothing is known of its computation, so it is
+ * never quantized, matches no pattern or rule, and cannot be executed; the same holds
+ * for every node that it feeds, except that those match and may be written in any
+ * format that knows them.
  *
  *     a -> Conv -> r -> com.acme.Swirl -> s -> Conv -> z        opaque: Swirl
  *                  r -> Conv -> y                               blocked: Swirl, Conv(z)
@@ -14,18 +14,20 @@
  * Types  outputs have the types that the file declares (value_info); without one the
  *        element type of the first input, of unknown shape
  *
- * A domain is unknown when the registry has no operator of it.  An operator that is
- * missing in a known domain is an error at import, as before. */
+ * Only the operator sets of ONNX and of integer programs are complete here: an operator
+ * that is missing in one of them is an error at import.  Every other domain is open,
+ * also one of which some operators are known, such as com.microsoft. */
 #ifndef QG_ENGINE_IR_OPAQUE_H
 #define QG_ENGINE_IR_OPAQUE_H
 
 #include "engine/ir/graph.h"
 
-/* Whether the registry has an operator of the domain, in any version. */
-bool qg_domain_is_known(const qg_registry *r, const char *domain);
+/* Whether every operator of the domain is in the registry: NULL, "" and "ai.onnx", and
+ * that of integer programs. */
+bool qg_domain_is_closed(const char *domain);
 
-/* The row of an operator of an unknown domain: one per context, name and version, which
- * lives as long as the context.  Its slots have the role f (never quantized), any
+/* The row of an operator that the registry lacks: one per context, name and version,
+ * which lives as long as the context.  Its slots have the role f (never quantized), any
  * number of them, and it can only be inferred.  QG_ENOMEM only.  Not for workers. */
 QG_NODISCARD qg_status qg_opaque_op(qg_ctx *ctx, const char *domain, const char *name,
                                     int64_t opset, const qg_op **out);

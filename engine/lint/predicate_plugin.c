@@ -66,6 +66,12 @@ bool qg_test_averages_apart(const qg_lint *l, qg_lint_site *s, const qg_conditio
     return qg_onnx_average_differs(s->node);
 }
 
+bool qg_test_shrinks_cubic(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_onnx_resize_turns(s->node);
+}
+
 bool qg_test_as_written(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)s, (void)c;

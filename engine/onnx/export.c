@@ -127,6 +127,15 @@ static qg_status make_tensor(struct exporter *e, const char *name, const qg_tens
 
 /* ---- Types ---- */
 
+/* Extent k as the file of the model has it, where inference leaves it open whatever is
+ * assumed of the inputs (infer.h); -1: it is open there, too. */
+static int64_t declared_extent(const qg_value *v, size_t k)
+{
+    const qg_tensor *d = v->declared;
+    bool fits = d && (v->type.rank < 0 || v->type.rank == d->rank);
+    return fits && (v->type.rank < 0 || v->type.dim[k] < 0) ? d->dim[k] : -1;
+}
+
 /* Extents by number where known, by name where the model had one, else by nothing. */
 static qg_status make_shape(struct exporter *e, const qg_value *v, const qg_tensor *t,
                             Onnx__TensorShapeProto **out)
@@ -141,9 +150,10 @@ static qg_status make_shape(struct exporter *e, const qg_value *v, const qg_tens
         dim[i] = message(e, &onnx__tensor_shape_proto__dimension__descriptor);
         if (!dim[i])
             return qg_nomem(e->ctx);
-        if (t->dim[i] >= 0) {
+        int64_t extent = t->dim[i] >= 0 ? t->dim[i] : declared_extent(v, i);
+        if (extent >= 0) {
             dim[i]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-            dim[i]->dim_value = t->dim[i];
+            dim[i]->dim_value = extent;
         } else if (v->dim_name[i]) {
             dim[i]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
             dim[i]->dim_param = unconst(v->dim_name[i]);
@@ -175,6 +185,7 @@ static qg_status make_info(struct exporter *e, const qg_value *v, value_info **o
     tensor->has_elem_type = true;
     tensor->elem_type = qg_dtype_onnx(v->type.dtype);
     const qg_tensor *t = e->open && e->nesting == 0 ? &e->open[v->id] : &v->type;
+    t = v->type.rank < 0 && v->declared ? v->declared : t;
     return t->rank < 0 ? QG_OK : make_shape(e, v, t, &tensor->shape);
 }
 

@@ -578,6 +578,19 @@ static qg_status import_input(qg_onnx_scope *s, const value_info *info)
     return qg_graph_mark_input(s->g, v);
 }
 
+/* What the file declares of an output of the network: inference replaces its type. */
+static qg_status keep_declared(qg_onnx_scope *s, qg_value *v)
+{
+    if (s->g->outer || v->type.rank < 0)
+        return QG_OK;
+    qg_tensor *t = QG_NEW(s->g->arena, qg_tensor);
+    if (!t)
+        return qg_nomem(s->build->ctx);
+    *t = v->type;
+    v->declared = t;
+    return QG_OK;
+}
+
 static qg_status import_output(qg_onnx_scope *s, const value_info *info)
 {
     qg_value *v;
@@ -587,6 +600,7 @@ static qg_status import_output(qg_onnx_scope *s, const value_info *info)
     QG_TRY(qg_onnx_value(s, info->name, &v));
     if (!v->is_input)
         QG_TRY(read_type(s->build, "graph output", info, v));
+    QG_TRY(keep_declared(s, v));
     return qg_graph_mark_output(s->g, v);
 }
 
@@ -658,7 +672,7 @@ static void warn_opaque(qg_ctx *ctx, const qg_graph *g)
     const qg_node *first = qg_opaque_first(g, &n);
     if (first)
         qg_warn(ctx,
-                "import: %zu node%s of unknown domains, first node '%.100s' "
+                "import: %zu node%s of unknown operators, first node '%.100s' "
                 "(%.100s.%.100s), %s kept as in the file: what depends on one stays "
                 "float and cannot be executed",
                 n, n == 1 ? "" : "s", first->name, first->op->domain, first->op->name,

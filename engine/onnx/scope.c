@@ -290,7 +290,7 @@ static qg_status find_op(const qg_onnx_draft *d, const qg_op **op, int64_t *opse
     *op = qg_op_find(r, d->domain, d->op, *opset);
     if (*op)
         return QG_OK;
-    if (!qg_domain_is_known(r, d->domain))
+    if (!qg_domain_is_closed(d->domain))
         return qg_opaque_op(d->scope->build->ctx, d->domain, d->op, *opset, op);
     return qg_fail(
         d->scope->build->ctx, QG_EUNSUPPORTED,

@@ -6,6 +6,7 @@
 #include "engine/core/json.h"
 #include "engine/data/data.h"
 #include "engine/quant/backend.h"
+#include "ops/util_cast.h"
 
 /* Bytes of a name before the hash that stands for its rest: names of files have at most
  * 255 bytes. */
@@ -67,15 +68,18 @@ static qg_status flush(qg_sink *k)
     return s;
 }
 
-/* A plain copy of t as column i of a sample, in the arena of that sample: values of a
- * run are overwritten by its next sample. */
+/* A plain copy of t as column i of a sample, of a type that files have, in the arena of
+ * that sample: values of a run are overwritten by its next sample. */
 static qg_status keep(qg_ctx *ctx, qg_waiting *w, size_t i, const qg_tensor *t)
 {
-    w->value[i] = *t;
-    w->value[i].data = NULL;
-    qg_tensor_set_plain(&w->value[i]);
-    QG_TRY(qg_tensor_alloc(ctx, w->arena, &w->value[i]));
-    qg_tensor_copy(t, &w->value[i]);
+    const qg_tensor *as;
+    qg_tensor plain = *t;
+    plain.data = NULL;
+    qg_tensor_set_plain(&plain);
+    QG_TRY(qg_tensor_alloc(ctx, w->arena, &plain));
+    qg_tensor_copy(t, &plain);
+    QG_TRY(qg_cast_view(ctx, w->arena, &plain, qg_npy_dtype(t->dtype), &as));
+    w->value[i] = *as;
     return QG_OK;
 }
 

@@ -61,6 +61,11 @@ CASES = {
     "depth to space": ("DepthToSpace", [], {"blocksize": 2}),
     "resize": ("Resize", [None, np.float32([1, 1, 2, 2])], {"mode": "nearest"}),
     "resize linearly": ("Resize", [None, np.float32([1, 1, 2, 2])], {"mode": "linear"}),
+    "resize to smaller": ("Resize", [None, np.float32([1, 1, 2, 0.5])], {
+        "mode": "linear", "coordinate_transformation_mode": "align_corners"}),
+    "resize cubically": ("Resize", [None, np.float32([1, 1, 2, 2])], {"mode": "cubic"}),
+    "resize cubically to smaller": ("Resize", [None, np.float32([1, 1, 2, 0.5])],
+                                    {"mode": "cubic"}),
     "clip": ("Clip", [np.float32(-.1), np.float32(.4)], {}),
     "six": ("Clip", [np.float32(0), np.float32(6)], {}),
     "rectified": ("Relu", [], {}),

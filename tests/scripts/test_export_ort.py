@@ -227,7 +227,7 @@ def newer(table, folder):
 
 
 def for_tensorrt(table, s, opset):
-    """TensorRT reads int8 only: a warning says where ONNX Runtime refuses that."""
+    """TensorRT reads int8 only: a warning names the node where ONNX Runtime refuses that."""
     file = s.folder / "trt.onnx"
     done = subprocess.run([agreement.QG, "export", s.path, "--format", "onnx-qdq", "--placement",
                            "trt", "-o", file], capture_output=True, text=True, check=True)
@@ -238,6 +238,71 @@ def for_tensorrt(table, s, opset):
         refused = True
     if refused != (f"int8 codes in opset {opset}: the optimizer of ONNX Runtime" in done.stderr):
         table.bad.append(f"opset {opset}, trt: refused {refused}, export says {done.stderr!r}")
+
+
+def moved(table, folder):
+    """Operators over which ONNX Runtime moves int8, or does not: a sum of a vector makes a Gemm
+    behind a Reshape of the product."""
+    rng = np.random.default_rng(7)
+    make, about = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    held = {"w0": rng.normal(size=(6, 3, 3, 3)), "w1": rng.normal(size=(6, 4)),
+            "bias": rng.normal(size=4), "one": [1], "five": [5], "two": [2], "pads": [0, 0, 1, 1] * 2}
+    middle = {"Slice": [make("Slice", ["a", "one", "five", "two"], ["y0"], "it")],
+              "Pad": [make("Pad", ["a", "pads"], ["y0"], "it")],
+              "Flatten": [make("Flatten", ["a"], ["y0"], "it")],
+              "Transpose": [make("Transpose", ["a"], ["y0"], "it", perm=[0, 2, 3, 1])],
+              "MatMul": [make("MatMul", ["a", "w1"], ["m"], "it"), make("Add", ["m", "bias"], ["y0"])]}
+    x = rng.normal(size=(4, 1, 3, 8, 8)).astype(np.float32)
+    for name, nodes in middle.items():
+        graph = onnx.helper.make_graph(
+            [make("Conv", ["x", "w0"], ["a"], "conv"), *nodes, make("Selu", ["y0"], ["y"], "selu")],
+            name, [about("x", 1, (1, 3, 8, 8))], [about("y", 1, None)],
+            [onnx.numpy_helper.from_array(np.asarray(
+                v, "i8" if isinstance(v, list) else "f4"), k) for k, v in held.items()])
+        for opset in 20, 21:
+            path = f"{folder}/{name}{opset}.onnx"
+            onnx.save(onnx.helper.make_model(graph, ir_version=10, opset_imports=[
+                onnx.helper.make_opsetid("", opset)]), path)
+            s = agreement.Snapshot(f"{folder}/moved{name}{opset}", path, "trt-int8", x)
+            for_tensorrt(table, s, opset)
+
+
+def cubics(table, folder):
+    """A cubic Resize that shrinks, between integer convolutions: at its default level ONNX
+    Runtime refuses files that are not made for it, and a warning names the node."""
+    rng = np.random.default_rng(7)
+    make, about = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    x = rng.normal(size=(4, 1, 3, 8, 8)).astype(np.float32)
+    for scales, refused in (((2, 0.5), True), ((1.5, 2), False)):
+        weights = [onnx.numpy_helper.from_array(np.asarray(a, "f4"), name) for name, a in (
+            ("w0", rng.normal(size=(4, 3, 3, 3))), ("w1", rng.normal(size=(5, 4, 1, 1))),
+            ("scales", (1, 1, *scales)))]
+        graph = onnx.helper.make_graph(
+            [make("Conv", ["x", "w0"], ["a"], "conv0"),
+             make("Resize", ["a", "", "scales"], ["b"], "turned", mode="cubic"),
+             make("Conv", ["b", "w1"], ["y"], "conv1")],
+            "cubic", [about("x", 1, (1, 3, 8, 8))], [about("y", 1, None)], weights)
+        path = f"{folder}/cubic{refused}.onnx"
+        onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[
+            onnx.helper.make_opsetid("", 17)]), path)
+        for backend in ("trt-int8", "openvino-int8"):
+            s = agreement.Snapshot(f"{folder}/cubic{refused}{backend}", path, backend, x)
+            file, report = s.export("qdq.onnx", "--format", "onnx-qdq", *FOR_ORT)
+            table.row((f"cubic {scales}", backend), "ort", None,
+                      agreement.stack(Ort(file, True), s), s.outputs("simulate"),
+                      s.outputs("float"), 1e-3)
+            other = s.folder / "other.onnx"
+            done = subprocess.run([agreement.QG, "export", s.path, "--format", "onnx-qdq",
+                                   "--placement", backend[:-5], "-o", other],
+                                  capture_output=True, text=True, check=True)
+            try:
+                Ort(other, True)
+                loads = True
+            except Exception:  # pylint: disable=broad-exception-caught
+                loads = False
+            if loads == refused or ("node 'turned' (Resize)" in done.stderr) != refused:
+                table.bad.append(f"cubic {scales}, {backend}: loads {loads}, export says "
+                                 f"{done.stderr!r}, {report['losses']}")
 
 
 def softmaxes(table, folder):
@@ -354,6 +419,8 @@ def main():
             two_quantizers(table, folder)
             softmaxes(table, folder)
             newer(table, folder)
+            cubics(table, folder)
+            moved(table, folder)
     for name, path, x in agreement.models():
         if only and name not in only:
             continue

@@ -214,6 +214,32 @@ ceiled = chain(("Conv", {}), ("AveragePool", {"kernel_shape": [3, 3], "strides":
                                               "ceil_mode": 1}), ("Conv", {}))
 beyond = chain(("Conv", {}), ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1,
                                               "count_include_pad": 1}), ("Conv", {}))
+
+
+def resized(*scales):
+    """A cubic Resize between convolutions."""
+    def write(path):
+        weights = {"w0": (4, 4, 3, 3), "w1": (4, 4, 3, 3), "scales": [1, 1, *scales], "roi": []}
+        save(path, [node("Conv", "x w0", "conv"),
+                    node("Resize", "conv roi scales", "size", mode="cubic"),
+                    node("Conv", "size w1", "y")], weights)
+    write.__name__ = f"resized{scales}"
+    return write
+
+
+shrunk = resized(2, 0.5)
+
+
+def turned(path):
+    """Codes that are only moved, to a reader in float."""
+    save(path, [node("Conv", "x w", "conv"), node("Transpose", "conv", "turn", perm=[0, 2, 3, 1]),
+                node("Selu", "turn", "y")], {"w": (4, 4, 3, 3)}, opset=21)
+
+
+def flattened(path):
+    """A dense layer on four axes."""
+    save(path, [node("Conv", "x w", "conv"), node("MatMul", "conv v", "product"),
+                node("Add", "product b", "y")], {"w": (4, 4, 3, 3), "v": (6, 3), "b": (3,)}, opset=21)
 same = chain(("Conv", {}), ("AveragePool", AVERAGE), ("Conv", {}))
 elu = chain(("Conv", {}), ("Elu", {}), ("Conv", {}))
 lrn = chain(("Conv", {}), ("LpPool", {"kernel_shape": [2, 2]}), ("Conv", {}))
@@ -430,6 +456,9 @@ CASES = {
     "not-eight-bits": ("ncnn", (conv, "ncnn-int8", WIDE.format("input")), (conv, "ncnn-int8")),
     "product-per-channel": ("qnn", (dense, TENSORRT, CHANNELS), (dense, "qnn-dsp-int8")),
     "signed-constant": ("ort", (added, RUNTIME), (residual, RUNTIME)),
+    "signed-moved": ("ort", (turned, TENSORRT, "written=trt"), (turned, TENSORRT, "written=ort")),
+    "signed-flattened": ("ort", (flattened, TENSORRT, "written=trt"),
+                         (flattened, TENSORRT, "written=ort")),
     "signed-branch": ("ort", (residual, RUNTIME), DEFAULT),
     "signed-input": ("ort", (residual, RUNTIME), DEFAULT),
     "float-bias": ("ort", (conv, TENSORRT), DEFAULT),
@@ -442,6 +471,8 @@ CASES = {
     "average-beyond-the-end": ("openvino", (ceiled, TFLITE), (pooled, TFLITE)),
     "average-apart": ("ort", (beyond, TENSORRT), (counted, TENSORRT)),
     "average-wrong": ("ort", (beyond, TENSORRT, "written=trt"), (beyond, TENSORRT, "written=ort")),
+    "cubic-turned": ("ort", (shrunk, TENSORRT), (resized(2, 2), TENSORRT)),
+    "cubic-refused": ("ort", (shrunk, TENSORRT, "written=trt"), (shrunk, TENSORRT, "written=ort")),
     "fractional-extent": ("openvino", (small_network("resize_corners_fraction"), "openvino-int8"),
                           (small_network("resize_corners_nearest"), "openvino-int8")),
     "steep-sigmoid": ("tflite", (chain(("Conv", {}), ("Sigmoid", {}), weights=LARGE), TFLITE), (conv, TFLITE)),

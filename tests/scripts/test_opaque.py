@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A node of an unknown domain is kept as it is: import names it in one line; verbs that do
+"""A node of an unknown operator is kept as it is, unless it is ONNX's own: import names it in one line; verbs that do
 not run it work; what it does not feed is calibrated exactly as in the network without it;
 what it feeds stays float, with the reason; every ONNX file has it with its attributes; to
 run it is an error that names node, operator and domain.  Also inside a body of If, and
-where only another output depends on it."""
+where only another output depends on it.  So are the operators of com.microsoft that are
+not known."""
 import json
 import os
 import pathlib
@@ -141,7 +142,35 @@ def check(root, odd):
     print(f"{odd.__name__}: {len(BACKENDS)} backends")
 
 
+def check_microsoft(root):
+    """Beside known operators of the domain; a newer version of a known one is known."""
+    model, data, snap = root / "ms.onnx", root / "ms.npy", root / "ms"
+    rng = np.random.default_rng(5)
+    domain, info = {"domain": "com.microsoft"}, h.make_tensor_value_info
+    graph = h.make_graph(
+        [node("MatMul", ["x", "w0"], ["h"], "mm0"), node("Gelu", ["h"], ["g"], "gelu", **domain),
+         node("Inverse", ["g"], ["i"], "inverse", **domain),
+         node("MatMul", ["i", "w0"], ["z"], "mm1"), node("MatMul", ["g", "w0"], ["y"], "mm2")],
+        "ms", [info("x", T.FLOAT, [6, 6])], [info(n, T.FLOAT, [6, 6]) for n in "yz"],
+        [onnx.numpy_helper.from_array(rng.normal(0, 1, (6, 6)).astype("f"), "w0")])
+    onnx.save(h.make_model(graph, ir_version=8, opset_imports=[
+        h.make_opsetid("", 17), h.make_opsetid("com.microsoft", 1)]), model)
+    np.save(data, rng.normal(0, 1, (3, 6, 6)).astype("f"))
+    name = "node 'inverse' (com.microsoft.Inverse)"
+    for backend in BACKENDS:
+        _, err = qg("quantize", model, "-b", backend, "-d", data, "-o", snap)
+        assert f"import: 1 node of unknown operators, first {name}" in err, err
+        _, nodes = endpoints(snap)
+        assert [nodes[k]["platform"] for k in ("mm0", "mm2", "mm1")] == \
+            ["quantized", "quantized", "fp32"], nodes
+        qg("export", snap, "--format", "onnx-qdq", "-o", root / "q.onnx")
+        kept = [n for n in onnx.load(root / "q.onnx").graph.node if n.op_type == "Inverse"]
+        assert len(kept) == 1 and kept[0].domain == "com.microsoft", kept
+        qg("run", snap, "-d", data, "-o", root / "out", fails=(name, "unknown"))
+
+
 with tempfile.TemporaryDirectory() as place:
+    check_microsoft(pathlib.Path(place))
     for kind in plain, inside:
         check(pathlib.Path(place), kind)
     write(pathlib.Path(place) / "known.onnx", lambda x, y: [node("Swirl", [x], [y], "odd")])

@@ -57,6 +57,29 @@ class Outputs(unittest.TestCase):
             for k, x in enumerate(SAMPLES):
                 np.testing.assert_array_equal(archive[f"sample_{k}"], np.nonzero(x))
 
+    def test_a_type_that_numpy_lacks_is_written_in_one_with_its_values(self):
+        """Outputs, dumps and traces."""
+        types = {"bfloat16": np.float32, "float8e5m2": np.float32, "int4": np.int8,
+                 "uint4": np.uint8}
+        info, path = helper.make_tensor_value_info, self.work / "types.onnx"
+        graph = helper.make_graph(
+            [helper.make_node("Cast", ["x"], [t], to=getattr(TensorProto, t.upper()))
+             for t in types], "types", [info("x", TensorProto.FLOAT, [4])],
+            [info(t, getattr(TensorProto, t.upper()), [4]) for t in types])
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)],
+                               ir_version=10), path)
+        np.save(self.work / "x.npy", np.abs(SAMPLES) % 8)
+        data = ["-d", self.work / "x.npy", "--mode", "float"]
+        subprocess.run([QG, "run", path, *data, "-o", self.work / "types", "--dump",
+                        "*"], check=True, capture_output=True)
+        subprocess.run([QG, "trace", path, *data, "-o", self.work / "trace"], check=True,
+                       capture_output=True)
+        for name, kind in types.items():
+            for folder in "types", "types/dump", "trace":
+                array = np.load(self.work / folder / f"{name}.npy")
+                self.assertEqual(array.dtype, kind, (name, folder))
+                np.testing.assert_array_equal(array, np.abs(SAMPLES) % 8)
+
     def test_samples_of_one_shape_are_stacked(self):
         files = self.run_on(SAMPLES[:2], "one")
         self.assertEqual(files["where"], "where.npy")

@@ -152,7 +152,7 @@ static void is_exported_with_its_domain(void **state)
     qg_model_close(m);
 }
 
-/* Elsewhere the node is kept, of an unknown domain. */
+/* Elsewhere the node is kept, of an unknown operator. */
 static void snapshots_run_where_it_is_registered(void **state)
 {
     host *h = *state;
@@ -173,9 +173,8 @@ static void snapshots_run_where_it_is_registered(void **state)
     qg_run_options o;
     qg_run_options_init(&o, sizeof o);
     o.work.data = "random:1";
-    assert_fails(
-        other, qg_model_run(m, &o, h->dir, NULL), QG_EUNSUPPORTED,
-        "run: node 'act' (com.example.HardTanh): domain 'com.example' is unknown");
+    assert_fails(other, qg_model_run(m, &o, h->dir, NULL), QG_EUNSUPPORTED,
+                 "run: node 'act' (com.example.HardTanh): its operator is unknown");
     qg_model_close(m);
     qg_close(other);
 }

@@ -1,9 +1,11 @@
 #include "engine/formats/qdq/runtime.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/ir/edit.h"
+#include "engine/ir/infer.h"
 #include "engine/number/integer_exp.h"
 
 /* ONNX Runtime takes the bias of Conv, ConvTranspose and Gemm after DequantizeLinear,
@@ -202,6 +204,59 @@ bool qg_onnx_average_differs(const qg_node *n)
            (qg_attr_has(n, "dilations") || qg_node_counts_beyond(n));
 }
 
+bool qg_onnx_resize_turns(const qg_node *n)
+{
+    static const char *const name = "Resize";
+    const qg_tensor *x = &n->in[0]->type, *y = &n->out[0]->type;
+    const qg_attr *mode = qg_attr_find(n, "mode"), *anti = qg_attr_find(n, "antialias");
+    if (n->op->domain || !qg_op_is_named(n->op, &name, 1) || x->rank != 4 || !mode ||
+        mode->type != QG_ATTR_STRING || strcmp(mode->strings[0], "cubic") != 0 ||
+        (anti && anti->type == QG_ATTR_INT && anti->ints[0]))
+        return false;
+    for (int d = 2; d < x->rank; d++)
+        if (x->dim[d] < 0 || y->rank != x->rank || y->dim[d] < x->dim[d])
+            return true;
+    return false;
+}
+
+/* A DepthToSpace of blocks of one element before n: it changes nothing, and the
+ * optimizer moves no Transpose through it. */
+static qg_status hold_layout(qg_graph *g, qg_node *n, int64_t opset)
+{
+    int64_t *one = QG_NEW(g->arena, int64_t);
+    qg_attr *attr = QG_NEW(g->arena, qg_attr);
+    const char *block = qg_intern(g->ctx, "blocksize");
+    const char *name = qg_arena_printf(g->arena, "%s_held", n->in[0]->name);
+    qg_value *out, *in = n->in[0];
+    if (!one || !attr || !block || !name)
+        return qg_nomem(g->ctx);
+    *one = 1;
+    *attr = (qg_attr){ .name = block, .type = QG_ATTR_INT, .count = 1, .ints = one };
+    QG_TRY(qg_graph_add_prefixed(g, name, &out));
+    qg_node_spec spec = { .op =
+                              qg_op_find(g->ctx->registry, NULL, "DepthToSpace", opset),
+                          .opset = opset,
+                          .in = &in,
+                          .n_in = 1,
+                          .out = &out,
+                          .n_out = 1,
+                          .attr = attr,
+                          .n_attr = 1 };
+    assert(spec.op);
+    out->type = in->type;
+    qg_node *made;
+    QG_TRY(qg_graph_add_node(g, &spec, &made));
+    return qg_edit_set_input(g, n, 0, out);
+}
+
+static qg_status keep_layouts(qg_graph *g, int64_t opset)
+{
+    for (size_t i = 0, old = g->node.n; i < old; i++)
+        if (qg_onnx_resize_turns(g->node.at[i]))
+            QG_TRY(hold_layout(g, g->node.at[i], opset));
+    return QG_OK;
+}
+
 static qg_status keep_pools(qg_graph *g, int64_t opset)
 {
     for (size_t i = 0, old = g->node.n; i < old; i++) {
@@ -227,6 +282,7 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
     QG_TRY(keep_biases(g, opset, &biases));
     QG_TRY(keep_weights(g, opset));
     QG_TRY(keep_pools(g, opset));
+    QG_TRY(keep_layouts(g, opset));
     if (biases)
         qg_log_to(
             g->ctx, QG_LOG_INFO,
@@ -243,41 +299,94 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
 
 /* --- files for others --- */
 
-/* An operator that only moves the int8 codes in front of it, and whose result has no
- * pair of its own: ONNX Runtime's optimizer adds one there. */
-static bool moves_int8(const qg_node *n)
+/* Whether ONNX Runtime's optimizer moves DequantizeLinear over n, to where its result
+ * is read: it adds a pair there, unless there is one. */
+static bool is_passed(const qg_node *n)
 {
-    const qg_node *dq =
-        qg_node_has(n, QG_OP_PASSIVE) && n->n_in && n->in[0] ? n->in[0]->def : NULL;
-    if (!dq || !qg_is_dequantize_linear(dq) || dq->in[0]->type.dtype != QG_I8)
-        return false;
+    static const char *const names[] = { "MaxPool", "Reshape",   "Slice",
+                                         "Squeeze", "Transpose", "Unsqueeze" };
     const qg_value *y = n->out[0];
-    return y && (!y->use.n || !qg_is_quantize_linear(y->use.at[0].node));
+    return !n->op->domain && qg_op_is_named(n->op, names, 6) && y &&
+           (!y->use.n || !qg_is_quantize_linear(y->use.at[0].node));
+}
+
+/* A product of more than two axes, all known, by a matrix, whose only reader adds a
+ * vector: it becomes a Gemm there, behind a Reshape over which DequantizeLinear is
+ * moved (MatMulAddFusion).  The graph has no open extents. */
+static bool is_flattened(const qg_node *n)
+{
+    static const char *const product[] = { "MatMul" }, *const sum[] = { "Add" };
+    const qg_value *y = n->out[0];
+    if (n->op->domain || !qg_op_is_named(n->op, product, 1) || y->use.n != 1 ||
+        y->is_output || n->in[0]->type.rank <= 2 || n->in[1]->type.rank != 2 ||
+        !qg_tensor_known(&n->in[0]->type))
+        return false;
+    const qg_use *use = &y->use.at[0];
+    return !use->node->op->domain && qg_op_is_named(use->node->op, sum, 1) &&
+           use->node->in[1 - use->slot]->type.rank == 1;
+}
+
+/* In front of n there are int8 codes that the optimizer moves. */
+static bool moves_int8(const qg_node *n, bool open)
+{
+    const qg_node *dq = n->n_in && n->in[0] ? n->in[0]->def : NULL;
+    return dq && qg_is_dequantize_linear(dq) && dq->in[0]->type.dtype == QG_I8 &&
+           (is_passed(n) || (!open && is_flattened(n)));
+}
+
+static void warn_of_int8(const qg_graph *g, size_t nodes, int64_t opset)
+{
+    const qg_node *first = NULL;
+    char more[40] = "";
+    size_t count = 0;
+    for (size_t i = 0; i < nodes; i++)
+        if (moves_int8(g->node.at[i], qg_graph_is_open(g))) {
+            first = first ? first : g->node.at[i];
+            count++;
+        }
+    if (!first)
+        return;
+    if (count > 1)
+        (void)snprintf(more, sizeof more, " and %zu more", count - 1);
+    qg_warn(g->ctx,
+            "export: node '%.100s' (%.40s)%s: int8 codes in opset %lld: the optimizer "
+            "of ONNX Runtime 1.31 moves them and then refuses the file, expected "
+            "TensorRT as the reader, or --placement ort",
+            first->name, first->op->name, more, (long long)opset);
 }
 
 /* Between two quantizers, perhaps moved away from the first. */
-static bool is_other_average(const qg_node *n)
+static bool is_between_codes(const qg_node *n)
 {
     bool to_codes = false;
     for (size_t k = 0; k < n->out[0]->use.n; k++)
         to_codes |= qg_is_quantize_linear(n->out[0]->use.at[k].node);
-    return to_codes && qg_onnx_average_differs(n) && dequantize_before(n);
+    return to_codes && dequantize_before(n);
+}
+
+/* The first node between quantizers for which `differs`; NULL: there is none. */
+static const qg_node *first_between(const qg_graph *g, size_t nodes,
+                                    bool (*differs)(const qg_node *))
+{
+    for (size_t i = 0; i < nodes; i++)
+        if (differs(g->node.at[i]) && is_between_codes(g->node.at[i]))
+            return g->node.at[i];
+    return NULL;
 }
 
 void qg_onnx_warn_of_runtime(const qg_graph *g, size_t nodes, int64_t int8)
 {
-    bool moves = false;
-    const qg_node *average = NULL;
-    for (size_t i = 0; i < nodes; i++) {
-        moves |= int8 && moves_int8(g->node.at[i]);
-        average = !average && is_other_average(g->node.at[i]) ? g->node.at[i] : average;
-    }
-    if (moves)
+    const qg_node *average = first_between(g, nodes, qg_onnx_average_differs);
+    const qg_node *resize = first_between(g, nodes, qg_onnx_resize_turns);
+    if (int8)
+        warn_of_int8(g, nodes, int8);
+    if (resize)
         qg_warn(g->ctx,
-                "export: int8 codes in opset %lld: the optimizer of ONNX Runtime 1.31 "
-                "refuses them behind MaxPool, Reshape and Transpose, expected TensorRT "
-                "as the reader, or --placement ort",
-                (long long)int8);
+                "export: node '%.100s' (Resize): cubic and shrinking, which ONNX "
+                "Runtime 1.31 refuses at its default level where it turns convolutions "
+                "on both sides to channels last, expected another reader of the file, "
+                "or --placement ort",
+                resize->name);
     if (average)
         qg_warn(g->ctx,
                 "export: node '%.100s' (AveragePool): the optimizer of ONNX Runtime "

@@ -23,6 +23,12 @@
  *          divides by the whole window where ceil_mode lets it end behind padding that
  *          counts, and has no dilations: the file does not load.  A Max of one operand
  *          lies before such an AveragePool (placement ort).
+ * Layouts  ONNX Runtime at its default level computes integer convolutions channels
+ *          last, and moves the Transposes between two of them through what is there.
+ *          Its cubic Resize takes channels last only if no extent shrinks, or with
+ *          antialias: other files do not load.  A DepthToSpace of blocks of one
+ *          element, through which no Transpose is moved, lies before such a Resize
+ *          (placement ort).
  * Pairs    in a row, on two grids, become one pair there (DoubleQDQPairsRemover): a Max
  *          of one operand lies between them (placement ort).
  * 4 bits   of activations make files there that it refuses: operators between
@@ -61,9 +67,15 @@ const char *qg_onnx_neutral(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *
  * measured in opsets 11 to 20. */
 bool qg_onnx_average_differs(const qg_node *n);
 
+/* Whether n is a cubic Resize of images that ONNX Runtime cannot compute with channels
+ * last, or may be one for extents that are open.  Source: onnxruntime 1.31
+ * core/providers/cpu/tensor/upsamplebase.h, ScalesValidation. */
+bool qg_onnx_resize_turns(const qg_node *n);
+
 /* Other placements: warns of the first AveragePool that the optimizer of ONNX Runtime
- * computes differently or refuses, and of int8 codes that it refuses in opset `int8`
- * (0: it does not).  nodes: those of g that the model has. */
+ * computes differently or refuses, of the first such Resize, and of int8 codes that it
+ * moves and refuses in opset `int8` (0: it does not).  nodes: those of g that the model
+ * has. */
 void qg_onnx_warn_of_runtime(const qg_graph *g, size_t nodes, int64_t int8);
 
 /* Domains without nodes, in bodies too, are removed; some runtimes refuse domains they
