@@ -293,6 +293,8 @@ QG_NODISCARD qg_status qg_warn_masked(const qg_graph *g, qg_arena *a,
 /* Endpoints whose own scale would be below the least one of their observer. */
 QG_NODISCARD qg_status qg_warn_small(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t,
                                      size_t n);
+/* Biases with derived scales and values beyond their codes: a line, none without such. */
+QG_NODISCARD qg_status qg_warn_saturated(const qg_quant *q, qg_arena *a);
 /* A fact `mask_policy`, if there is one. */
 QG_NODISCARD qg_status qg_report_masks(qg_report *r, const qg_strange *s);
 
