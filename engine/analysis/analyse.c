@@ -457,6 +457,7 @@ qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
     study s = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "analyse"));
     QG_TRY(qg_model_warn_share(m, "analyse"));
+    QG_TRY(qg_model_warn_clamps(m, "analyse"));
     QG_TRY(qg_measure_by(m->ctx, o.metric, &s.metric));
     if (o.mode && strcmp(o.mode, qg_run_mode_name(QG_RUN_INTEGER)) == 0)
         return qg_analyse_integers(m, &o, s.metric, report);

@@ -221,6 +221,7 @@ qg_status qg_model_price(qg_model *m, const qg_price_options *given, qg_report *
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     pricing p = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "price"));
+    QG_TRY(qg_model_warn_clamps(m, "price"));
     QG_TRY(qg_measure_by(m->ctx, o.metric, &p.metric));
     p.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = p.arena ? run(&p, out) : qg_nomem(m->ctx);

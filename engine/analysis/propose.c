@@ -39,10 +39,19 @@ typedef struct verdict {
 
 /* --- the patch --- */
 
-/* A bound has the grid of its input: its constant may be that of many nodes. */
-static bool leads(const qg_tqc *t)
+/* Whether the patch may name the value of t.  A bound has the grid of its input: its
+ * constant may be that of many nodes.  More bits are none where there are as many, or
+ * where they do not change the scale, which is derived. */
+static bool may_rise(const search *p, const qg_tqc *t)
 {
-    return qg_tqc_is_on_grid(t) && !qg_tqc_is_bound(t);
+    unsigned bits = p->s->o->proposal.bits;
+    return !qg_tqc_is_bound(t) &&
+           (!bits || (t->derive == QG_DERIVE_NONE && t->scheme.bits < bits));
+}
+
+static bool leads(const search *p, const qg_tqc *t)
+{
+    return qg_tqc_is_on_grid(t) && may_rise(p, t);
 }
 
 /* Marks the values of the parts of the first k rows; how many there are. */
@@ -53,13 +62,13 @@ static size_t choose_values(search *p, size_t k)
     memset(p->chosen, 0, q->tqc.n);
     memset(p->raised, 0, p->s->m->graph->value.n);
     for (size_t i = 0; i < q->tqc.n; i++)
-        for (size_t row = 0; leads(q->tqc.at[i]) && row < k; row++)
+        for (size_t row = 0; leads(p, q->tqc.at[i]) && row < k; row++)
             if (qg_sensitivity_key(p->s, q->tqc.at[i]) == p->s->row.at[row].key)
                 p->chosen[qg_part_of(&p->parts, (uint32_t)i)] = 1;
     for (size_t i = 0; i < q->tqc.n; i++) {
         uint8_t *raised = &p->raised[qg_tqc_value(q->tqc.at[i])->id];
-        bool in = !qg_tqc_is_bound(q->tqc.at[i]) &&
-                  p->chosen[qg_part_of(&p->parts, (uint32_t)i)];
+        bool in =
+            may_rise(p, q->tqc.at[i]) && p->chosen[qg_part_of(&p->parts, (uint32_t)i)];
         n += in && !*raised;
         *raised = *raised || in;
     }
@@ -74,12 +83,13 @@ static bool is_raised(const void *raised, size_t value)
 static void print_patch(search *p, size_t k, FILE *f)
 {
     const qg_sensitivity *s = p->s;
+    size_t n = choose_values(p, k);
     char comment[96];
     (void)snprintf(comment, sizeof comment,
                    "qg sensitivity --propose: %zu values of the %zu most harmful rows",
-                   choose_values(p, k), k);
+                   n, k);
     qg_again_print_head(&p->again, comment, f);
-    if (k == 0) {
+    if (n == 0) {
         (void)fputs("  []\n", f);
         return;
     }

@@ -274,6 +274,7 @@ qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *given,
     qg_sensitivity s = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "sensitivity"));
     QG_TRY(qg_model_warn_share(m, "sensitivity"));
+    QG_TRY(qg_model_warn_clamps(m, "sensitivity"));
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? run(&s, out) : qg_nomem(m->ctx);
     qg_split_close(&s.split);

@@ -609,7 +609,9 @@ qg_status qg_calibrate_confidence(qg_ctx *ctx, const qg_tqc *t, const qg_stats_v
                                   qg_confidence *out)
 {
     const qg_quant *q = t->quant;
-    qg_observe o = { .observer = qg_observer_find(ctx, t->observer.name),
+    qg_observe o = { .observer = t->observer.name
+                                     ? qg_observer_find(ctx, t->observer.name)
+                                     : NULL, /* imported */
                      .scheme = &t->scheme,
                      .setting = &t->observer,
                      .channels = 1,

@@ -757,6 +757,7 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_tune_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_quantized(m, "tune"));
+    QG_TRY(qg_model_warn_clamps(m, "tune"));
     tuning t = { .m = m, .o = &o, .own = SIZE_MAX };
     QG_TRY(qg_tune_choose(m->ctx, &o, &t.choice));
     const qg_split_request want = { .doing = "tune",

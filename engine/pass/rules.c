@@ -23,6 +23,7 @@ typedef struct maker {
     reading how;
     const uint8_t *const *inside; /* [rules] see qg_rules_regions */
     uint32_t *hits;               /* [rules] endpoints or nodes that a rule covered */
+    const qg_tqc **kept;          /* [rules] see keeps_grid; NULL: none */
     uint32_t *active;             /* rules that cover the node at hand, in order */
     uint32_t n_active;
 } maker;
@@ -92,12 +93,20 @@ static const char *rule_text(const qg_rule *r, const qg_tqc *t, char text[WHAT])
     return text;
 }
 
+/* A bias with a derived scale is added to the accumulator: its bits are not those of
+ * inputs and weights.  A rule that neither names it nor derives it leaves its grid. */
+static bool keeps_grid(const qg_rule *rule, const qg_tqc *t)
+{
+    return t->derive == QG_DERIVE_BIAS && (rule->set.fields & QG_SET_GRID) != 0 &&
+           (rule->set.fields & QG_SET_DERIVE) == 0 &&
+           !qg_endpoint_is_named(&rule->at, qg_tqc_endpoint(t));
+}
+
 /* Scheme, observer and visibility; the state is set after all rules have been
  * applied. */
-static qg_status apply_rule(maker *m, uint32_t r, qg_tqc *t)
+static qg_status apply_set(maker *m, uint32_t r, const qg_set *set, qg_tqc *t)
 {
     const qg_rule *rule = &m->b->rule.at[r];
-    const qg_set *set = &rule->set;
     qg_scheme scheme = t->scheme;
     qg_observer_setting observer = t->observer;
     char what[WHAT];
@@ -121,6 +130,21 @@ static qg_status apply_rule(maker *m, uint32_t r, qg_tqc *t)
     if (set->fields & QG_SET_QUANTIZER)
         QG_TRY(qg_tqc_set_quantizer(m->q, t, set->quantizer));
     return QG_OK;
+}
+
+/* Counted as a hit when it has a setting for t. */
+static qg_status apply_rule(maker *m, uint32_t r, qg_tqc *t)
+{
+    const qg_rule *rule = &m->b->rule.at[r];
+    qg_set set = rule->set;
+    if (keeps_grid(rule, t)) {
+        m->kept[r] = m->kept[r] ? m->kept[r] : t;
+        set.fields &= ~(uint32_t)QG_SET_GRID;
+    }
+    if (!set.fields)
+        return QG_OK;
+    m->hits[r]++;
+    return apply_set(m, r, &set, t);
 }
 
 /* Roles first: 's' is never rounded, 'f' only when a rule insists. */
@@ -157,7 +181,6 @@ static qg_status make(maker *m, qg_node *n, bool is_output, uint32_t slot)
         bool node_only = (rule->set.fields & ~(uint32_t)QG_SET_PLATFORM) == 0;
         if (node_only || !qg_endpoint_matches(&rule->at, qg_tqc_endpoint(t)))
             continue;
-        m->hits[m->active[i]]++;
         QG_TRY(apply_rule(m, m->active[i], t));
         if (!(rule->set.fields & QG_SET_STATE) || switches_off(rule))
             continue;
@@ -209,6 +232,16 @@ static const char *near_operator(const qg_graph *g, const qg_node_match *at,
     return text;
 }
 
+/* The rule has settings of grids alone, for such biases alone. */
+static qg_status kept_alone(const maker *m, const qg_tqc *t, const char *what)
+{
+    char at[QG_ENDPOINT_TEXT];
+    return qg_fail(m->q->ctx, QG_ECONFIG,
+                   "%s: the selector matches only biases with derived scales, as %s, "
+                   "and names none, expected slot: bias or the name of the value",
+                   what, qg_tqc_text(t, at));
+}
+
 /* An override that hits nothing, or has a name that is not there, is a typing error,
  * not a wish. */
 static qg_status check_overrides(const maker *m)
@@ -221,6 +254,8 @@ static qg_status check_overrides(const maker *m)
         (void)snprintf(what, sizeof what, "%s:%u: rule %s", rule->origin.file,
                        rule->origin.line, rule->origin.id);
         QG_TRY(qg_rule_check_names(rule, m->q->graph, what));
+        if (m->hits[r] == 0 && m->kept[r])
+            return kept_alone(m, m->kept[r], what);
         if (m->hits[r] == 0)
             return qg_fail(m->q->ctx, QG_ECONFIG,
                            "%s: the selector matches no quantized endpoint%s, "
@@ -238,8 +273,9 @@ qg_status qg_rules_apply(qg_quant *q)
     maker m = { .q = q, .b = b, .how = ordinary };
     qg_quirk_swap(qg_rules_quirks, q->quirks, &m.how);
     m.hits = QG_NEWN(q->arena, b->rule.n, uint32_t);
+    m.kept = QG_NEWN(q->arena, b->rule.n, const qg_tqc *);
     m.active = QG_NEWN(q->arena, b->rule.n, uint32_t);
-    if (!m.hits || !m.active)
+    if (!m.hits || !m.kept || !m.active)
         return qg_nomem(q->ctx);
     QG_TRY(qg_rules_regions(b, q->graph, q->arena, &m.inside));
     for (size_t i = 0; i < q->graph->node.n; i++)

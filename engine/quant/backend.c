@@ -182,6 +182,30 @@ bool qg_endpoint_matches(const qg_endpoint_match *m, qg_endpoint at)
            any_glob(m->value, m->n_value, v->name) && dims_match(m, &v->type);
 }
 
+/* A star or a question mark that no backslash precedes. */
+static bool is_pattern(const char *word)
+{
+    for (; *word; word++) {
+        if (*word == '*' || *word == '?')
+            return true;
+        word += *word == '\\' && word[1];
+    }
+    return false;
+}
+
+bool qg_endpoint_is_named(const qg_endpoint_match *m, qg_endpoint at)
+{
+    const char *name = qg_endpoint_value(at)->name;
+    for (size_t i = 0; i < m->n_slot; i++)
+        if ((m->slot[i].role || m->slot[i].index >= 0) &&
+            slot_matches(m, &m->slot[i], at))
+            return true;
+    for (size_t i = 0; i < m->n_value; i++)
+        if (!is_pattern(m->value[i]) && qg_glob(m->value[i], name))
+            return true;
+    return false;
+}
+
 bool qg_backend_quantizes(const qg_backend *b, const qg_op *op)
 {
     return !op->opaque && any_word(b->quantizes.at, b->quantizes.n, op->name);

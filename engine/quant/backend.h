@@ -121,6 +121,12 @@ enum {
 enum qg_set_field { QG_SET_MAP(X) };
 #undef X
 
+/* The settings of a grid. */
+enum {
+    QG_SET_GRID = QG_SET_BITS | QG_SET_RANGE | QG_SET_POLICY | QG_SET_AXIS |
+                  QG_SET_EXPONENT_BITS | QG_SET_VARIANT | QG_SET_BLOCK
+};
+
 /* The bit of a parameter of observers. */
 #define QG_SET_PARAM(p) (1u << (QG_SET_BIT_PERCENTILE + (unsigned)(p)))
 /* The bits of all of them. */
@@ -243,6 +249,9 @@ bool qg_node_matches_condition(const void *ud, const qg_node *n,
                                char text[QG_CONDITION_TEXT]);
 /* The slot is present (asserted). */
 bool qg_endpoint_matches(const qg_endpoint_match *m, qg_endpoint at);
+/* Whether a match that holds names the endpoint, by role, by number or by the name of
+ * its value, rather than covering it with all others ("in*", a pattern, no slot). */
+bool qg_endpoint_is_named(const qg_endpoint_match *m, qg_endpoint at);
 /* Names of what a snapshot has in place of a backend when its scales were read from a
  * file begin with this: it says nothing of how to quantize. */
 #define QG_IMPORTED "imported from "

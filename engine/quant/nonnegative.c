@@ -66,18 +66,28 @@ static bool keeps_sign(const qg_node *n)
            !qg_node_has(n, QG_OP_CONTROL) && !is_cubic(n);
 }
 
+bool qg_nonnegative_node(const qg_node *n, const uint8_t *is)
+{
+    return clamps_at_zero(n) || (keeps_sign(n) && inputs_are(n, is));
+}
+
+void qg_nonnegative_constants(const qg_graph *g, uint8_t *is)
+{
+    for (size_t i = 0; i < g->value.n; i++)
+        if (g->value.at[i]->constant)
+            is[i] = constant_is_nonnegative(g->value.at[i]->constant);
+}
+
 qg_status qg_nonnegative_values(const qg_graph *g, qg_arena *a, uint8_t **out)
 {
     uint8_t *is = QG_NEWN(a, g->value.n, uint8_t);
     if (!is)
         return qg_nomem(g->ctx);
-    for (size_t i = 0; i < g->value.n; i++)
-        if (g->value.at[i]->constant)
-            is[i] = constant_is_nonnegative(g->value.at[i]->constant);
+    qg_nonnegative_constants(g, is);
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
         assert(!n->dead && n->id == i); /* normalized: producers come first */
-        bool all = clamps_at_zero(n) || (keeps_sign(n) && inputs_are(n, is));
+        bool all = qg_nonnegative_node(n, is);
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k])
                 is[n->out[k]->id] = all || grid_begins_at_zero(qg_output_tqc(n, k));

@@ -23,4 +23,10 @@
 QG_NODISCARD qg_status qg_nonnegative_values(const qg_graph *g, qg_arena *a,
                                              uint8_t **out);
 
+/* One step of that walk: whether all that n computes cannot be negative, before a
+ * record rounds it.  is: [values], set for what n reads. */
+bool qg_nonnegative_node(const qg_node *n, const uint8_t *is);
+/* Its start: sets is[value id] for constants. */
+void qg_nonnegative_constants(const qg_graph *g, uint8_t *is);
+
 #endif

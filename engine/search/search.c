@@ -706,6 +706,7 @@ qg_status qg_model_search(qg_model *m, const qg_search_options *given, qg_report
                        "of qg quantize; --over rules takes a model and its backend",
                        m->path);
     QG_TRY(qg_model_expect_quantized(m, "search"));
+    QG_TRY(qg_model_warn_clamps(m, "search"));
     qg_searching s = { .m = m, .o = &o };
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? run(&s, out) : qg_nomem(m->ctx);

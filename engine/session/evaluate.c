@@ -224,6 +224,7 @@ static qg_status read_labels(qg_ctx *ctx, const qg_run_options *o, const char *p
 static qg_status run_modes(const qg_executable *e, const qg_run_options *o, qg_arena *a,
                            const qg_api_feed *f, const int64_t *label, votes *v)
 {
+    QG_TRY(qg_model_warn_clamps(e->model, "evaluate"));
     for (int mode = 0; mode < QG_NRUN; mode++) {
         qg_executable own = { e->model, (qg_run_mode)mode, NULL, e->model->graph };
         if ((mode == QG_RUN_SIMULATE && !e->model->quant) ||

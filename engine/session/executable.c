@@ -152,6 +152,8 @@ qg_status qg_executable_make(qg_model *m, const qg_mode_request *r, qg_executabl
     QG_TRY(check_request(m, r, e.mode));
     if (e.mode == QG_RUN_SIMULATE)
         QG_TRY(qg_model_warn_share(m, "simulate"));
+    if (e.mode == QG_RUN_FLOAT)
+        QG_TRY(qg_model_warn_clamps(m, "mode float"));
     e.graph = m->graph;
     if (e.mode == QG_RUN_INTEGER) {
         QG_TRY(qg_model_with_records(m, "mode integer", &e.model));

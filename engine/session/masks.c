@@ -217,6 +217,42 @@ qg_status qg_warn_small(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_t
     return QG_OK;
 }
 
+/* Elements that saturation moves by more than one step: a scale that a bias has raised
+ * (min-scale) may end at the first code beyond. */
+static bool saturates(const qg_tqc *t)
+{
+    const qg_tensor *bias = qg_tqc_value(t)->constant;
+    qg_qparam p = qg_tqc_param(t);
+    if (t->state != QG_TQC_PASSIVE_BAKED || t->derive != QG_DERIVE_BIAS)
+        return false;
+    assert(bias && p.n > 0); /* baked */
+    int64_t n = qg_tensor_count(bias);
+    for (int64_t i = 0; i < n; i++) { /* channels: its last axis, alone */
+        double steps = qg_tensor_f64(bias, i) / p.scale[(size_t)i % p.n];
+        if (steps > (double)t->scheme.qmax + 1 || steps < (double)t->scheme.qmin - 1)
+            return true;
+    }
+    return false;
+}
+
+qg_status qg_warn_saturated(const qg_quant *q, qg_arena *a)
+{
+    QG_VEC(const qg_tqc *) found = { 0 };
+    for (size_t i = 0; i < q->tqc.n; i++)
+        if (saturates(q->tqc.at[i]))
+            QG_TRY(qg_vec_push(q->ctx, a, &found, q->tqc.at[i]));
+    const char *names = endpoints_text(a, found.at, found.n);
+    if (!names)
+        return qg_nomem(q->ctx);
+    if (found.n > 0)
+        qg_warn(q->ctx,
+                "quantize: %zu %s values beyond the codes of the grid, which saturate, "
+                "since the scale is that of input times weight: %s, with %u bits",
+                found.n, found.n > 1 ? "biases have" : "bias has", names,
+                found.at[0]->scheme.bits);
+    return QG_OK;
+}
+
 qg_status qg_masks_infinite(const qg_graph *g, const qg_tqc *const *t, size_t n,
                             qg_arena *a, qg_strange *out)
 {

@@ -604,6 +604,16 @@ static qg_status check_kept_float(const job *j, const qg_quant *q)
     return QG_OK;
 }
 
+/* Of records that differ from what was asked, or quantize badly. */
+static qg_status warn_records(const job *j, const qg_pass_env *env)
+{
+    qg_ctx *ctx = j->m->ctx;
+    qg_warn_no_effect(env->quant);
+    QG_TRY(qg_warn_empty(ctx, j->arena, env->empty.at, env->empty.n));
+    QG_TRY(qg_warn_small(ctx, j->arena, env->small.at, env->small.n));
+    return qg_warn_saturated(env->quant, j->arena);
+}
+
 static qg_pass_env environment(job *j)
 {
     qg_model *m = j->m;
@@ -649,11 +659,7 @@ static qg_status run_passes(job *j, qg_report **report)
     QG_TRY(keep_coverage(j, &env));
     QG_TRY(fill_manifest(j));
     if (report)
-        qg_warn_no_effect(env.quant);
-    if (report)
-        QG_TRY(qg_warn_empty(m->ctx, j->arena, env.empty.at, env.empty.n));
-    if (report)
-        QG_TRY(qg_warn_small(m->ctx, j->arena, env.small.at, env.small.n));
+        QG_TRY(warn_records(j, &env));
     QG_TRY(find_strange(j, &env, report != NULL));
     QG_TRY(qg_model_warn_share(m, "quantize"));
     return report ? describe(j, &env, report) : QG_OK;

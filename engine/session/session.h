@@ -235,6 +235,12 @@ QG_NODISCARD qg_status qg_model_warn_share(qg_model *m, const char *what);
 /* A fact that names compute nodes that are not quantized, where there are any. */
 QG_NODISCARD qg_status qg_report_float_compute(const qg_model *m, qg_report *r);
 
+/* --- clamps.c --- */
+
+/* A warning, once per model whose records a file of another tool gave, when outputs may
+ * be negative in float and have no code for that: a Relu may be missing. */
+QG_NODISCARD qg_status qg_model_warn_clamps(qg_model *m, const char *doing);
+
 /* --- no_effect.c: --set at endpoints that others dominate, or that are float --- */
 
 void qg_warn_no_effect(const qg_quant *q); /* a line for each option */
@@ -306,6 +312,8 @@ QG_NODISCARD qg_status qg_warn_empty(qg_ctx *ctx, qg_arena *a, const qg_tqc *con
 /* Endpoints whose own scale would be below the least one of their observer. */
 QG_NODISCARD qg_status qg_warn_small(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t,
                                      size_t n);
+/* Biases with derived scales and values beyond their codes: a line, if any has them. */
+QG_NODISCARD qg_status qg_warn_saturated(const qg_quant *q, qg_arena *a);
 /* A fact `mask_policy`, if there is one. */
 QG_NODISCARD qg_status qg_report_masks(qg_report *r, const qg_strange *s);
 

@@ -37,6 +37,7 @@ struct qg_model {
     qg_model *folded;
     qg_model *written;             /* the same for lint: qg_model_as_written */
     bool warned_share;             /* qg_model_warn_share has run */
+    bool warned_clamps;            /* qg_model_warn_clamps has run */
     const char *warned_not_finite; /* the line of qg_model_warn_found; NULL: none */
     bool rewritten; /* the graph is a snapshot's, to be quantized again */
 };

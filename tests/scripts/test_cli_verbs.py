@@ -182,6 +182,30 @@ class Verbs(unittest.TestCase):
         (end,) = answer("explain", folder, "conv0.out0")["endpoints"]
         self.assertIn("4 bits [-8, 7]", end["grid"])
 
+    def test_biases_keep_their_codes_unless_named(self):
+        folder = pathlib.Path(self.folder.name) / "biases"
+        seen = 0
+
+        def grids(backend, *words):
+            qg("quantize", MODEL, "-b", backend, "-d", CALIB, "-n2", "-o", folder, *words)
+            tqcs = json.loads((folder / "quant.json").read_text())["tqcs"]
+            return {(t["node"], t["slot"]): (t["bits"], t["range"]) for t in tqcs
+                    if t.get("derived_from")}
+
+        for line in qg("list", "backends").splitlines()[2:]:
+            backend = line.split()[0]
+            was = grids(backend)
+            seen += len(was) > 0
+            with self.subTest(backend):
+                if was:
+                    self.assertEqual(grids(backend, "--set", "bits=6 range=[-32,31]"), was)
+        self.assertGreater(seen, 9)
+        done = subprocess.run([QG, "quantize", MODEL, "-b", "ort-int8", "-d", CALIB, "-o",
+                               str(folder), "--set", "slot=bias bits=8"],
+                              capture_output=True, text=True)
+        self.assertRegex(done.stderr, r"biases have values beyond the codes of the grid, "
+                         r"which saturate, .*: conv0\.in2, .* with 8 bits\n")
+
     def test_settings_of_floats_have_no_effect(self):
         folder = pathlib.Path(self.folder.name) / "floats"
         words = "quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-n4", "-o", folder, "--set"

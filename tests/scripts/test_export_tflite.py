@@ -191,6 +191,39 @@ def clamps(path):
     return random.normal(0, 1, (SAMPLES, 1, 4, 8, 8)).astype("f4")
 
 
+def check_activations(bad):
+    """A clamp whose effect the zero point has is an activation of the file all the same: what
+    reads it in floats computes the network."""
+    random, node = np.random.RandomState(13), helper.make_node
+    weights = {n: random.normal(0, 0.5, (4, 4, 1, 1)) for n in "wvu"} | \
+        {"zero": 0, "six": 6, "minus": -1, "one": 1, "e": random.normal(0, 0.5, (16, 3))}
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], "c"), node("Relu", ["c"], ["r"], "r"),
+        node("Conv", ["r", "v"], ["d"], "d"), node("Clip", ["d", "zero", "six"], ["k"], "k"),
+        node("Add", ["k", "x"], ["a"], "a"), node("Relu", ["a"], ["s"], "s"),
+        node("Conv", ["s", "u"], ["f"], "f"), node("Clip", ["f", "minus", "one"], ["t"], "t"),
+        node("AveragePool", ["t"], ["p"], "p", kernel_shape=[4, 4], strides=[4, 4]),
+        node("Flatten", ["p"], ["q"], "q"), node("Gemm", ["q", "e"], ["g"], "g"),
+        node("Relu", ["g"], ["y"], "y")]
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "activations.onnx")
+        network(nodes, weights, path)
+        x = random.normal(0, 3, (SAMPLES, 1, 4, 8, 8)).astype("f4")
+        s = agreement.Snapshot(f"{folder}/s", path, BACKENDS[0], x)
+        compare(bad, "activations", BACKENDS[0], s)
+        file = s.folder / "model.tflite"
+        found = [getattr(o.builtinOptions, "fusedActivationFunction", 0)
+                 for o in litert.unpack(file.read_bytes()).subgraphs[0].operators]
+        real = {}
+        for model in (s.path, file):
+            out = s.folder / f"{model.name}-float"
+            agreement.qg("run", model, "-d", s.data, "--mode", "float", "-o", out)
+            real[model] = np.load(out / "y.npy").ravel()
+    noise = np.sum((real[file] - real[s.path]) ** 2) / np.sum(real[s.path] ** 2)
+    if sorted(filter(None, found)) != [1, 1, 1, 2, 3] or noise > 1e-3:
+        bad.append(f"activations: {found}, {noise:.3g} of noise in float")
+
+
 def check_limits(bad):
     """Clips of an input, on grids of their own: their limits are on the grid of the input, in
     simulation and in the file."""
@@ -408,6 +441,7 @@ def main():
     if not sys.argv[1:] or "islands" in sys.argv[1:]:
         check_islands(bad)
         check_refused(bad)
+        check_activations(bad)
         check_limits(bad)
         check_groups(bad)
         check_named(bad, foreign, "node 'quick' (QuickGelu): ", "expected an integer kernel")

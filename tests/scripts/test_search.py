@@ -415,6 +415,18 @@ def check_proposal(folder):
     qg(*words, folder / "none/p.yaml", fails="none/p.yaml: No such file")
 
 
+def check_raised_biases(folder):
+    """Biases of 32 bits are among the harmful rows: 16 bits are no more than these."""
+    for backend in ("ort-int8", "tflite-int8"):
+        snapshot, patch = (folder / f"{backend}{n}" for n in ("-biased", "-raise.yaml"))
+        qg("quantize", MODEL, "-b", backend, "-d", CALIB, "-o", snapshot)
+        for by in ((), ("--by", "endpoint")):
+            r = answer("sensitivity", snapshot, "-d", CALIB, *by, "--propose", "0.02%",
+                       "--raise-to", 16, "-o", patch)
+            check(f"{backend} raised {by}", r["error_with_proposal"] <= 0.0002 and
+                  "bias" not in patch.read_text(), r["error_with_proposal"])
+
+
 def check_output_first(snapshot, folder):
     """A place that cannot be written is found before the search."""
     start = time.monotonic()
@@ -748,6 +760,7 @@ def main(networks=20, seed=0):
         check_set_options(folder)
         check_again(folder)
         check_proposal(folder)
+        check_raised_biases(folder)
         check_output_first(snapshot, folder)
         check_same_bytes(snapshot, patch)
         check_unfit(folder)

@@ -2,7 +2,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "engine/formats/quantize_linear.h"
 #include "engine/formats/tflite/operators.h"
 #include "engine/formats/tflite/writer.h"
 
@@ -375,20 +374,12 @@ static qg_status binary(qg_tflite_writer *w)
     return qg_tflite_refuse(w, "function %s", word);
 }
 
-/* Whether n is part of the kernel before it: a clamp, or the Q of a file. */
-static bool is_behind(const qg_tflite_writer *w, const qg_node *n)
-{
-    const qg_program_node *fate = &w->program->node[n->id];
-    bool fused = n->op->clamp && fate->how == QG_LOWERED_INTEGER && !*fate->row;
-    return (fused || qg_is_quantize_linear(n)) && n->in[0] && n->in[0]->def;
-}
-
 /* The node of the float graph that computes what w->node computes. */
 static const qg_node *float_node(const qg_tflite_writer *w)
 {
     const qg_value *v = w->from[w->node->out[0]->id];
     const qg_node *n = v ? v->def : NULL;
-    while (n && is_behind(w, n))
+    while (n && qg_tflite_is_behind(w, n))
         n = n->in[0]->def;
     return n;
 }
@@ -440,7 +431,7 @@ static qg_status rescale(qg_tflite_writer *w)
         return qg_tflite_put_kernel(w, QUANTIZE, (qg_tflite_slots){ &in, NULL, 1, 0 },
                                     form, &(qg_tflite_options){ 0 }, false);
     QG_TRY(qg_tflite_make(w, w->node->out[0], form, &out));
-    return qg_tflite_put(w, codes[qg_first_activation(set)],
+    return qg_tflite_put(w, codes[qg_tflite_activation(w, set)],
                          (qg_tflite_slots){ &in, &out, 1, 1 },
                          &(qg_tflite_options){ 0 });
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/formats/quantize_linear.h"
 #include "engine/formats/tflite/operators.h"
 
 /* Upstream's numbers of TensorType and BuiltinOperator. */
@@ -351,6 +352,51 @@ static qg_status put_clamp(qg_tflite_writer *w, int32_t x, int32_t out)
     return qg_tflite_put(w, MINIMUM, (qg_tflite_slots){ high, &out, 2, 1 }, &none);
 }
 
+bool qg_tflite_is_behind(const qg_tflite_writer *w, const qg_node *n)
+{
+    const qg_program_node *fate = &w->program->node[n->id];
+    bool fused = n->op->clamp && fate->how == QG_LOWERED_INTEGER && !*fate->row;
+    return (fused || qg_is_quantize_linear(n)) && n->in[0] && n->in[0]->def;
+}
+
+/* What the float graph leaves of the real numbers where w->node ends. */
+static void float_limits(const qg_tflite_writer *w, float *low, float *high)
+{
+    const qg_value *v = w->from[w->node->out[0]->id];
+    float from, to;
+    *low = -INFINITY;
+    *high = INFINITY;
+    for (const qg_node *n = v ? v->def : NULL; n; n = n->in[0]->def) {
+        if (qg_node_clamps(n, &from, &to)) {
+            *low = fmaxf(*low, from);
+            *high = fminf(*high, to);
+        }
+        if (!qg_tflite_is_behind(w, n))
+            return;
+    }
+}
+
+/* The codes clamp by themselves: with a zero point at the lowest code, NONE and RELU
+ * have the same, and RELU6, too, where the scale ends there.  The tightest is chosen of
+ * those that hold all that the clamps leave. */
+qg_activation qg_tflite_activation(const qg_tflite_writer *w, uint32_t set)
+{
+    qg_activation best = qg_first_activation(set);
+    float low, high, best_low = -INFINITY, best_high = INFINITY;
+    float_limits(w, &low, &high);
+    for (int a = 0; a < QG_NACTIVATION; a++) {
+        float from, to;
+        qg_activation_limits((qg_activation)a, &from, &to);
+        if (!(set >> a & 1) || from > low || to < high || from < best_low ||
+            to > best_high)
+            continue;
+        best = (qg_activation)a;
+        best_low = from;
+        best_high = to;
+    }
+    return best;
+}
+
 qg_status qg_tflite_put_kernel(qg_tflite_writer *w, int32_t code, qg_tflite_slots slots,
                                enum qg_tflite_form form, const qg_tflite_options *o,
                                bool activation)
@@ -362,7 +408,7 @@ qg_status qg_tflite_put_kernel(qg_tflite_writer *w, int32_t code, qg_tflite_slot
         set &= 1u << QG_ACTIVATION_NONE;
     QG_TRY(qg_tflite_make(w, w->node->out[0], form, &out));
     if (set)
-        own.activation = activations[qg_first_activation(set)];
+        own.activation = activations[qg_tflite_activation(w, set)];
     if (set)
         return qg_tflite_put(w, code,
                              (qg_tflite_slots){ slots.in, &out, slots.n_in, 1 }, &own);

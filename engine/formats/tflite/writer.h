@@ -11,7 +11,8 @@
  * Names     the form that is made first has the name of the value; of inputs and
  *           outputs the plain one.  The other one ends in _nhwc or _nchw.
  * Interface inputs and outputs are those of the network: names, types, dims
- * Clamps    limits of a kernel are its fused activation where one has these codes, else
+ * Clamps    limits of a kernel are its fused activation where one has these codes, of
+ *           several the one nearest to the clamps of the float graph; else
  *           MAXIMUM and MINIMUM behind it, which give the same codes
  * Owner     tensors, operators and their arrays lie in the arena of the export, or in
  *           that of the program, which outlives the writer; pack.h copies all of them
@@ -106,6 +107,14 @@ typedef struct qg_tflite_slots {
 /* An operator of upstream's BuiltinOperator `code`. */
 QG_NODISCARD qg_status qg_tflite_put(qg_tflite_writer *w, int32_t code,
                                      qg_tflite_slots slots, const qg_tflite_options *o);
+
+/* Whether n, of the float graph, is part of the kernel before it: a clamp, or the Q of
+ * a file. */
+bool qg_tflite_is_behind(const qg_tflite_writer *w, const qg_node *n);
+
+/* Of activations with the codes of w->node (a sum that is not 0): the one nearest to
+ * the clamps of the float graph, which a reader of the file would compute in floats. */
+qg_activation qg_tflite_activation(const qg_tflite_writer *w, uint32_t set);
 
 /* The operator that computes output 0 of w->node in this form from slots.in, within the
  * limits of its recipe.  activation: it has a fused one. */
