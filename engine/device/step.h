@@ -16,7 +16,7 @@
 #ifndef QG_ENGINE_DEVICE_STEP_H
 #define QG_ENGINE_DEVICE_STEP_H
 
-#include "engine/device/cut.h"
+#include "engine/ir/cut.h"
 #include "engine/device/pair.h"
 #include "engine/session/session.h"
 

@@ -8,8 +8,8 @@
  *
  * Types of the inputs are those inferred in `from`.  Constants and attributes are
  * borrowed from it. */
-#ifndef QG_ENGINE_DEVICE_CUT_H
-#define QG_ENGINE_DEVICE_CUT_H
+#ifndef QG_ENGINE_IR_CUT_H
+#define QG_ENGINE_IR_CUT_H
 
 #include "engine/ir/graph.h"
 

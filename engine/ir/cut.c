@@ -1,4 +1,4 @@
-#include "engine/device/cut.h"
+#include "engine/ir/cut.h"
 
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
