@@ -368,9 +368,9 @@ static qg_status prepare(comparison *c)
     size_t n = c->measured_on->n;
     QG_TRY(qg_measured_find(c->m->graph, c->measured_on, "compare", c->arena, &c->at));
     c->label.each = 1;
+    const qg_labelled of = { c->m->graph, n, !c->o->holdout && c->o->work.samples > 0 };
     if (c->o->labels)
-        QG_TRY(qg_labels_load(ctx, c->o->labels, c->arena, c->m->graph, n,
-                              !c->o->holdout && c->o->work.samples > 0, &c->label));
+        QG_TRY(qg_labels_load(ctx, c->o->labels, c->arena, &of, &c->label));
     c->value = QG_NEWN(c->arena, n * c->at.n, double);
     c->real_vote = QG_NEWN(c->arena, n * c->label.each, int32_t);
     c->vote = QG_NEWN(c->arena, n * c->label.each, int32_t);

@@ -154,11 +154,11 @@ qg_status qg_sensitivity_labels(qg_sensitivity *s)
     const bool halves = s->split.halves;
     const size_t n = halves ? s->split.feed.feed.n : s->split.holdout.feed.n;
     const size_t judge = s->split.judge->n;
+    const qg_labelled of = { s->m->graph, n, halves && s->o->work.samples > 0 };
     qg_labels all;
     if (!s->o->labels)
         return QG_OK;
-    QG_TRY(qg_labels_load(s->m->ctx, s->o->labels, s->arena, s->m->graph, n,
-                          halves && s->o->work.samples > 0, &all));
+    QG_TRY(qg_labels_load(s->m->ctx, s->o->labels, s->arena, &of, &all));
     QG_TRY(check_labels(s, &all, n));
     int64_t *label = QG_NEWN(s->arena, judge * all.each, int64_t);
     if (!label)

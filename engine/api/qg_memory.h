@@ -151,8 +151,8 @@ typedef struct qg_inputs qg_inputs;
  * before the call returns.  QG_EDATA names sample and input. */
 QG_NODISCARD QG_API qg_status qg_inputs_set(qg_inputs *inputs, const char *name,
                                             const qg_tensor *x);
-/* The same without a copy where the type is that of the input: plain data that stays as it is until the call that takes the
- * samples (qg_model_quantize, ...) returns. */
+/* The same without a copy where the type is that of the input: plain data that stays as
+ * it is until the call that takes the samples (qg_model_quantize, ...) returns. */
 QG_NODISCARD QG_API qg_status qg_inputs_borrow(qg_inputs *inputs, const char *name,
                                                const qg_tensor *x);
 

@@ -645,10 +645,11 @@ static void warn_of_samples(const tuning *t)
 static qg_status load_labels(tuning *t)
 {
     const qg_tune_samples s = t->stream.sample;
+    const qg_labelled of = { t->m->graph, s.n, t->o->work.samples > 0 && !s.holdout };
     if (!t->o->labels)
         return QG_OK;
-    return qg_labels_load(t->m->ctx, t->o->labels, t->arena, t->m->graph, s.n,
-                          t->o->work.samples > 0 && !s.holdout, &t->choice.loss.label);
+    return qg_labels_load(t->m->ctx, t->o->labels, t->arena, &of,
+                          &t->choice.loss.label);
 }
 
 static size_t n_mixtures(const tuning *t)

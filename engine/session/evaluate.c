@@ -107,12 +107,12 @@ static qg_status describe(const qg_executable *e, const votes *v,
 static qg_status read_labels(qg_model *m, const qg_run_options *o, const char *path,
                              qg_arena *a, size_t n, qg_labels *out)
 {
-    const bool cut = o->work.samples > 0;
+    const qg_labelled of = { m->graph, n, o->work.samples > 0 };
     if (!o->label == !path)
         return qg_fail(m->ctx, QG_ECONFIG, "labels: %s, expected a file or an array",
                        path ? "both are given" : "none are given");
-    return path ? qg_labels_load(m->ctx, path, a, m->graph, n, cut, out)
-                : qg_labels_take(m->ctx, o->label, o->n_label, m->graph, n, cut, out);
+    return path ? qg_labels_load(m->ctx, path, a, &of, out)
+                : qg_labels_take(m->ctx, o->label, o->n_label, &of, out);
 }
 
 /* Float, simulated when quantized, and integer when it was asked for: e. */

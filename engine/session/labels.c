@@ -96,31 +96,37 @@ size_t qg_labels_first_without(const qg_labels *l, const int32_t *vote, size_t n
 
 /* --- files and arrays --- */
 
-/* What labels come from, for messages, and how many samples they are of. */
+/* The labels of `of` from `origin`, for messages, each of a sample. */
 typedef struct wanted {
     const char *origin; /* "labels.npy" */
-    size_t each, n;
-    bool cut;
+    const qg_labelled *of;
+    size_t each;
 } wanted;
+
+static wanted want(const char *origin, const qg_labelled *of)
+{
+    return (wanted){ origin, of, rows_of(&of->graph->output.at[0]->type) };
+}
 
 static bool fits(const wanted *w, uint64_t given, size_t unit)
 {
-    uint64_t n = (uint64_t)w->n * unit;
-    return w->cut ? given >= n : given == n;
+    uint64_t n = (uint64_t)w->of->n * unit;
+    return w->of->cut ? given >= n : given == n;
 }
 
 static qg_status unfit(qg_ctx *ctx, const wanted *w, const qg_tensor *t)
 {
     char text[QG_SHAPE_TEXT];
+    const size_t n = w->of->n;
     if (w->each == 1)
         return qg_fail(ctx, QG_EDATA,
                        "labels: %s: is %s, expected one integer for each of %zu "
                        "samples",
-                       w->origin, qg_tensor_text(t, text), w->n);
+                       w->origin, qg_tensor_text(t, text), n);
     return qg_fail(ctx, QG_EDATA,
                    "labels: %s: is %s, expected [%zu,%zu] or [%zu] integers: a sample "
                    "has %zu rows in the first output",
-                   w->origin, qg_tensor_text(t, text), w->n, w->each, w->n * w->each,
+                   w->origin, qg_tensor_text(t, text), n, w->each, n * w->each,
                    w->each);
 }
 
@@ -131,19 +137,20 @@ static bool has_dims(const wanted *w, const qg_tensor *t)
                               fits(w, (uint64_t)t->dim[0], 1);
 }
 
-qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a, const qg_graph *g,
-                         size_t n, bool cut, qg_labels *out)
+qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a,
+                         const qg_labelled *of, qg_labels *out)
 {
-    const wanted w = { path, rows_of(&g->output.at[0]->type), n, cut };
+    const wanted w = want(path, of);
+    const size_t n = of->n * w.each;
     const qg_tensor *t;
     QG_TRY(qg_npy_load(ctx, a, path, &t));
     enum qg_dtype_kind kind = qg_dtype_kind_of(t->dtype);
     if ((kind != QG_KIND_INT && kind != QG_KIND_UINT) || !has_dims(&w, t))
         return unfit(ctx, &w, t);
-    int64_t *label = QG_NEWN(a, n * w.each, int64_t);
+    int64_t *label = QG_NEWN(a, n, int64_t);
     if (!label)
         return qg_nomem(ctx);
-    for (size_t i = 0; i < n * w.each; i++) {
+    for (size_t i = 0; i < n; i++) {
         label[i] = qg_tensor_i64(t, (int64_t)i);
         if (t->dtype == QG_U64 && label[i] < 0)
             return qg_fail(ctx, QG_EDATA,
@@ -156,9 +163,9 @@ qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a, const qg_gr
 }
 
 qg_status qg_labels_take(qg_ctx *ctx, const int64_t *label, size_t given,
-                         const qg_graph *g, size_t n, bool cut, qg_labels *out)
+                         const qg_labelled *of, qg_labels *out)
 {
-    const wanted w = { "the array", rows_of(&g->output.at[0]->type), n, cut };
+    const wanted w = want("the array", of);
     qg_tensor t;
     qg_tensor_init(&t, QG_I64, 1, (const int64_t[]){ (int64_t)given });
     *out = (qg_labels){ label, w.each };

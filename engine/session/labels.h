@@ -8,7 +8,7 @@
  *     float32[4,10]      four rows of 10 classes: 4 labels for each sample
  *     float32[10,1]      one row of 10 classes
  *
- *     QG_TRY(qg_labels_load(ctx, path, a, g, samples, cut, &l));
+ *     QG_TRY(qg_labels_load(ctx, path, a, &(qg_labelled){ g, samples, cut }, &l));
  *     QG_TRY(qg_labels_vote(ctx, "evaluate", qg_run_output(r, 0), &l, sample, vote));
  *     qg_top1(vote, l.label, samples * l.each) */
 #ifndef QG_ENGINE_SESSION_LABELS_H
@@ -23,16 +23,20 @@ typedef struct qg_labels {
     size_t each;          /* of a sample: rows of the first output */
 } qg_labels;
 
-/* Labels of n samples of g from an .npy of integers, [n * each] or [n, each], in a; of
- * at least n samples where options limit them (`cut`): the first are theirs.  QG_EDATA:
- * other dims. */
+/* What labels are for: n samples of a graph; where options limit the samples (`cut`)
+ * there may be more labels, of which the first are theirs. */
+typedef struct qg_labelled {
+    const qg_graph *graph;
+    size_t n;
+    bool cut;
+} qg_labelled;
+
+/* From an .npy of integers, [n * each] or [n, each], in a.  QG_EDATA: other dims. */
 QG_NODISCARD qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a,
-                                      const qg_graph *g, size_t n, bool cut,
-                                      qg_labels *out);
-/* The same from an array of the caller, which is borrowed. */
+                                      const qg_labelled *of, qg_labels *out);
+/* The same from an array of the caller, [given], which is borrowed. */
 QG_NODISCARD qg_status qg_labels_take(qg_ctx *ctx, const int64_t *label, size_t given,
-                                      const qg_graph *g, size_t n, bool cut,
-                                      qg_labels *out);
+                                      const qg_labelled *of, qg_labels *out);
 
 /* QG_EDATA, beginning with `doing`, where a row of a first output has more than one
  * axis above 1: an image, say. */
