@@ -185,6 +185,20 @@ class Detector(unittest.TestCase):
            fails="array 'kept' is int64[6,10,2], expected samples in its first axis, then "
                  "the dims of int64[?,3]\n")
 
+    def test_a_trace_leaves_out_what_has_several_shapes(self):
+        model, snapshot, own, runs = (self.work / n for n in
+                                      ("some.onnx", "some", "some.npz", "runs"))
+        detector(model, 0.55)
+        qg("quantize", model, "-b", "tflite-int8", "-d", self.data, "-o", snapshot)
+        report = answer("trace", snapshot, "-d", self.data, "-o", own)
+        left = [row["value"] for row in report["left_out"]]
+        self.assertIn("kept", left)
+        self.assertFalse({f"{name}.npz" for name in left} & set(zipfile.ZipFile(own).namelist()))
+        qg("run", snapshot, "-d", self.data, "-o", runs, "--dump", "*", "--mode", "integer")
+        for dump in own, runs / "dump":
+            report = answer("diverge", snapshot, "-d", self.data, "--against", dump)
+            self.assertEqual(report["differing"], 0)
+
     def test_nothing_found_has_a_trace(self):
         model, snapshot, own = (self.work / n for n in ("none.onnx", "none", "none.npz"))
         detector(model, 2)
