@@ -7,13 +7,38 @@
 
 #include "cli.h"
 
+/* What other tools, or the words of a verb, call it. */
+static const struct {
+    const char *word, *verb;
+} other_name[] = {
+    {"doctor",     "stats doctor" },
+    { "collect",   "stats collect"},
+    { "derive",    "stats derive" },
+    { "merge",     "stats merge"  },
+    { "inspect",   "dump"         },
+    { "show",      "dump"         },
+    { "print",     "dump"         },
+    { "calibrate", "quantize"     },
+    { "convert",   "export"       },
+    { "simulate",  "run"          },
+    { "accuracy",  "evaluate"     },
+    { "train",     "tune"         },
+    { "finetune",  "tune"         },
+};
+enum { N_OTHER_NAME = sizeof other_name / sizeof other_name[0] };
+
 static int unknown_verb(const char *word)
 {
-    const char *name[64];
+    const char *name[64 + N_OTHER_NAME];
     size_t n = 0;
     for (const cli_verb *v = cli_verbs; v->name && n < 64; v++)
         name[n++] = v->name;
+    for (size_t i = 0; i < N_OTHER_NAME; i++)
+        name[n++] = other_name[i].word;
     const char *near = qg_nearest(word, name, n);
+    for (size_t i = 0; near && i < N_OTHER_NAME; i++)
+        if (near == other_name[i].word)
+            near = other_name[i].verb;
     return cli_usage(NULL, "no verb '%s'%s%s%s", word, near ? ", did you mean '" : "",
                      near ? near : "", near ? "'" : "");
 }

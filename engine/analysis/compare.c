@@ -43,7 +43,7 @@ typedef struct comparison {
     qg_arena *arena;
     qg_api_feed feed, holdout;
     const qg_feed *measured_on;
-    const int64_t *label; /* [samples] NULL: none */
+    qg_labels label; /* of the samples that are measured */
     qg_meter meter;
     const qg_metric *metric;
     QG_VEC(variant) variant;
@@ -57,7 +57,7 @@ typedef struct comparison {
     qg_executable run;
     qg_plan *plan;
     double *value;             /* [samples][outputs] */
-    int32_t *real_vote, *vote; /* [samples] */
+    int32_t *real_vote, *vote; /* [samples * label.each] */
 } comparison;
 
 /* --- variants --- */
@@ -230,11 +230,10 @@ static void end(void *ud, void *state)
 
 static qg_status vote(const comparison *c, qg_ctx *ctx, const worker *w, size_t sample)
 {
-    int64_t label = c->label[sample];
-    QG_TRY(qg_class_of(ctx, "compare", qg_run_output(w->real, 0), label,
-                       &c->real_vote[sample]));
-    return qg_class_of(ctx, "compare", qg_run_output(w->run, 0), label,
-                       &c->vote[sample]);
+    QG_TRY(qg_labels_vote(ctx, "compare", qg_run_output(w->real, 0), &c->label, sample,
+                          c->real_vote));
+    return qg_labels_vote(ctx, "compare", qg_run_output(w->run, 0), &c->label, sample,
+                          c->vote);
 }
 
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
@@ -255,7 +254,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
         assert(qg_same_dims(x, y));
         c->value[sample * n_out + k] = qg_measure(c->metric, x->f32, y);
     }
-    if (c->label)
+    if (c->label.label)
         QG_TRY(vote(c, ctx, w, sample));
     return qg_meter_add(&c->meter, ctx, 1);
 }
@@ -272,9 +271,9 @@ static qg_status average(comparison *c, variant *v)
             v->error[k] += c->value[s * n_out + k];
         v->error[k] /= (double)samples;
     }
-    if (c->label) {
-        c->float_top1 = qg_top1(c->real_vote, c->label, samples);
-        v->top1 = qg_top1(c->vote, c->label, samples);
+    if (c->label.label) {
+        c->float_top1 = qg_labels_top1(&c->label, c->real_vote, samples);
+        v->top1 = qg_labels_top1(&c->label, c->vote, samples);
     }
     return QG_OK;
 }
@@ -284,9 +283,9 @@ static qg_status warn_not_finite(comparison *c)
 {
     const size_t n = c->measured_on->n;
     size_t first = qg_first_not_finite(c->value, n, c->at.n);
-    if (c->label) {
-        const size_t real = qg_first_without_class(c->real_vote, n),
-                     lost = qg_first_without_class(c->vote, n);
+    if (c->label.label) {
+        const size_t real = qg_labels_first_without(&c->label, c->real_vote, n),
+                     lost = qg_labels_first_without(&c->label, c->vote, n);
         first = real < first ? real : first;
         first = lost < first ? lost : first;
     }
@@ -368,12 +367,13 @@ static qg_status prepare(comparison *c)
     }
     size_t n = c->measured_on->n;
     QG_TRY(qg_measured_find(c->m->graph, c->measured_on, "compare", c->arena, &c->at));
+    c->label.each = 1;
+    const qg_labelled of = { c->m->graph, n, !c->o->holdout && c->o->work.samples > 0 };
     if (c->o->labels)
-        QG_TRY(qg_labels_load(ctx, c->o->labels, c->arena, n,
-                              !c->o->holdout && c->o->work.samples > 0, &c->label));
+        QG_TRY(qg_labels_load(ctx, c->o->labels, c->arena, &of, &c->label));
     c->value = QG_NEWN(c->arena, n * c->at.n, double);
-    c->real_vote = QG_NEWN(c->arena, n, int32_t);
-    c->vote = QG_NEWN(c->arena, n, int32_t);
+    c->real_vote = QG_NEWN(c->arena, n * c->label.each, int32_t);
+    c->vote = QG_NEWN(c->arena, n * c->label.each, int32_t);
     if (!c->value || !c->real_vote || !c->vote)
         return qg_nomem(ctx);
     qg_measured_begin(&c->at);
@@ -408,7 +408,7 @@ static qg_status report_variants(const comparison *c, qg_report *r)
 static qg_status report_accuracy(const comparison *c, qg_report *r)
 {
     qg_table *t;
-    if (!c->label)
+    if (!c->label.label)
         return QG_OK;
     QG_TRY(qg_report_add(r, "float_top1", qg_cell_percent(c->float_top1)));
     QG_TRY(qg_report_table(r, "accuracy", "variant top1 difference", &t));

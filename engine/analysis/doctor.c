@@ -1,4 +1,5 @@
 /* doctor.c -- `qg stats doctor`: inputs, and every value of the float network. */
+#include "engine/session/first_layer.h"
 #include "engine/session/inspect.h"
 
 #include <math.h>
@@ -15,12 +16,11 @@ typedef struct doctor {
     qg_looks looks;
     uint32_t *index; /* [values] position in name and total, or QG_NONE */
     QG_VEC(const qg_value *) value;
-    qg_expected expected;
-    const qg_value *judged; /* the value that `expected` is about, or NULL */
-    qg_watch *total;        /* [value.n] */
-    size_t *far;            /* [value.n + 1] the first sample with numbers far from all
-                             * others, or SIZE_MAX */
-    pthread_mutex_t lock;   /* of total and far */
+    qg_first_layer first;
+    qg_watch *total;      /* [value.n] */
+    size_t *far;          /* [value.n + 1] the first sample with numbers far from all
+                           * others, or SIZE_MAX */
+    pthread_mutex_t lock; /* of total and far */
     qg_strange strange;
 } doctor;
 
@@ -38,7 +38,7 @@ static qg_status begin_watches(const doctor *d, qg_ctx *ctx, qg_arena *a,
         return qg_nomem(ctx);
     for (size_t i = 0; i < d->value.n; i++)
         QG_TRY(qg_watch_begin(ctx, a, &d->value.at[i]->type,
-                              d->value.at[i] == d->judged, &w[i]));
+                              d->value.at[i] == d->first.value, &w[i]));
     *out = w;
     return QG_OK;
 }
@@ -99,56 +99,6 @@ static void worker_end(void *ud, void *state)
         d->far[i] = w->far[i] < d->far[i] ? w->far[i] : d->far[i];
     }
     (void)pthread_mutex_unlock(&d->lock);
-}
-
-/* --- expectations of the first layer --- */
-
-static const qg_tensor *floats(const qg_value *v)
-{
-    return v && v->constant && v->constant->dtype == QG_F32 && v->constant->rank == 1
-               ? v->constant
-               : NULL;
-}
-
-/* The statistics of a normalization: inputs 3 and 4. */
-static bool expect_normal(doctor *d, const qg_node *n)
-{
-    const qg_tensor *mean = n->n_in == 5 ? floats(n->in[3]) : NULL;
-    const qg_tensor *variance = n->n_in == 5 ? floats(n->in[4]) : NULL;
-    if (!mean || !variance || !n->in[0] || !n->in[0]->def ||
-        !qg_same_dims(mean, variance))
-        return false;
-    d->judged = n->in[0];
-    d->expected = (qg_expected){ .layer = n->name,
-                                 .mean = mean->f32,
-                                 .variance = variance->f32,
-                                 .n = (size_t)mean->dim[0] };
-    return true;
-}
-
-static bool expect_bias(doctor *d, const qg_node *n)
-{
-    int slot = qg_op_slot_of(n->op, 'b');
-    const qg_tensor *bias =
-        slot >= 0 && (uint32_t)slot < n->n_in ? floats(n->in[slot]) : NULL;
-    if (!bias || !n->in[0] || !n->in[0]->is_input)
-        return false;
-    d->judged = n->out[0];
-    d->expected =
-        (qg_expected){ .layer = n->name, .bias = bias->f32, .n = (size_t)bias->dim[0] };
-    return true;
-}
-
-/* The first normalization, or else the bias of a layer that reads an input. */
-static void find_expected(doctor *d)
-{
-    const qg_graph *g = d->m->graph;
-    for (size_t i = 0; i < g->node.n && !d->judged; i++)
-        if (qg_node_has(g->node.at[i], QG_OP_NORMALIZE))
-            (void)expect_normal(d, g->node.at[i]);
-    for (size_t i = 0; i < g->node.n && !d->judged; i++)
-        if (qg_node_has(g->node.at[i], QG_OP_COMPUTE))
-            (void)expect_bias(d, g->node.at[i]);
 }
 
 /* --- all together --- */
@@ -259,9 +209,10 @@ static qg_status judge(doctor *d, qg_findings *f)
     for (size_t i = 0; i < d->value.n; i++)
         name[i] = d->value.at[i]->name;
     QG_TRY(qg_looks_judge(&d->looks, f));
-    if (d->judged && d->index[d->judged->id] != QG_NONE)
-        QG_TRY(qg_judge_scale(f, &d->expected, &d->total[d->index[d->judged->id]],
-                              d->judged->name));
+    const qg_value *first = d->first.value;
+    if (first && d->index[first->id] != QG_NONE)
+        QG_TRY(qg_judge_scale(f, &d->first.expected, &d->total[d->index[first->id]],
+                              first->name));
     note_inputs(d);
     QG_TRY(qg_judge_alone(f, d->total, name, d->value.n, d->looks.feed.n));
     return judge_dead(d, f);
@@ -269,7 +220,7 @@ static qg_status judge(doctor *d, qg_findings *f)
 
 static qg_status examine(doctor *d, const qg_doctor_options *o, qg_findings *f)
 {
-    find_expected(d);
+    d->first = qg_first_layer_of(d->m->graph);
     QG_TRY(choose_values(d));
     QG_TRY(begin_watches(d, d->m->ctx, d->arena, &d->total));
     QG_TRY(begin_far(d, d->m->ctx, d->arena, &d->far));

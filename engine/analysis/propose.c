@@ -146,12 +146,12 @@ static qg_status try_first(search *p, size_t k, double *error)
 /* --- the judge --- */
 
 /* Every label, as far as the model tells its classes. */
-static qg_status check_labels(const qg_sensitivity *s, const int64_t *label, size_t n)
+static qg_status check_labels(const qg_sensitivity *s, const qg_labels *l, size_t n)
 {
     const qg_tensor *scores = &s->m->graph->output.at[0]->type;
-    QG_TRY(qg_check_scores(s->m->ctx, "propose", scores));
+    QG_TRY(qg_labels_check_scores(s->m->ctx, "propose", scores, l));
     for (size_t i = 0; i < n && qg_tensor_known(scores); i++)
-        QG_TRY(qg_check_class(s->m->ctx, "propose", scores, label[i]));
+        QG_TRY(qg_labels_check(s->m->ctx, "propose", scores, l, i));
     return QG_OK;
 }
 
@@ -161,18 +161,20 @@ qg_status qg_sensitivity_labels(qg_sensitivity *s)
     const bool halves = s->split.halves;
     const size_t n = halves ? s->split.feed.feed.n : s->split.holdout.feed.n;
     const size_t judge = s->split.judge->n;
-    const int64_t *all;
+    const qg_labelled of = { s->m->graph, n, halves && s->o->work.samples > 0 };
+    qg_labels all;
     if (!s->o->labels)
         return QG_OK;
-    int64_t *label = QG_NEWN(s->arena, judge, int64_t);
+    QG_TRY(qg_labels_load(s->m->ctx, s->o->labels, s->arena, &of, &all));
+    QG_TRY(check_labels(s, &all, n));
+    int64_t *label = QG_NEWN(s->arena, judge * all.each, int64_t);
     if (!label)
         return qg_nomem(s->m->ctx);
-    QG_TRY(qg_labels_load(s->m->ctx, s->o->labels, s->arena, n,
-                          halves && s->o->work.samples > 0, &all));
-    QG_TRY(check_labels(s, all, n));
     for (size_t i = 0; i < judge; i++)
-        label[i] = all[qg_split_judge_index(&s->split, i)];
-    s->label = label;
+        memcpy(&label[i * all.each],
+               &all.label[qg_split_judge_index(&s->split, i) * all.each],
+               all.each * sizeof *label);
+    s->label = (qg_labels){ label, all.each };
     return QG_OK;
 }
 
@@ -181,13 +183,13 @@ static qg_status judge_one(const search *p, qg_model *trial, bool patched, verdi
     const qg_sensitivity *s = p->s;
     qg_executable e = { trial, QG_RUN_SIMULATE, NULL, trial->graph };
     QG_TRY(measure(p, trial, v->feed, &v->error[patched]));
-    if (!s->label)
+    if (!s->label.label)
         return QG_OK;
-    int32_t *vote = QG_NEWN(s->arena, v->feed->n, int32_t);
+    int32_t *vote = QG_NEWN(s->arena, v->feed->n * s->label.each, int32_t);
     if (!vote)
         return qg_nomem(s->m->ctx);
-    QG_TRY(qg_executable_vote(&e, &s->o->work, v->feed, s->label, vote));
-    v->top1[patched] = qg_top1(vote, s->label, v->feed->n);
+    QG_TRY(qg_executable_vote(&e, &s->o->work, v->feed, &s->label, vote));
+    v->top1[patched] = qg_labels_top1(&s->label, vote, v->feed->n);
     return QG_OK;
 }
 
@@ -283,7 +285,7 @@ static qg_status report_verdict(const search *p, const verdict *v, qg_report *r)
     QG_TRY(qg_report_add(r, "judged_error", qg_measure_cell(metric, v->error[1])));
     QG_TRY(
         qg_report_add(r, "judged_error_without", qg_measure_cell(metric, v->error[0])));
-    if (s->label) {
+    if (s->label.label) {
         QG_TRY(qg_report_add(r, "judged_top1", qg_cell_percent(v->top1[1])));
         QG_TRY(qg_report_add(r, "judged_top1_without", qg_cell_percent(v->top1[0])));
     }

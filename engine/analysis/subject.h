@@ -29,8 +29,8 @@ typedef struct qg_sensitivity {
     const qg_sensitivity_options *o;
     qg_arena *arena;
     qg_split split;
-    const int64_t *label; /* of the samples that judge; NULL: none */
-    qg_study study;       /* on the samples that choose */
+    qg_labels label; /* of the samples that judge */
+    qg_study study;  /* on the samples that choose */
     enum qg_sensitivity_by by;
     bool all_but;
     QG_VEC(qg_sensitivity_row) row;

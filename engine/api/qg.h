@@ -375,8 +375,9 @@ typedef struct qg_run_options {
     /* Glob over value names: inner values below folder/dump.  Files have the name of
      * the value; of a longer one 200 bytes and digits of its SHA-256. */
     const char *dump;
-    /* [n_label] for qg_model_evaluate, instead of a file: one of each sample; with
-     * work.samples the first of them count */
+    /* [n_label] for qg_model_evaluate, instead of a file: one of each sample, for a
+     * fixed batch of each row of the first output; with work.samples the first of them
+     * count */
     const int64_t *label;
     size_t n_label;
     /* For mode integer.  profile: a name of `qg list profiles` or a path; NULL: that of

@@ -147,12 +147,12 @@ QG_NODISCARD QG_API qg_status qg_model_finish(qg_model *m);
 typedef struct qg_inputs qg_inputs;
 
 /* Input `name` (NULL: the only input) of the sample: type and dims are those of the
- * model's input; data is copied before the call returns.  QG_EDATA names sample and
- * input. */
+ * model's input, or floats of another size that its type holds exactly; data is copied
+ * before the call returns.  QG_EDATA names sample and input. */
 QG_NODISCARD QG_API qg_status qg_inputs_set(qg_inputs *inputs, const char *name,
                                             const qg_tensor *x);
-/* The same without a copy: plain data that stays as it is until the call that takes the
- * samples (qg_model_quantize, ...) returns. */
+/* The same without a copy where the type is that of the input: plain data that stays as
+ * it is until the call that takes the samples (qg_model_quantize, ...) returns. */
 QG_NODISCARD QG_API qg_status qg_inputs_borrow(qg_inputs *inputs, const char *name,
                                                const qg_tensor *x);
 

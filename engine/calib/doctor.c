@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 const char *qg_finding_name(enum qg_finding_kind k)
@@ -101,28 +102,70 @@ static float largest(const qg_look *l)
     return l->low > l->high ? 0 : fmaxf(fabsf(l->low), fabsf(l->high));
 }
 
-static qg_status judge_finite(qg_findings *f, const qg_input_kind *k, const qg_look *l,
-                              size_t sample)
+/* A finding that several samples share is one row, about the first of them. */
+typedef struct shared {
+    size_t first, n; /* samples; n 0: none */
+} shared;
+
+static void share(shared *s, size_t sample)
 {
-    const uint64_t faults = qg_look_faults(k, l);
-    if (faults == 0)
+    if (!s->n++)
+        s->first = sample;
+}
+
+/* " here and in 3 other samples", or "". */
+enum { OTHERS_TEXT = 64 };
+static const char *others(const shared *s, char text[OTHERS_TEXT])
+{
+    text[0] = '\0';
+    if (s->n > 1)
+        (void)snprintf(text, OTHERS_TEXT, " here and in %zu other sample%s", s->n - 1,
+                       s->n == 2 ? "" : "s");
+    return text;
+}
+
+static qg_status judge_finite(qg_findings *f, const qg_input_kind *k,
+                              const qg_look *look, size_t samples)
+{
+    char text[OTHERS_TEXT];
+    shared all = { 0 };
+    for (size_t i = 0; i < samples; i++)
+        if (qg_look_faults(k, &look[i]))
+            share(&all, i);
+    if (!all.n)
         return QG_OK;
-    return add(f, QG_FINDING_NOT_FINITE, sample, k->name,
-               qg_arena_printf(f->arena,
-                               "%llu NaN and %llu infinities, expected finite numbers",
-                               (unsigned long long)l->nans,
-                               (unsigned long long)(faults - l->nans)));
+    const qg_look *l = &look[all.first];
+    return add(f, QG_FINDING_NOT_FINITE, all.first, k->name,
+               qg_arena_printf(
+                   f->arena, "%llu NaN and %llu infinities%s, expected finite numbers",
+                   (unsigned long long)l->nans,
+                   (unsigned long long)(qg_look_faults(k, l) - l->nans),
+                   others(&all, text)));
+}
+
+static bool is_constant(const qg_look *l)
+{
+    return l->n >= 2 && !l->nans && !l->infinities && l->low == l->high;
 }
 
 static qg_status judge_constant(qg_findings *f, const qg_input_kind *k,
-                                const qg_look *l, size_t sample)
+                                const qg_look *look, size_t samples)
 {
-    if (l->n < 2 || l->nans + l->infinities || l->low != l->high)
+    char text[OTHERS_TEXT];
+    shared all = { 0 };
+    for (size_t i = 0; i < samples; i++)
+        if (is_constant(&look[i]))
+            share(&all, i);
+    if (!all.n)
         return QG_OK;
-    return add(f, QG_FINDING_CONSTANT, sample, k->name,
-               qg_arena_printf(f->arena,
-                               "all %llu elements are %g, expected different values",
-                               (unsigned long long)l->n, (double)l->low));
+    const qg_look *l = &look[all.first];
+    const bool many = all.n > 1;
+    return add(
+        f, QG_FINDING_CONSTANT, all.first, k->name,
+        qg_arena_printf(f->arena,
+                        "all %llu elements are %s%g%s%s, expected different values",
+                        (unsigned long long)l->n, many ? "equal (" : "", (double)l->low,
+                        many ? ")" : "", others(&all, text)));
 }
 
 static int float_order(const void *a, const void *b)
@@ -154,18 +197,22 @@ static qg_status judge_range(qg_findings *f, const qg_input_kind *k,
     for (size_t i = 0; i < samples; i++)
         top[i] = largest(&look[i]);
     QG_TRY(median(f, top, samples, &middle));
-    for (size_t i = 0; i < samples && middle > 0; i++) {
-        bool constant = look[i].low >= look[i].high;
-        if (constant || (top[i] < 16 * middle && middle < 16 * top[i]))
-            continue;
-        QG_TRY(add(f, QG_FINDING_RANGE, i, k->name,
-                   qg_arena_printf(
-                       f->arena,
-                       "%g to %g, while half of the samples stay below %g: scaled "
-                       "differently, expected the same scale for all samples",
-                       (double)look[i].low, (double)look[i].high, (double)middle)));
-    }
-    return QG_OK;
+    char text[OTHERS_TEXT];
+    shared all = { 0 };
+    for (size_t i = 0; i < samples && middle > 0; i++)
+        if (look[i].low < look[i].high &&
+            (top[i] >= 16 * middle || middle >= 16 * top[i]))
+            share(&all, i);
+    if (!all.n)
+        return QG_OK;
+    const qg_look *l = &look[all.first];
+    return add(
+        f, QG_FINDING_RANGE, all.first, k->name,
+        qg_arena_printf(f->arena,
+                        "%g to %g, while half of the samples stay below %g: scaled "
+                        "differently%s, expected the same scale for all samples",
+                        (double)l->low, (double)l->high, (double)middle,
+                        others(&all, text)));
 }
 
 /* Neighbouring pixels are alike.  In memory with channels last they are `channels`
@@ -206,6 +253,20 @@ static int print_order(const void *a, const void *b)
     return c ? c : (p->sample > q->sample) - (p->sample < q->sample);
 }
 
+/* The samples p[1 .. n) are copies of p[0].  Constant ones have a finding already. */
+static qg_status judge_copies(qg_findings *f, const qg_input_kind *k,
+                              const qg_look *look, const print *p, size_t n)
+{
+    char text[OTHERS_TEXT];
+    shared all = { .first = n > 1 ? p[1].sample : 0, .n = n - 1 };
+    if (!all.n || is_constant(&look[p[0].sample]))
+        return QG_OK;
+    return add(f, QG_FINDING_DUPLICATE, all.first, k->name,
+               qg_arena_printf(f->arena,
+                               "identical to sample %zu%s, expected different samples",
+                               p[0].sample, others(&all, text)));
+}
+
 static qg_status judge_duplicates(qg_findings *f, const qg_input_kind *k,
                                   const qg_look *look, size_t samples)
 {
@@ -219,15 +280,11 @@ static qg_status judge_duplicates(qg_findings *f, const qg_input_kind *k,
             i
         };
     qsort(p, samples, sizeof *p, print_order);
-    for (size_t i = 1; i < samples; i++) {
-        if (memcmp(p[i].hash, p[first].hash, sizeof p->hash) != 0) {
-            first = i;
+    for (size_t i = 1; i <= samples; i++) {
+        if (i < samples && memcmp(p[i].hash, p[first].hash, sizeof p->hash) == 0)
             continue;
-        }
-        QG_TRY(add(f, QG_FINDING_DUPLICATE, p[i].sample, k->name,
-                   qg_arena_printf(
-                       f->arena, "identical to sample %zu, expected different samples",
-                       p[first].sample)));
+        QG_TRY(judge_copies(f, k, look, &p[first], i - first));
+        first = i;
     }
     return QG_OK;
 }
@@ -235,10 +292,8 @@ static qg_status judge_duplicates(qg_findings *f, const qg_input_kind *k,
 qg_status qg_judge_input(qg_findings *f, const qg_input_kind *k, const qg_look *look,
                          size_t samples)
 {
-    for (size_t i = 0; i < samples; i++) {
-        QG_TRY(judge_finite(f, k, &look[i], i));
-        QG_TRY(judge_constant(f, k, &look[i], i));
-    }
+    QG_TRY(judge_finite(f, k, look, samples));
+    QG_TRY(judge_constant(f, k, look, samples));
     QG_TRY(judge_duplicates(f, k, look, samples));
     QG_TRY(judge_range(f, k, look, samples));
     return judge_layout(f, k, look, samples);

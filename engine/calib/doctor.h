@@ -12,7 +12,7 @@
  * Findings of each test:
  *
  *     duplicate   exact copies only; an image saved twice with another compression is
- *                 another image
+ *                 another image; constant samples have that finding alone
  *     range       a sample against the median sample (a factor of 16), and all samples
  *                 against the training range of the first normalization or bias (8,
  *                 40); a shift of all data by a constant is not detected
@@ -102,8 +102,8 @@ qg_input_kind qg_input_kind_of(const char *name, const qg_tensor *type);
 /* Elements that are a fault of the data: NaN, and infinities that are no mask. */
 uint64_t qg_look_faults(const qg_input_kind *k, const qg_look *l);
 
-/* Findings from looks [samples] at one input: per sample not-finite and constant, then
- * duplicates, range and layout. */
+/* Findings from looks [samples] at one input: not-finite, constant, duplicates, range
+ * and layout.  Samples that share one are one finding, about the first of them. */
 QG_NODISCARD qg_status qg_judge_input(qg_findings *f, const qg_input_kind *k,
                                       const qg_look *look, size_t samples);
 

@@ -63,6 +63,38 @@ static bool begins(const char *word, size_t n, const char *candidate)
     return n >= 3 && strncmp(word, candidate, n) == 0 && candidate[n] == '-';
 }
 
+static size_t part(const char *at) { return strcspn(at, "-"); }
+
+/* "x86" of "arm-x86-vnni", "arm-vnni" too: the parts between '-' in their order. */
+static bool has_parts(const char *candidate, const char *word, size_t n)
+{
+    size_t k = part(word);
+    for (; n >= 3 && *candidate; candidate += candidate[part(candidate)] == '-') {
+        size_t m = part(candidate);
+        if (m == k && memcmp(word, candidate, k) == 0) {
+            word += k;
+            if (!*word)
+                return true;
+            word++;
+            k = part(word);
+        }
+        candidate += m;
+    }
+    return false;
+}
+
+/* A candidate that contains the word as it is goes before every one with an edit, best
+ * where it begins with the word; one with which the word begins is just near enough. */
+static size_t of_parts(const qg_suggest *s, size_t n, const char *candidate, size_t m,
+                       size_t limit)
+{
+    if (begins(s->word, n, candidate))
+        return 1;
+    if (has_parts(candidate, s->word, n))
+        return 2;
+    return begins(candidate, m, s->word) ? limit : SIZE_MAX;
+}
+
 /* Everything is doubled so that a difference of case, half an edit, stays an
  * integer. Linear in the product of the lengths: LONGEST bounds both. */
 void qg_suggest_try(qg_suggest *s, const char *candidate)
@@ -75,8 +107,7 @@ void qg_suggest_try(qg_suggest *s, const char *candidate)
     size_t edits = least_distance(s->word, n, candidate, m);
     if (edits <= limit)
         edits = distance(s->word, n, candidate, m);
-    if (begins(s->word, n, candidate) || begins(candidate, m, s->word))
-        edits = least(edits, limit);
+    edits = least(edits, of_parts(s, n, candidate, m, limit));
     if (edits <= limit && (!s->best || edits < s->edits)) {
         s->best = candidate;
         s->edits = edits;

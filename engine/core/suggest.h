@@ -26,7 +26,9 @@ qg_suggest qg_suggest_for(const char *word);
 /* Near enough is at most a third of the longer word, and at least one edit.  Words of
  * more than 63 bytes are never near.
  * Words of under six letters may differ by one edit.  A word of three letters or more
- * is also near to those that continue after it with '-', and these to it.  Cost: the
+ * is nearest, but for its case, to those that continue after it with '-' (half an
+ * edit), then to those with its parts between '-', in their order (one edit): vnni to
+ * onnxruntime-x86-vnni.  It is just near enough to words that it continues.  Cost: the
  * product of the lengths. */
 void qg_suggest_try(qg_suggest *s, const char *candidate);
 

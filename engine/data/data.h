@@ -10,7 +10,9 @@
  *
  * A sample is one complete feed.  The first axis of an array counts samples when the
  * array has one axis more than the input, or when the input's batch is 1 or symbolic
- * and the array's first extent is not 1; else the array is one sample.
+ * and the array's first extent is not 1.  For a batch of n above 1, an array that
+ * differs in its first extent alone has a sample in every n of it.  Else the array is
+ * one sample.
  *
  * Types     converted where every value survives exactly, else refused (but see lossy);
  *           floats never become integers.  NaN is refused when it is met.
@@ -76,6 +78,17 @@ QG_NODISCARD qg_status qg_data_check_array(qg_ctx *ctx, const char *what,
 
 /* Position of the first NaN in plain order; -1: none, or a type that has no NaN. */
 int64_t qg_data_find_nan(const qg_tensor *t);
+
+/* Lossy or NaN values in a conversion: see `lossy` and `nan` above. */
+enum { QG_DATA_LOSSY = 1, QG_DATA_NAN = 2 };
+
+/* Elements of plain tensors with equal counts.  False: element *bad is NaN or does not
+ * survive, and `allow` does not let it pass. */
+bool qg_data_convert(const qg_tensor *from, qg_tensor *to, unsigned allow,
+                     int64_t *bad);
+
+/* Whether some values of `from` can become `to` at all. */
+bool qg_data_convertible(qg_dtype from, qg_dtype to);
 
 /* How files become inputs, in one line: the settings of data.yaml with defaults filled
  * in.  NULL: no files, which is the line of a single .npy. */

@@ -26,16 +26,29 @@ static bool dims_fit(const qg_tensor *array, const qg_tensor *input, int skip,
     return true;
 }
 
+/* Whether the array has the samples one after another along the first axis of the
+ * input, a batch of more than one, but for the number. */
+static bool holds_batches(const qg_tensor *array, const qg_tensor *input)
+{
+    return array->rank == input->rank && array->rank > 0 && input->dim[0] > 1 &&
+           array->dim[0] != input->dim[0] && dims_fit(array, input, 1, 1, 0);
+}
+
 enum { HINT_TEXT = 400 };
 
 /* "; --shape x=20x40 ..." where samples would fit but for an extent that was assumed,
- * as the number of frames is when time comes before the batch; else "". */
+ * as the number of frames is when time comes before the batch; what is wrong with the
+ * first axis where only that does not fit; else "". */
 static const char *shape_hint(const qg_value *v, const qg_tensor *array,
                               char text[HINT_TEXT])
 {
     int skip = array->rank > v->type.rank;
     size_t used;
     text[0] = '\0';
+    if (holds_batches(array, &v->type))
+        (void)snprintf(text, HINT_TEXT,
+                       "; its first axis of %lld is no multiple of %lld",
+                       (long long)array->dim[0], (long long)v->type.dim[0]);
     if (array->rank == skip || !dims_fit(array, &v->type, skip, 0, v->open))
         return text;
     used = (size_t)snprintf(text, HINT_TEXT, "; --shape %.100s=", v->name);
@@ -65,13 +78,16 @@ static bool split(const qg_tensor *array, const qg_tensor *input, qg_data_slot *
     bool one_more = array->rank == input->rank + 1;
     bool batch = array->rank == input->rank && array->rank > 0 && array->dim[0] != 1 &&
                  (input->dim[0] == 1 || input->dim[0] < 0);
-    int64_t dim[QG_MAX_RANK] = { 1 };
+    bool batches = holds_batches(array, input);
+    int64_t dim[QG_MAX_RANK] = { batches ? input->dim[0] : 1 };
+    batch = batch || batches;
     slot->stacked = one_more || batch;
-    *count = slot->stacked ? array->dim[0] : 1;
+    *count = slot->stacked ? array->dim[0] / (batches ? dim[0] : 1) : 1;
     for (int i = one_more || batch, to = batch; i < array->rank; i++)
         dim[to++] = array->dim[i];
     qg_tensor_init(&slot->sample, array->dtype, array->rank - one_more, dim);
-    return dims_fit(array, input, slot->stacked, batch, 0);
+    return dims_fit(array, input, slot->stacked, batch, 0) &&
+           (!batches || array->dim[0] % dim[0] == 0);
 }
 
 qg_status qg_data_split(qg_ctx *ctx, qg_data *d, qg_data_part *part, size_t k,

@@ -79,15 +79,4 @@ QG_NODISCARD qg_status qg_data_add(qg_ctx *ctx, qg_data *d, const char *path);
 /* Reads data.yaml: sets d->image and d->request.lossy, adds the files it names. */
 QG_NODISCARD qg_status qg_data_yaml(qg_ctx *ctx, qg_data *d, const char *path);
 
-/* Lossy or NaN values in a conversion: see `lossy` and `nan` of data.h. */
-enum { QG_DATA_LOSSY = 1, QG_DATA_NAN = 2 };
-
-/* Elements of plain tensors with equal counts.  False: element *bad is NaN or does not
- * survive, and `allow` does not let it pass. */
-bool qg_data_convert(const qg_tensor *from, qg_tensor *to, unsigned allow,
-                     int64_t *bad);
-
-/* Whether some values of `from` can become `to` at all. */
-bool qg_data_convertible(qg_dtype from, qg_dtype to);
-
 #endif

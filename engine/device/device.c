@@ -14,14 +14,6 @@
 
 /* --- open dims --- */
 
-static bool leaves_dims_open(const qg_graph *g)
-{
-    for (size_t i = 0; i < g->input.n; i++)
-        if (!qg_tensor_known(&g->input.at[i]->type))
-            return true;
-    return false;
-}
-
 static qg_status give_shapes(qg_device *d, const qg_tensor *shape)
 {
     qg_graph *g = d->given->graph;
@@ -46,7 +38,7 @@ static qg_status give_shapes(qg_device *d, const qg_tensor *shape)
 static qg_status take_shapes(qg_device *d, qg_model *m)
 {
     qg_api_feed feed = { .graph = m->graph };
-    if (!leaves_dims_open(m->graph))
+    if (qg_graph_inputs_are_known(m->graph))
         return QG_OK;
     qg_status s = qg_feed_open(m, &d->work, &feed);
     d->given = m;
@@ -195,13 +187,15 @@ static const qg_value *program_value(const qg_device *d, const qg_value *v)
 
 /* Takes the array for v, when it fits and v has none.  Dims are those of the program's
  * value where there is one.  False also for a value with one scale per channel: pairs
- * have one grid. */
+ * have one grid; and for dims that the samples leave open. */
 static bool take(qg_device *d, const qg_value *v, const qg_trace_array *a, qg_pair p)
 {
     qg_pair *to = &d->pair[v->id];
     const qg_value *at = program_value(d, v);
     const qg_stored *own = &d->exe.program->stored[v->id];
-    if (to->array || !qg_pair_fits(a, at ? &at->type : &v->type, &p) || own->n > 1)
+    const qg_tensor *type = at ? &at->type : &v->type;
+    if (to->array || own->n > 1 || !qg_pair_fits(a, type, &p) ||
+        !(qg_tensor_known(type) || qg_graph_inputs_are_known(d->m->graph)))
         return false;
     p.array = a;
     *to = p;
@@ -220,7 +214,7 @@ static qg_status pair_by_name(qg_device *d, const qg_trace_array *a)
     if (by_name && take(d, v, a, p))
         return QG_OK;
     if (by_name && !d->pair[v->id].array)
-        return qg_pair_unfit(d->ctx, d->trace, a, &v->type);
+        return qg_pair_unfit(d->m->graph, d->trace, a, &v->type);
     return qg_vec_push(d->ctx, d->arena, &d->unpaired, a);
 }
 
@@ -391,7 +385,10 @@ static qg_status list_steps(qg_device *d)
     d->model = QG_NEWN(d->arena, to->value.n, uint32_t);
     d->known = QG_NEWN(d->arena, g->value.n, uint8_t);
     d->stored = QG_NEWN(d->arena, g->value.n, uint8_t);
-    if (!d->step || !d->stop || !d->model || !d->known || !d->stored)
+    d->dims = QG_NEWN(d->arena, to->value.n, const qg_tensor *);
+    d->model_dims = QG_NEWN(d->arena, g->value.n, const qg_tensor *);
+    if (!d->step || !d->stop || !d->model || !d->known || !d->stored || !d->dims ||
+        !d->model_dims)
         return qg_nomem(d->ctx);
     for (size_t i = 0; i < to->value.n; i++)
         d->model[i] = QG_NONE;
@@ -399,8 +396,11 @@ static qg_status list_steps(qg_device *d)
         const qg_value *at = d->pair[i].array ? program_value(d, g->value.at[i]) : NULL;
         d->known[i] = d->pair[i].array != NULL;
         d->stored[i] = at != NULL;
+        if (d->known[i])
+            d->model_dims[i] = &d->pair[i].view;
         if (at && !d->stop[at->id]) {
             d->stop[at->id] = 1;
+            d->dims[at->id] = &d->pair[i].view;
             d->model[at->id] = (uint32_t)i;
         }
     }
@@ -545,7 +545,9 @@ static qg_status give_grids(const qg_device *d, const qg_cut *c)
 
 qg_status qg_step_cut(const qg_device *d, const qg_device_step *s, qg_cut *out)
 {
-    *out = (qg_cut){ .from = d->exe.graph, .target = s->target, .stop = d->stop };
+    *out = (qg_cut){
+        .from = d->exe.graph, .target = s->target, .stop = d->stop, .dims = d->dims
+    };
     QG_TRY(qg_cut_make(d->ctx, out));
     qg_status status = give_grids(d, out);
     if (status != QG_OK) {

@@ -179,7 +179,7 @@ static qg_status explain_first(comparison *c, const qg_others *others)
 {
     size_t explained = 0, most = c->o->explain ? c->o->explain : EXPLAINED;
     for (size_t i = 0; i < c->d.n_step && explained < most; i++) {
-        if (!c->finding[i].tally.differ)
+        if (!c->finding[i].tally.differ || c->finding[i].tally.reshaped)
             continue;
         QG_TRY(qg_suspect_step(&c->d, others, &c->finding[i]));
         c->finding[i].judged = true;
@@ -252,6 +252,19 @@ static const char *unexplained(const comparison *c, qg_report *r, const qg_findi
                            most ? advice(c, f) : "");
 }
 
+/* Dims that depend on the data are others in some samples: no arithmetic of the step
+ * explains these, but a difference before it. */
+static const char *reshaped(const comparison *c, qg_report *r, const qg_finding *f)
+{
+    char ours[QG_SHAPE_TEXT], theirs[QG_SHAPE_TEXT];
+    return qg_arena_printf(
+        r->arena,
+        "other dims in %zu of %zu samples: %s computed, %s of samples "
+        "in the dump",
+        f->tally.reshaped, c->d.samples, qg_tensor_text(&f->tally.other, ours),
+        qg_tensor_text(&f->step->pair->array->type, theirs));
+}
+
 /* One sentence for the best hypothesis; *out NULL: the step was not judged. */
 static qg_status verdict(const comparison *c, qg_report *r, const qg_finding *f,
                          const char **out)
@@ -262,6 +275,10 @@ static qg_status verdict(const comparison *c, qg_report *r, const qg_finding *f,
     *out = NULL;
     if (!f->tally.differ) {
         *out = qg_declared_verdict(&c->d, f->step->value, r->arena);
+        return *out ? QG_OK : qg_nomem(r->ctx);
+    }
+    if (f->tally.reshaped) {
+        *out = reshaped(c, r, f);
         return *out ? QG_OK : qg_nomem(r->ctx);
     }
     if (!f->judged)

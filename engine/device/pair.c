@@ -5,8 +5,9 @@
 #include "engine/ir/endpoint.h"
 
 /* Strides with which a sample in file order is read as the value: order[k] is the
- * axis of the value that axis k of a sample is, the batch axis included.  False: the
- * extents do not fit; then *out is undefined. */
+ * axis of the value that axis k of a sample is, the batch axis included.  An extent of
+ * the type that is not known is that of the sample.  False: the extents do not fit;
+ * then *out is undefined. */
 static bool view_by(const qg_trace_array *a, const qg_tensor *type,
                     const int32_t *order, qg_tensor *out)
 {
@@ -17,8 +18,9 @@ static bool view_by(const qg_trace_array *a, const qg_tensor *type,
         return false; /* a sample has all axes, or all but a batch of 1 */
     for (int32_t k = rank; k-- > 0;) {
         int32_t axis = order[k + skip];
-        if (type->dim[axis] != a->type.dim[k + 1])
+        if (type->dim[axis] >= 0 && type->dim[axis] != a->type.dim[k + 1])
             return false;
+        out->dim[axis] = a->type.dim[k + 1];
         out->stride[axis] = stride;
         stride *= a->type.dim[k + 1];
     }
@@ -55,12 +57,19 @@ static bool given(const qg_trace_array *a, int32_t rank, int32_t order[QG_MAX_RA
     return true;
 }
 
+/* A value of which not even the rank is known has the dims of the sample. */
+static bool view_sample(const qg_trace_array *a, qg_tensor *out)
+{
+    qg_tensor_init(out, QG_F64, a->type.rank - 1, a->type.dim + 1);
+    return !a->n_axis && !a->channels_last;
+}
+
 bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out)
 {
     int32_t order[QG_MAX_RANK];
     out->moved = false;
-    if (!qg_tensor_known(type) || (uint64_t)qg_tensor_count(type) != a->count)
-        return false;
+    if (type->rank < 0)
+        return view_sample(a, &out->view);
     if (a->n_axis)
         return given(a, type->rank, order) && view_by(a, type, order, &out->view);
     if (!a->channels_last) {
@@ -73,19 +82,25 @@ bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out)
     return type->rank > 2 && view_by(a, type, order, &out->view);
 }
 
-qg_status qg_pair_unfit(qg_ctx *ctx, const qg_trace *t, const qg_trace_array *a,
+bool qg_pair_has_dims(const qg_pair *p, const qg_tensor *t)
+{
+    return (uint64_t)qg_tensor_count(t) == p->array->count &&
+           (t->rank != p->view.rank || qg_same_dims(t, &p->view));
+}
+
+qg_status qg_pair_unfit(const qg_graph *g, const qg_trace *t, const qg_trace_array *a,
                         const qg_tensor *type)
 {
     char text[2][QG_SHAPE_TEXT];
     const char *order = a->n_axis          ? " in the order of its permutation"
                         : a->channels_last ? " in its layout nhwc"
                                            : "";
-    return qg_fail(ctx, QG_EDATA,
+    return qg_fail(g->ctx, QG_EDATA,
                    "read %.200s: array '%.100s' is %s, expected samples in its first "
                    "axis, then the dims of %s%s%s",
                    t->path, a->value, qg_tensor_text(&a->type, text[0]),
                    qg_tensor_text(type, text[1]), order,
-                   qg_tensor_known(type)
+                   qg_tensor_known(type) || qg_graph_inputs_are_known(g)
                        ? ""
                        : "; the network leaves dims open, --shape gives them");
 }

@@ -43,12 +43,17 @@ typedef struct qg_pair {
 } qg_pair;
 
 /* Whether the array's samples have these dims in out->order: then *out has view and
- * moved. */
+ * moved.  Dims of the type that are not known are those of the array; its rank too,
+ * then with every axis of a sample. */
 bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out);
 
-/* QG_EDATA: the array has the name of a value of this type, and does not fit. */
-QG_NODISCARD qg_status qg_pair_unfit(qg_ctx *ctx, const qg_trace *t,
+/* QG_EDATA: the array has the name of a value of g of this type, and does not fit. */
+QG_NODISCARD qg_status qg_pair_unfit(const qg_graph *g, const qg_trace *t,
                                      const qg_trace_array *a, const qg_tensor *type);
+
+/* Whether t, computed for the value of the pair, has the dims of the array's samples:
+ * where dims depend on the data, a device can have others. */
+bool qg_pair_has_dims(const qg_pair *p, const qg_tensor *t);
 
 /* Whether the dims fit in the model's order and in channels-last, and the trace does
  * not give one: elements must decide (qg_correlation_of). */

@@ -134,6 +134,7 @@ qg_status qg_step_real(const qg_device *d, const qg_device_step *s, bool fused,
         *out = (qg_cut){ .from = d->m->graph,
                          .target = s->value,
                          .stop = fused ? d->known : d->stored,
+                         .dims = d->model_dims,
                          .real = reals[i],
                          .constant = constant,
                          .ud = &r };

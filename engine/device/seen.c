@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "engine/device/correlate.h"
+#include "engine/ir/infer.h"
 
 /* Different elements from which a value is on no grid that is worth finding. */
 enum { MANY_LEVELS = 1 << 16 };
@@ -374,6 +375,21 @@ static size_t candidate_of(const qg_correlation *c, const qg_value *v)
     return i;
 }
 
+/* Dims that depend on the data are those of the array, whatever the float network has
+ * in the first sample. */
+static bool fits(qg_seen_values *o, const qg_trace_array *array, const qg_value *v,
+                 qg_pair *p)
+{
+    qg_seen *seen = &o->at[v->id];
+    const qg_tensor *declared = &o->declared[v->id];
+    if (qg_pair_fits(array, &seen->type, p))
+        return true;
+    if (qg_tensor_known(declared) || !qg_pair_fits(array, declared, p))
+        return false;
+    qg_tensor_init(&seen->type, seen->type.dtype, p->view.rank, p->view.dim);
+    return true;
+}
+
 static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c,
                               qg_arena *a, const qg_trace_array *array)
 {
@@ -382,8 +398,8 @@ static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, const qg_correlati
     const qg_tensor *type = v ? &o->at[v->id].type : NULL;
     if (!v || v->type.dtype != QG_F32 || !qg_tensor_known(type) || o->pair[v->id].array)
         return qg_vec_push(ctx, a, &o->unpaired, array);
-    if (!qg_pair_fits(array, type, &p))
-        return qg_pair_unfit(ctx, o->trace, array, type);
+    if (!fits(o, array, v, &p))
+        return qg_pair_unfit(o->graph, o->trace, array, type);
     size_t at = candidate_of(c, v);
     if (at < c->n)
         QG_TRY(qg_correlation_order(ctx, o->trace, c, at, &p));
@@ -471,9 +487,12 @@ static qg_status pair_the_rest(qg_ctx *ctx, qg_seen_values *o, const qg_correlat
 }
 
 /* Dims as the first sample has them: of what the network computes, and of its inputs
- * where it leaves them open. */
-static void find_types(qg_seen_values *o, const qg_correlation *c, const qg_feed *feed)
+ * where it leaves them open.  Samples of several dims give all values those of the
+ * first. */
+static qg_status find_types(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c,
+                            const qg_feed *feed, qg_arena *a)
 {
+    const qg_tensor **known;
     const qg_graph *g = o->graph;
     for (size_t i = 0; i < g->value.n; i++) {
         o->at[i].value = g->value.at[i];
@@ -485,6 +504,11 @@ static void find_types(qg_seen_values *o, const qg_correlation *c, const qg_feed
         o->at[c->value[i]->id].type = *qg_run_kept(c->run, i);
     for (size_t i = 0; i < g->value.n; i++)
         o->at[i].type.data = NULL;
+    QG_TRY(qg_infer_values(ctx, g, feed->shape, a, &o->declared, &known));
+    for (size_t i = 0; !feed->shape && !qg_graph_inputs_are_known(g) && i < g->value.n;
+         i++)
+        o->declared[i] = o->at[i].type;
+    return QG_OK;
 }
 
 /* By the name of a value where `named`, else by its endpoint, which a device can give
@@ -548,7 +572,7 @@ static qg_status pair_all(qg_ctx *ctx, qg_seen_values *o, const qg_feed *feed,
     if (s == QG_OK)
         s = qg_correlation_open(ctx, a, &c);
     if (s == QG_OK)
-        find_types(o, &c, feed);
+        s = find_types(ctx, o, &c, feed, a);
     strays stray = { 0 };
     if (s == QG_OK)
         s = pair_first(ctx, o, &c, true, a, &stray);

@@ -70,6 +70,8 @@ typedef struct qg_seen_values {
     qg_pair *pair;         /* [values of graph] */
     qg_seen *at;           /* [values of graph] */
     qg_seen *hidden;       /* [values of graph] each as if it had no array */
+    qg_tensor *declared; /* [values of graph] types of these samples; dims that are not
+                            * known depend on the data */
     QG_VEC(const qg_value *)
     by_endpoint; /* paired so: passes of a backend can have made
                                            * another value of this endpoint */

@@ -16,7 +16,7 @@
 #ifndef QG_ENGINE_DEVICE_STEP_H
 #define QG_ENGINE_DEVICE_STEP_H
 
-#include "engine/device/cut.h"
+#include "engine/ir/cut.h"
 #include "engine/device/pair.h"
 #include "engine/session/session.h"
 
@@ -48,7 +48,9 @@ typedef struct qg_device {
     uint8_t *known,
         *stored;     /* [values of the model] in the trace; and in the program */
     uint32_t *model; /* [values of the program] id in the model's graph, or QG_NONE */
-    qg_device_step *step; /* [n_step] in order of the program */
+    const qg_tensor **dims, **model_dims; /* [values of the program, of the model] of a
+                                           * sample in the trace; NULL: none */
+    qg_device_step *step;                 /* [n_step] in order of the program */
     size_t n_step, samples;
     bool unrounded; /* most float arrays of values that the program stores as codes are
                      * on no grid: the dump has what the quantizers read */
@@ -103,16 +105,19 @@ QG_NODISCARD qg_status qg_step_cut(const qg_device *d, const qg_device_step *s,
 QG_NODISCARD qg_status qg_step_real(const qg_device *d, const qg_device_step *s,
                                     bool fused, qg_cut *out);
 
-/* The differences of one try. */
+/* The differences of one try.  Where dims depend on the data, samples can have other
+ * dims than the device's: all elements of the device differ there, by no amount. */
 typedef struct qg_tally {
     uint64_t of, differ; /* elements */
     uint64_t off;        /* of the device's, that are on no code */
     double most, total;  /* of the differences; their sum */
     size_t samples;      /* that were run */
+    size_t reshaped;     /* samples of other dims, */
+    qg_tensor other;     /* and the type of the first of them, as computed */
 } qg_tally;
 
 /* How a cut is run.  see (may be NULL) is called for each sample: [elements] of the
- * step's value, computed and the device's. */
+ * step's value, computed and the device's; but not for samples of other dims. */
 typedef struct qg_step_see {
     qg_status (*see)(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
                      const double *theirs);

@@ -37,8 +37,8 @@ static qg_status measure(qg_ctx *ctx, const qg_trace *t, qg_trace_array *a)
     if (!is_number(a->type.dtype))
         return bad(ctx, t, a, "its type is %s, expected integers or floats",
                    qg_dtype_name(a->type.dtype));
-    if (a->type.rank < 1 || count < 1)
-        return bad(ctx, t, a, "%s has no elements, expected samples in its first axis",
+    if (a->type.rank < 1 || a->type.dim[0] < 1 || count < 0)
+        return bad(ctx, t, a, "%s has no samples, expected them in its first axis",
                    qg_tensor_text(&a->type, text));
     a->samples = (size_t)a->type.dim[0];
     a->count = (size_t)count / a->samples;
@@ -241,10 +241,11 @@ static qg_status read_raw(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
                             shape->count, QG_MAX_RANK);
     for (size_t i = 0; i < shape->count; i++) {
         QG_TRY(qg_json_as_int(ctx, &shape->item[i], &dim[i]));
-        if (dim[i] < 1)
+        const int64_t least = i == 0; /* samples */
+        if (dim[i] < least)
             return qg_json_fail(ctx, QG_EDATA, shape,
-                                "has a dim of %lld, expected at least 1",
-                                (long long)dim[i]);
+                                "has a dim of %lld, expected at least %lld",
+                                (long long)dim[i], (long long)least);
     }
     qg_tensor_init(&a->type, d, (int32_t)shape->count, dim);
     return QG_OK;

@@ -107,6 +107,14 @@ qg_node *qg_graph_node(const qg_graph *g, const char *name)
     return id == QG_NONE ? NULL : g->node_by_name.at[id];
 }
 
+bool qg_graph_inputs_are_known(const qg_graph *g)
+{
+    for (size_t i = 0; i < g->input.n; i++)
+        if (!qg_tensor_known(&g->input.at[i]->type))
+            return false;
+    return true;
+}
+
 /* A body has the imports of its outermost graph. */
 int64_t qg_graph_opset(const qg_graph *g, const char *domain)
 {

@@ -147,6 +147,10 @@ void qg_graph_free(qg_graph *g); /* NULL is fine; bodies go with their outer gra
 qg_value *qg_graph_value(const qg_graph *g, const char *name); /* NULL: no such value */
 qg_node *qg_graph_node(const qg_graph *g, const char *name);
 
+/* Whether the dims of all inputs are known: dims of other values that are not known
+ * then depend on the data. */
+bool qg_graph_inputs_are_known(const qg_graph *g);
+
 /* Gives back the memory of a constant that lies in a mapped file of the graph, or of
  * one around it: its bytes are read again when they are needed.  Others are left
  * alone. */

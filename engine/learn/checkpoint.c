@@ -79,10 +79,9 @@ static qg_status name_of(const qg_reconstruction *r, char name[QG_HASH_TEXT])
     qg_hash_add(&h, &r->rate, sizeof r->rate);
     const char *loss = qg_loss_name(r->loss.kind);
     qg_hash_add(&h, loss, strlen(loss) + 1);
-    for (size_t i = 0; r->loss.label && i < r->stream->sample.n; i++) {
-        const int64_t label = qg_loss_label(&r->loss, i);
-        qg_hash_add(&h, &label, sizeof label);
-    }
+    for (size_t i = 0; r->loss.label.label && i < r->stream->sample.n; i++)
+        qg_hash_add(&h, qg_loss_label(&r->loss, i),
+                    r->loss.label.each * sizeof(int64_t));
     for (size_t i = 0; i < t->n_weight; i++) {
         qg_hash_add(&h, &t->weight[i].role, 1);
         add_tensor(&h, &t->weight[i].start);

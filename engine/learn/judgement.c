@@ -128,25 +128,30 @@ qg_status qg_judge_classes(const qg_stream *s, const qg_loss *loss, qg_arena *a,
 }
 
 static qg_status top1_of(const qg_stream *s, const qg_loss *loss, enum qg_lane lane,
-                         double *top1)
+                         qg_arena *a, double *top1)
 {
     const qg_value *y = s->graph->output.at[0];
+    const size_t each = loss->label.each;
+    int32_t *vote = QG_NEWN(a, each, int32_t);
     size_t right = 0;
+    if (!vote)
+        return qg_nomem(s->ctx);
     for (size_t i = 0; i < s->sample.n; i++) {
-        int32_t vote;
         if (!qg_judges(s->sample, i))
             continue;
-        const int64_t label = qg_loss_label(loss, i);
-        QG_TRY(
-            qg_class_of(s->ctx, "tune", qg_stream_value(s, y, lane, i), label, &vote));
-        right += vote == label;
+        const qg_labels own = { qg_loss_label(loss, i), each };
+        QG_TRY(qg_labels_vote(s->ctx, "tune", qg_stream_value(s, y, lane, i), &own, 0,
+                              vote));
+        for (size_t r = 0; r < each; r++)
+            right += vote[r] == own.label[r];
     }
-    *top1 = (double)right / (double)qg_n_judges(s->sample);
+    *top1 = (double)right / (double)(qg_n_judges(s->sample) * each);
     return QG_OK;
 }
 
-qg_status qg_judge_labels(const qg_stream *s, const qg_loss *loss, qg_judgement *j)
+qg_status qg_judge_labels(const qg_stream *s, const qg_loss *loss, qg_arena *a,
+                          qg_judgement *j)
 {
-    QG_TRY(top1_of(s, loss, QG_LANE_BEFORE, &j->top1[0]));
-    return top1_of(s, loss, QG_LANE_NOW, &j->top1[1]);
+    QG_TRY(top1_of(s, loss, QG_LANE_BEFORE, a, &j->top1[0]));
+    return top1_of(s, loss, QG_LANE_NOW, a, &j->top1[1]);
 }

@@ -30,6 +30,6 @@ QG_NODISCARD qg_status qg_judge_classes(const qg_stream *s, const qg_loss *loss,
 
 /* top1: of the labels of a loss, by the first output. */
 QG_NODISCARD qg_status qg_judge_labels(const qg_stream *s, const qg_loss *loss,
-                                       qg_judgement *j);
+                                       qg_arena *a, qg_judgement *j);
 
 #endif

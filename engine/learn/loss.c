@@ -42,24 +42,27 @@ size_t qg_loss_given(const qg_loss *l, size_t sample)
     return l->given ? l->given[sample] : sample;
 }
 
-int64_t qg_loss_label(const qg_loss *l, size_t sample)
+const int64_t *qg_loss_label(const qg_loss *l, size_t sample)
 {
-    return l->label[qg_loss_given(l, sample)];
+    return &l->label.label[qg_loss_given(l, sample) * l->label.each];
 }
 
 qg_status qg_loss_check(qg_ctx *ctx, const qg_loss *l, const qg_tensor *f,
                         size_t sample)
 {
-    const int64_t n = qg_tensor_count(f);
-    const int64_t label = l->kind == QG_LOSS_LABELS ? qg_loss_label(l, sample) : 0;
-    if (l->kind == QG_LOSS_LABELS)
-        QG_TRY(qg_check_scores(ctx, "tune", f));
-    if (label >= 0 && label < n)
+    if (l->kind != QG_LOSS_LABELS)
         return QG_OK;
-    return qg_fail(ctx, QG_EDATA,
-                   "labels: sample %zu: is %lld, expected one of the %lld classes of "
-                   "the first output",
-                   qg_loss_given(l, sample), (long long)label, (long long)n);
+    QG_TRY(qg_labels_check_scores(ctx, "tune", f, &l->label));
+    const int64_t n = qg_tensor_count(f) / (int64_t)l->label.each;
+    for (size_t r = 0; r < l->label.each; r++) {
+        const int64_t label = qg_loss_label(l, sample)[r];
+        if (label < 0 || label >= n)
+            return qg_fail(ctx, QG_EDATA,
+                           "labels: sample %zu: is %lld, expected one of the %lld "
+                           "classes of the first output",
+                           qg_loss_given(l, sample), (long long)label, (long long)n);
+    }
+    return QG_OK;
 }
 
 /* --- rows ------------------------------------------------------------------------ */
@@ -74,7 +77,7 @@ static rows rows_of(const qg_loss *l, const qg_tensor *y)
     const int64_t count = qg_tensor_count(y);
     const int32_t axis = y->rank >= 4 ? 1 : y->rank - 1;
     if (l->kind == QG_LOSS_LABELS)
-        return (rows){ 1, count, 1 };
+        return (rows){ (int64_t)l->label.each, count / (int64_t)l->label.each, 1 };
     if (axis < 0 || y->dim[axis] < 2)
         return (rows){ 0 };
     return (rows){ count / y->dim[axis], y->dim[axis],
@@ -143,7 +146,7 @@ double qg_loss_of_classes(const qg_loss *l, const qg_tensor *y, const qg_tensor 
             const int64_t at = place(&a, r, k);
             const double ln_q = logit((double)y->f32[at], p) - of_y;
             const double ln_p = labels ? 0 : logit((double)f->f32[at], p) - of_f;
-            const double want = labels ? (k == qg_loss_label(l, sample)) : exp(ln_p);
+            const double want = labels ? (k == qg_loss_label(l, sample)[r]) : exp(ln_p);
             of_row += want * (ln_p - ln_q);
             if (g)
                 g->f32[at] = (float)((exp(ln_q) - want) / (double)a.n *

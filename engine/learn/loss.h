@@ -6,10 +6,12 @@
  *     mse       the same, of outputs of the network
  *     kd        mean over rows of sum p ln(p / q)            (q - p) / rows
  *               p = softmax(f), q = softmax(z), z = y
- *     labels    -ln q[label] of the first output, one row    q - 1[label]
+ *     labels    mean over rows of -ln q[label], of the       (q - 1[label]) / rows
+ *               first output
  *
  * Rows      of kd: along the last axis; along axis 1 of outputs with 4 axes and more
- *           (maps of classes).  Outputs whose rows have one element do not count
+ *           (maps of classes).  Outputs whose rows have one element do not count.  Of
+ *           labels: those of session/labels.h
  * Softmax   where rows of f are probabilities (>= 0, with a sum within 0.001 of 1) the
  *           network ends with a Softmax, and z = ln(y + 1e-4), negative y as 0; so is
  *           f.  A LogSoftmax needs nothing: softmax(ln p) = p
@@ -24,6 +26,7 @@
 
 #include "engine/core/ctx.h"
 #include "engine/ir/graph.h"
+#include "engine/session/labels.h"
 
 typedef enum qg_loss_kind {
 #define LOSS(id, name, metric, summary) QG_LOSS_##id,
@@ -35,12 +38,13 @@ typedef enum qg_loss_kind {
 /* A loss; borrowed. */
 typedef struct qg_loss {
     qg_loss_kind kind;
-    const int64_t *label; /* LABELS: the class of each sample that was given */
-    const size_t *given;  /* [samples] its number among them; NULL: the same */
+    qg_labels label;     /* LABELS: of the samples that were given */
+    const size_t *given; /* [samples] its number among them; NULL: the same */
 } qg_loss;
 
 size_t qg_loss_given(const qg_loss *l, size_t sample);
-int64_t qg_loss_label(const qg_loss *l, size_t sample); /* LABELS only */
+/* LABELS only: [label.each] of the sample. */
+const int64_t *qg_loss_label(const qg_loss *l, size_t sample);
 
 const char *qg_loss_name(qg_loss_kind k);
 const char *qg_loss_metric(qg_loss_kind k); /* of its values, on samples that judge */
@@ -49,7 +53,7 @@ int qg_loss_named(const char *text);        /* -1 when unknown */
 /* Whether it compares this value of the graph, in float32. */
 bool qg_loss_compares(const qg_loss *l, const qg_graph *g, const qg_value *v);
 
-/* QG_EDATA when the label of the sample is no element of its output f. */
+/* QG_EDATA when a label of the sample is no element of its row of output f. */
 QG_NODISCARD qg_status qg_loss_check(qg_ctx *ctx, const qg_loss *l, const qg_tensor *f,
                                      size_t sample);
 

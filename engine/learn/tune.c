@@ -440,7 +440,7 @@ static qg_status judge_classes(const tuning *t, qg_judgement *j)
     const bool labels = t->choice.loss.kind == QG_LOSS_LABELS;
     QG_TRY(qg_judge_classes(&t->stream, &t->choice.loss, t->arena, j));
     if (labels)
-        QG_TRY(qg_judge_labels(&t->stream, &t->choice.loss, j));
+        QG_TRY(qg_judge_labels(&t->stream, &t->choice.loss, t->arena, j));
     if (!n_better(t))
         judge_undone(t, j);
     else if (labels)
@@ -693,10 +693,11 @@ static void warn_of_samples(const tuning *t)
 static qg_status load_labels(tuning *t)
 {
     const qg_tune_samples s = t->stream.sample;
+    const qg_labelled of = { t->m->graph, s.n, t->o->work.samples > 0 && !s.holdout };
     if (!t->o->labels)
         return QG_OK;
-    return qg_labels_load(t->m->ctx, t->o->labels, t->arena, s.n,
-                          t->o->work.samples > 0 && !s.holdout, &t->choice.loss.label);
+    return qg_labels_load(t->m->ctx, t->o->labels, t->arena, &of,
+                          &t->choice.loss.label);
 }
 
 static size_t n_mixtures(const tuning *t)

@@ -2,7 +2,11 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "engine/calib/calibrate.h"
 
 const char *qg_value_kind(const qg_value *v)
 {
@@ -77,15 +81,53 @@ qg_status qg_report_states(qg_report *r, const qg_quant *q)
     return QG_OK;
 }
 
-qg_status qg_report_settled(qg_report *r, const char *fact, const char *who,
-                            uint64_t after, uint64_t n)
+void qg_certainty_add(qg_certainty *c, double error, const char *name)
 {
-    assert(after <= n);
-    if (2 * after > n)
+    c->scales++;
+    c->uncertain += error > QG_UNCERTAIN;
+    if (c->name && error <= c->worst)
+        return;
+    c->worst = error;
+    c->name = name;
+}
+
+/* The error of one sample, of which no part can be left out, is infinite. */
+qg_status qg_report_certainty(qg_report *r, const char *fact, const qg_certainty *c,
+                              uint64_t samples)
+{
+    const char *plural = c->scales == 1 ? "" : "s";
+    if (!c->scales)
+        return QG_OK;
+    if (isinf(c->worst))
+        return qg_report_addf(r, fact, "not known from %llu sample%s, expected several",
+                              (unsigned long long)samples, samples == 1 ? "" : "s");
+    if (!c->uncertain)
         return qg_report_addf(r, fact,
-                              "low: a scale changed by more than 1 %% until sample "
-                              "%llu of %llu",
-                              (unsigned long long)after, (unsigned long long)n);
-    return qg_report_addf(r, fact, "%s within 1 %% after %llu of %llu samples", who,
-                          (unsigned long long)after, (unsigned long long)n);
+                              "standard error of %zu scale%s at most %.1f %% (%.200s)",
+                              c->scales, plural, 100 * c->worst, c->name);
+    return qg_report_addf(r, fact,
+                          "low: %zu of %zu scale%s depend%s on few samples (standard "
+                          "error above %.0f %%, most %.200s with %.1f %%), expected "
+                          "more samples",
+                          c->uncertain, c->scales, plural, c->uncertain == 1 ? "s" : "",
+                          100 * QG_UNCERTAIN, c->name, 100 * c->worst);
+}
+
+qg_status qg_report_confidence(qg_report *r, const qg_snapshot_info *info)
+{
+    qg_certainty sure = { 0 };
+    char at[2][QG_ENDPOINT_TEXT];
+    uint64_t after = 0;
+    if (info->n_settled == 0)
+        return QG_OK;
+    for (size_t i = 0; i < info->n_settled; i++) {
+        const qg_settled *s = &info->settled[i];
+        after = s->after > after ? s->after : after;
+        qg_certainty_add(&sure, s->error, qg_tqc_text(s->tqc, at[0]));
+        if (sure.name == at[0])
+            sure.name = memcpy(at[1], at[0], sizeof at[0]);
+    }
+    QG_TRY(qg_report_add_quiet(r, "settled_after", qg_cell_count((size_t)after)));
+    QG_TRY(qg_report_add_quiet(r, "uncertain", qg_cell_count(sure.uncertain)));
+    return qg_report_certainty(r, "confidence", &sure, info->manifest.samples);
 }

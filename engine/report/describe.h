@@ -31,9 +31,28 @@ QG_NODISCARD qg_status qg_report_states(qg_report *r, const qg_quant *q);
 const qg_origin *qg_origin_named(const qg_backend *b, const char *id,
                                  const char **kind);
 
-/* "every scale within 1 % after 64 of 512 samples": a fact; who: "every scale".  After
- * more than half of the samples it is no assurance: then "low: ...". */
-QG_NODISCARD qg_status qg_report_settled(qg_report *r, const char *fact,
-                                         const char *who, uint64_t after, uint64_t n);
+/* How certain scales are, from the standard errors of calib/derive.h.  Filled by
+ * qg_certainty_add; begins as zeros. */
+typedef struct qg_certainty {
+    size_t scales, uncertain; /* uncertain: with an error above QG_UNCERTAIN */
+    double worst;             /* the largest error, */
+    const char *name;         /* and whose it is */
+} qg_certainty;
+
+/* Of a scale: an error that costs less than 1 dB.  See docs/calibration.md. */
+#define QG_UNCERTAIN 0.1
+
+/* name is borrowed. */
+void qg_certainty_add(qg_certainty *c, double error, const char *name);
+
+/* The fact confidence of the scales that a calibration found, and quiet ones:
+ * uncertain, how many are, and settled_after, the samples after which all stayed within
+ * 1 %.  Nothing where observers read the samples themselves, which keep no data. */
+QG_NODISCARD qg_status qg_report_confidence(qg_report *r, const qg_snapshot_info *info);
+
+/* "standard error of 11 scales at most 3.6 % (conv.out0)", or "low: ...": a fact;
+ * nothing where no scale is known.  samples: that were seen. */
+QG_NODISCARD qg_status qg_report_certainty(qg_report *r, const char *fact,
+                                           const qg_certainty *c, uint64_t samples);
 
 #endif

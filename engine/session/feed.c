@@ -29,10 +29,7 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
 static qg_status common_shape(qg_model *m, qg_api_feed *f)
 {
     const size_t n = f->graph->input.n;
-    bool open = false;
-    for (size_t i = 0; i < n; i++)
-        open = open || !qg_tensor_known(&f->graph->input.at[i]->type);
-    if (!open)
+    if (qg_graph_inputs_are_known(f->graph))
         return QG_OK;
     qg_tensor *shape = QG_NEWN(m->graph->arena, n, qg_tensor);
     if (!shape)

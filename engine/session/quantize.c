@@ -4,6 +4,7 @@
 
 #include "engine/accel/kernels.h"
 #include "engine/report/describe.h"
+#include "engine/session/first_layer.h"
 #include "engine/session/inspect.h"
 #include "engine/session/session.h"
 #include "engine/core/file.h"
@@ -30,6 +31,7 @@ typedef struct job {
     qg_pipeline pipeline;
     qg_api_feed feed;
     qg_looks looks;               /* at the feed's samples */
+    qg_findings found;            /* before passes changed the network */
     qg_stats *stats;              /* instead of the feed; NULL: none */
     const qg_pass *const *passes; /* that there are */
     qg_strange strange;           /* in the quantized network */
@@ -406,28 +408,6 @@ static qg_status report_intervals(qg_report *r, const qg_snapshot_info *info)
     return QG_OK;
 }
 
-/* How many samples would have sufficed; observers that read samples themselves keep no
- * data for that. */
-static qg_status report_confidence(qg_report *r, const qg_snapshot_info *info,
-                                   const qg_pass_env *env)
-{
-    char who[64] = "every scale";
-    uint64_t after = 0;
-    size_t watched = 0;
-    for (size_t i = 0; i < env->calibrated.observers.n; i++)
-        watched += env->calibrated.observers.at[i].endpoints;
-    for (size_t i = 0; i < info->n_settled; i++)
-        if (info->settled[i].after > after)
-            after = info->settled[i].after;
-    QG_TRY(report_intervals(r, info));
-    if (info->n_settled == 0)
-        return QG_OK;
-    if (info->n_settled < watched)
-        (void)snprintf(who, sizeof who, "%zu of %zu scales", info->n_settled, watched);
-    QG_TRY(qg_report_add_quiet(r, "settled_after", qg_cell_count((size_t)after)));
-    return qg_report_settled(r, "confidence", who, after, info->manifest.samples);
-}
-
 /* Scales of too few elements for their observer, each for programs, in one line for
  * people. */
 static qg_status report_few(qg_report *r, const qg_pass_env *env)
@@ -458,9 +438,8 @@ static qg_status report_few(qg_report *r, const qg_pass_env *env)
 static qg_status report_doctor(job *j, qg_report *r)
 {
     enum { MOST = 8 };
-    qg_findings f = { .ctx = j->m->ctx, .arena = r->arena };
-    QG_TRY(qg_looks_judge(&j->looks, &f));
-    return qg_findings_report(r, &f, MOST);
+    QG_TRY(qg_looks_judge(&j->looks, &j->found));
+    return qg_findings_report(r, &j->found, MOST);
 }
 
 /* Every near miss, for programs; the page has one example of each pattern. */
@@ -502,7 +481,8 @@ static qg_status fill_report(job *j, const qg_pass_env *env, qg_report *r)
     QG_TRY(report_passes(r, env));
     QG_TRY(report_coverage(r, &m->info));
     QG_TRY(report_near_misses(r, &m->info));
-    return report_confidence(r, &m->info, env);
+    QG_TRY(report_intervals(r, &m->info));
+    return qg_report_confidence(r, &m->info);
 }
 
 static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
@@ -536,11 +516,12 @@ static qg_status check_observer(const job *j)
 }
 
 /* The doctor sees every sample that calibration fetches. */
-static qg_status look_along(job *j)
+static qg_status look_along(job *j, bool report)
 {
     QG_TRY(qg_looks_begin(j->m, j->arena, &j->feed.feed, &j->looks));
     j->feed.feed = j->looks.feed;
-    return QG_OK;
+    j->found = (qg_findings){ .ctx = j->m->ctx, .arena = j->arena };
+    return report ? qg_first_layer_judge(j->m, &j->feed.feed, &j->found) : QG_OK;
 }
 
 /* --- statistics instead of samples --- */
@@ -702,7 +683,7 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
     else if (s == QG_OK && qg_workload_has_samples(&o.work))
         s = qg_feed_open(m, &o.work, &j.feed);
     if (s == QG_OK && j.feed.feed.n)
-        s = look_along(&j);
+        s = look_along(&j, report != NULL);
     if (s == QG_OK)
         s = run_passes(&j, report);
     qg_feed_close(&j.feed);

@@ -19,6 +19,7 @@
 #include "engine/core/file.h"
 #include "engine/exec/drive.h"
 #include "engine/lower/program.h"
+#include "engine/session/labels.h"
 #include "engine/session/measured.h"
 #include "engine/session/options.h"
 #include "engine/snapshot/model.h"
@@ -179,36 +180,10 @@ QG_NODISCARD qg_status qg_report_program(qg_report *r, const qg_executable *e);
 
 /* --- evaluate.c --- */
 
-/* QG_EDATA, beginning with `doing`, where a first output has more than one axis above
- * 1: an image, say. */
-QG_NODISCARD qg_status qg_check_scores(qg_ctx *ctx, const char *doing,
-                                       const qg_tensor *y);
-enum { QG_NO_CLASS = -1 }; /* of an output with a NaN: never the label */
-/* QG_EDATA, beginning with `doing`, where a first output of known dims has no classes
- * to choose from, or the label is none of them. */
-QG_NODISCARD qg_status qg_check_class(qg_ctx *ctx, const char *doing,
-                                      const qg_tensor *y, int64_t label);
-/* The class that a first output votes for, checked as above: the largest element, the
- * lowest on a tie; with a NaN none. */
-QG_NODISCARD qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y,
-                                   int64_t label, int32_t *out);
-
-/* The votes of all samples; label, out: [feed->n]. */
+/* The votes of all samples; out: [feed->n * label->each]. */
 QG_NODISCARD qg_status qg_executable_vote(const qg_executable *e,
                                           const qg_workload *work, const qg_feed *feed,
-                                          const int64_t *label, int32_t *out);
-
-/* (*out)[n] of an .npy of n integers, in a; of at least n where options limit the
- * samples (`cut`): the first n are theirs. */
-QG_NODISCARD qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a,
-                                      size_t n, bool cut, const int64_t **out);
-/* Whether `given` labels may be those of n samples. */
-bool qg_labels_fit(size_t given, size_t n, bool cut);
-
-size_t qg_first_without_class(const int32_t *vote, size_t n); /* n: none */
-
-/* The share of votes that are the label; both [n]. */
-double qg_top1(const int32_t *vote, const int64_t *label, size_t n);
+                                          const qg_labels *label, int32_t *out);
 
 /* --- executable.c, further --- */
 

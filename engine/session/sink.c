@@ -408,7 +408,8 @@ static void put_array(qg_json_writer *w, const qg_sink *k, size_t i, const char 
     qg_json_put_end(w);
 }
 
-/* The whole document, without outputs: a trace has dumped values only. */
+/* The whole document, without outputs and values of several shapes: a trace has one
+ * array for each dumped value. */
 static qg_status put_trace(const qg_sink *k, FILE *f)
 {
     qg_json_writer w;
@@ -421,6 +422,8 @@ static qg_status put_trace(const qg_sink *k, FILE *f)
     qg_json_put_int(&w, "samples", (int64_t)k->n);
     qg_json_put_array(&w, "arrays");
     for (size_t i = k->n_output; i < k->n_column; i++) {
+        if (k->column[i].apart)
+            continue;
         const char *file = qg_sink_file(k, i, k->arena);
         if (!file)
             return qg_nomem(k->ctx);

@@ -67,11 +67,36 @@ qg_status qg_input_named(qg_ctx *ctx, const qg_graph *g, const char *what,
 
 qg_ctx *qg_inputs_ctx(qg_inputs *inputs) { return inputs->ctx; }
 
+/* Floats become those of the input, as those of files do: a network of float16 is
+ * calibrated in float32. */
+static bool is_other_float(const qg_value *v, const qg_tensor *x)
+{
+    return x->dtype != v->type.dtype && qg_data_convertible(x->dtype, v->type.dtype) &&
+           qg_dtype_kind_of(x->dtype) == QG_KIND_FLOAT;
+}
+
+static qg_status convert(const qg_inputs *s, const qg_value *v, const qg_tensor *x,
+                         qg_tensor *out)
+{
+    const unsigned allow = s->h->request.nan ? QG_DATA_NAN : 0u;
+    int64_t bad;
+    qg_tensor_init(out, v->type.dtype, x->rank, x->dim);
+    QG_TRY(qg_tensor_alloc(s->ctx, s->arena, out));
+    if (qg_data_convert(x, out, allow, &bad))
+        return QG_OK;
+    return qg_fail(s->ctx, QG_EDATA,
+                   "data: source: sample %zu of input '%.100s': element %lld is %.9g, "
+                   "expected a value that %s holds",
+                   s->sample, v->name, (long long)bad, qg_tensor_f64(x, bad),
+                   qg_dtype_name(v->type.dtype));
+}
+
 static qg_status check_type(const qg_inputs *s, const qg_value *v, const qg_tensor *x)
 {
     char what[WHAT_TEXT], have[QG_SHAPE_TEXT], want[QG_SHAPE_TEXT];
     QG_TRY(qg_data_check_array(s->ctx, what_of(s->sample, what), v->name, x));
-    bool fits = x->dtype == v->type.dtype && x->rank == v->type.rank;
+    bool fits =
+        (x->dtype == v->type.dtype || is_other_float(v, x)) && x->rank == v->type.rank;
     for (int i = 0; fits && i < x->rank; i++)
         fits = v->type.dim[i] < 0 || v->type.dim[i] == x->dim[i];
     if (fits)
@@ -97,12 +122,15 @@ static qg_status set_input(qg_inputs *s, const char *name, const qg_tensor *x,
         return qg_fail(s->ctx, QG_EDATA,
                        "data: source: sample %zu of input '%.100s' contains NaN",
                        s->sample, input);
-    qg_tensor *kept = borrow ? QG_NEW(s->arena, qg_tensor) : NULL;
-    if (!borrow)
+    const bool other = is_other_float(g->input.at[k], x);
+    qg_tensor *kept = borrow || other ? QG_NEW(s->arena, qg_tensor) : NULL;
+    if (!borrow && !other)
         QG_TRY(qg_tensor_clone(s->ctx, s->arena, x, &kept));
     if (!kept)
         return qg_nomem(s->ctx);
-    if (borrow)
+    if (other)
+        QG_TRY(convert(s, g->input.at[k], x, kept));
+    else if (borrow)
         *kept = *x;
     s->in[k] = kept;
     s->set++;
@@ -274,14 +302,6 @@ void qg_subset_open(qg_subset *s)
 
 /* --- open and close --- */
 
-static bool is_open(const qg_graph *g)
-{
-    for (size_t k = 0; k < g->input.n; k++)
-        if (!qg_tensor_known(&g->input.at[k]->type))
-            return true;
-    return false;
-}
-
 static qg_status prepare(qg_hosted *h)
 {
     const qg_graph *g = h->request.graph;
@@ -292,7 +312,7 @@ static qg_status prepare(qg_hosted *h)
                 "data: source: input '%.100s' has no known rank, expected one "
                 "(--shape NAME=DIMxDIMx... gives it)",
                 g->input.at[k]->name);
-    bool open = is_open(g);
+    bool open = !qg_graph_inputs_are_known(g);
     h->n = most_of(h);
     if (h->source.count && !h->source.one_shot && !open)
         return QG_OK;

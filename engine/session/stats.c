@@ -18,9 +18,11 @@ static const qg_scheme int8_scheme = { .policy =
                                        .qmin = -128,
                                        .qmax = 127 };
 
-/* The worst over values: how many of the 16 parts of the samples an observer needs for
- * an 8-bit scale within 1 %.  Values without finite elements do not count. */
-static qg_status settled(const qg_stats *s, const char *observer, unsigned *out)
+/* Of 8-bit scales: how many of the 16 parts of the samples an observer needs for all of
+ * them within 1 %, and how certain they are.  Values without finite elements do not
+ * count. */
+static qg_status settled(const qg_stats *s, const char *observer, unsigned *out,
+                         qg_certainty *sure)
 {
     qg_observer_setting setting = { .name = observer };
     qg_arena *a = qg_arena_new(s->ctx->alloc);
@@ -38,8 +40,10 @@ static qg_status settled(const qg_stats *s, const char *observer, unsigned *out)
             continue;
         qg_arena_reset(a);
         status = qg_stats_confidence(s->ctx, &o, 0, a, &c);
-        if (status == QG_OK && c.settled > worst)
-            worst = c.settled;
+        if (status != QG_OK)
+            break;
+        worst = c.settled > worst ? c.settled : worst;
+        qg_certainty_add(sure, c.error, s->value.at[i]->name);
     }
     qg_arena_free(a);
     *out = worst;
@@ -50,14 +54,14 @@ qg_status qg_report_settled_all(qg_report *r, const qg_stats *s)
 {
     static const char *const observer[] = { "minmax", "percentile" };
     static const char *const fact[] = { "settled_minmax", "settled_percentile" };
-    uint64_t n = qg_stats_samples(s);
     for (int k = 0; k < 2; k++) {
+        qg_certainty sure = { 0 };
         unsigned parts;
-        QG_TRY(settled(s, observer[k], &parts));
+        QG_TRY(settled(s, observer[k], &parts, &sure));
         uint64_t after = qg_stats_samples_in(s, parts);
         QG_TRY(qg_report_add_quiet(r, fact[k], qg_cell_count((size_t)after)));
-        QG_TRY(qg_report_settled(r, k ? "by_percentile" : "by_minmax", "every scale",
-                                 after, n));
+        QG_TRY(qg_report_certainty(r, k ? "by_percentile" : "by_minmax", &sure,
+                                   qg_stats_samples(s)));
     }
     return QG_OK;
 }
@@ -321,10 +325,7 @@ static qg_status list_endpoints(qg_report *r, const qg_model *m)
 {
     const qg_quant *q = m->quant;
     size_t k = 0;
-    uint64_t after = 0;
     qg_table *t;
-    for (size_t i = 0; i < m->info.n_settled; i++)
-        after = m->info.settled[i].after > after ? m->info.settled[i].after : after;
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
     QG_TRY(qg_report_table(
         r, "scales", "endpoint value observer bits scale offset low high settled_after",
@@ -338,11 +339,7 @@ static qg_status list_endpoints(qg_report *r, const qg_model *m)
         k += known;
     }
     assert(k == m->info.n_settled);
-    return k ? qg_report_settled(r, "confidence",
-                                 "every scale of the table with an "
-                                 "interval",
-                                 after, m->info.manifest.samples)
-             : QG_OK;
+    return qg_report_confidence(r, &m->info);
 }
 
 /* The model is quantized as `qg quantize --stats` would, and not written. */

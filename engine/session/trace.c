@@ -33,20 +33,36 @@ static qg_status pack(const qg_sink *k, const char *path)
     return s;
 }
 
-/* A trace has one array per value. */
-static qg_status expect_stacked(const qg_sink *k)
+/* A trace has one array per value: those whose shape differs from sample to sample, as
+ * behind a NonMaxSuppression, move to left[0 .. *n). */
+static qg_status leave_out(qg_sink *k, const char ***left, size_t *n)
 {
-    for (size_t i = 0; i < k->n_column; i++)
-        if (k->column[i].apart)
-            return qg_fail(k->ctx, QG_EUNSUPPORTED,
-                           "trace: value '%s': its shape differs from sample to "
-                           "sample, expected one shape: leave it out (--select)",
-                           k->name[i]);
-    return QG_OK;
+    size_t kept = 0, all = k->n_column;
+    const char **name = *left = QG_NEWN(k->arena, all, const char *);
+    if (!name)
+        return qg_nomem(k->ctx);
+    *n = 0;
+    for (size_t i = 0; i < all; i++) {
+        if (k->column[i].apart) {
+            name[(*n)++] = k->name[i];
+            qg_column_abandon(&k->column[i]);
+            continue;
+        }
+        k->column[kept] = k->column[i];
+        k->value[kept] = k->value[i];
+        k->name[kept++] = k->name[i];
+    }
+    k->n_column = kept;
+    return kept ? QG_OK
+                : qg_fail(k->ctx, QG_EUNSUPPORTED,
+                          "trace: value '%s': its shape differs from sample to sample, "
+                          "expected one shape",
+                          name[0]);
 }
 
 /* The report of `qg trace`; *out is freed by the caller. */
-static qg_status describe(const qg_sink *k, const char *path, qg_report **out)
+static qg_status describe(const qg_sink *k, const char *path, const char *const *left,
+                          size_t n_left, qg_report **out)
 {
     qg_report *r;
     qg_table *t;
@@ -69,6 +85,11 @@ static qg_status describe(const qg_sink *k, const char *path, qg_report **out)
             qg_cell_text(qg_tensor_text(&k->column[i].npy.sample, shape)),
             qg_cell_made(file ? qg_path_base(file) : NULL));
     }
+    if (s == QG_OK && n_left)
+        s = qg_report_table(r, "left_out", "value why", &t);
+    for (size_t i = 0; i < n_left && s == QG_OK; i++)
+        s = qg_table_cells(r, t, qg_cell_text(left[i]),
+                           qg_cell_text("its shape differs from sample to sample"));
     return qg_report_end(s, r, out);
 }
 
@@ -206,19 +227,20 @@ static qg_status commit(tracing *t, qg_ctx *ctx)
 static qg_status write_trace(tracing *t, qg_report **report)
 {
     qg_sink *k = &t->sink;
-    const char *glob = t->o->select ? t->o->select : "*";
+    const char *glob = t->o->select ? t->o->select : "*", **left;
+    size_t n_left;
     QG_TRY(qg_executable_feed(&t->exe, &t->o->work, &t->feed));
     QG_TRY(qg_sink_make(k, &t->exe, t->feed.feed.n));
     QG_TRY(begin_folder(t));
     QG_TRY(qg_sink_dumps(k, glob, t->folder.work));
     QG_TRY(qg_sink_plan(k, &t->o->work, &t->feed.feed, &t->plan));
     QG_TRY(qg_sink_run(k, t->plan, &t->feed.feed, &t->o->work));
-    QG_TRY(expect_stacked(k));
+    QG_TRY(leave_out(k, &left, &n_left));
     QG_TRY(qg_sink_commit(k));
     if (is_archive(t->path))
         QG_TRY(pack(k, t->path));
     if (report)
-        QG_TRY(describe(k, t->path, report));
+        QG_TRY(describe(k, t->path, left, n_left, report));
     if (!is_archive(t->path))
         QG_TRY(commit(t, t->exe.model->ctx));
     return qg_sink_warn(k, t->plan, &t->feed.feed, &t->o->work);

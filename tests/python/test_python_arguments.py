@@ -216,6 +216,37 @@ class Data(unittest.TestCase):
         with self.assertRaises(qg.FileError):
             qg.analyse("no such file", data=x)
 
+    def test_floats_of_other_sizes(self):
+        """A network of float16 is float32 for verbs that quantize: its samples too."""
+        try:
+            import onnx
+        except ImportError:
+            self.skipTest("onnx is missing")
+        model = onnx.load(DIGITS)
+        for t in model.graph.initializer:
+            if t.data_type == onnx.TensorProto.FLOAT:
+                t.CopyFrom(onnx.numpy_helper.from_array(
+                    onnx.numpy_helper.to_array(t).astype("f2"), t.name))
+        for v in *model.graph.input, *model.graph.output:
+            v.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+        del model.graph.value_info[:]
+        folder = pathlib.Path(self.enterContext(temporary()))
+        onnx.save(model, folder / "half.onnx")
+        x = samples(4).astype("f2").astype("f4")
+        for path in DIGITS, folder / "half.onnx":
+            m = qg.load(path)
+            made = [m.quantize("trt-int8", data=x.astype(t)) for t in ("f4", "f2", "f8")]
+            self.assertEqual(len({s["conv0.in0"].scale.tobytes() for s in made}), 1)
+            for t in "f2", "f4", "f8":
+                given = x.astype(t)
+                for net in m, made[0]:
+                    self.assertEqual(net.run(given)["logits"].tobytes(),
+                                     net.run(x)["logits"].tobytes())
+                self.assertEqual(made[0].analyse(data=given).json,
+                                 made[0].analyse(data=x).json)
+                self.assertEqual(made[0].analyse(data={"image": given}).json,
+                                 made[0].analyse(data=list(given[:, None])).json)
+
     def test_labels(self):
         s = qg.load(DIGITS).quantize("trt-int8", data=CALIB)
         told = s.evaluate(data="configs/data/digits_test.npy",

@@ -214,6 +214,49 @@ def check_compare(folder):
        fails="none.npy")
 
 
+def check_batches(folder):
+    """A network of a fixed batch has a label for each row of its output."""
+    x, labels = np.load(TEST)[:596], np.load(LABELS)[:596].astype("i8")
+    files = {"x": x, "stacked": x.reshape(149, 4, 1, 8, 8), "y": labels,
+             "rows": labels.reshape(149, 4), "column": labels[:, None],
+             "turned": labels.reshape(4, 149), "samples": labels[:149]}
+    for name, array in files.items():
+        np.save(folder / f"{name}.npy", array)
+    x, stacked, y, rows, column, turned, few = (folder / f"{n}.npy" for n in files)
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", folder / "one")
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "--shape", "image=4x1x8x8", "-o",
+       folder / "four")
+    one = answer("evaluate", folder / "one", "-d", x, "--labels", y, "--mode", "integer")
+    check("a column of labels", one == answer("evaluate", folder / "one", "-d", x, "--labels",
+                                              column, "--mode", "integer"))
+    for data in x, stacked:
+        for given in y, rows:
+            four = answer("evaluate", folder / "four", "-d", data, "--labels", given,
+                          "--mode", "integer")
+            check(f"batches of four: {data.name}, {given.name}",
+                  four == {**one, "samples": 149, "classified": 596}, four["integer_top1"])
+    cut = answer("evaluate", folder / "four", "-d", x, "--labels", y, "-n", "10")
+    check("the first labels are those of the first samples",
+          (cut["samples"], cut["classified"]) == (10, 40) and cut["float_top1"] > 0.9)
+    for given in turned, few:
+        qg("evaluate", folder / "four", "-d", x, "--labels", given,
+           fails="expected [149,4] or [596] integers: a sample has 4 rows in the first output")
+    qg("evaluate", folder / "four", "-d", TEST, "--labels", y,
+       fails="its first axis of 599 is no multiple of 4")
+    wide = ("--shape", "image=4x1x8x8")
+    both = [answer("compare", MODEL, "-b", "trt-int8", "-d", CALIB, "--holdout", x, "--labels",
+                   given, *more) for given, more in ((y, ()), (rows, wide))]
+    check("compare", both[0]["accuracy"] == both[1]["accuracy"]
+          and both[0]["float_top1"] == both[1]["float_top1"])
+    ask = ("-d", CALIB, "--holdout", x, "--propose", "0.03%", "-o", folder / "p.yaml", "--labels")
+    both = [answer("sensitivity", folder / n, *ask, given)["judged_top1"]
+            for n, given in (("one", y), ("four", rows))]
+    check("sensitivity", both[0] == both[1], both)
+    tuned = answer("tune", folder / "four", "-d", x, "--loss", "labels", "--labels", rows, "-n",
+                   "40", "--steps", "4", "-o", folder / "t")
+    check("tune", tuned["blocks"] and not any("nan" in str(b) for b in tuned["blocks"]))
+
+
 def peak(*words):
     """Largest resident memory of a run, in MB; through a small process, because a child
     begins with the pages of its parent."""
@@ -250,7 +293,7 @@ def check_memory(folder):
 def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for test in (check_keep_float, check_pipeline, check_judge, check_proposal_labels, check_compare,
-                 check_memory):
+                 check_batches, check_memory):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     sys.exit(failures > 0)

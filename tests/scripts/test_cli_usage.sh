@@ -7,6 +7,8 @@ cd "$(dirname "$0")/../.." || exit 1
 
 expect 2 'expected a verb' "$qg"
 expect 2 "no verb 'quantise', did you mean 'quantize'" "$qg" quantise
+expect 2 "no verb 'doctor', did you mean 'stats doctor'" "$qg" doctor
+expect 2 "no verb 'inspct', did you mean 'dump'" "$qg" inspct
 expect 2 "no verb 'xyzzy'$" "$qg" xyzzy
 expect 2 "no verb 'xyzzy'" "$qg" help xyzzy
 expect 2 "'more': unexpected argument" "$qg" version more

@@ -3,9 +3,11 @@
 measured in front of it; values that are empty in every sample stay in float."""
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 try:
     import numpy as np
@@ -15,7 +17,7 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
-from command import answer, qg
+from command import QG, answer, qg
 
 BOXES = 36
 
@@ -136,6 +138,78 @@ class Detector(unittest.TestCase):
             quant = json.loads((snapshot / "quant.json").read_text())
             states = {f"{t['node']}.{t['slot']}": t["state"] for t in quant["tqcs"]}
             self.assertEqual(states["larger.out0"], "FP32")
+
+    def trace(self, name, **changed):
+        """A trace of the first six samples, in which arrays are changed by functions."""
+        path = self.work / f"{name}.npz"
+        if not (self.work / "own.npz").exists():
+            qg("trace", self.snapshot, "-d", self.data, "-o", self.work / "own.npz")
+        with zipfile.ZipFile(self.work / "own.npz") as z:
+            text = z.read("trace.json")
+        held = np.load(self.work / "own.npz")
+        arrays = {k: held[k] for k in held.files if k != "trace.json"}
+        arrays.update({k: change(arrays[k]) for k, change in changed.items()})
+        with zipfile.ZipFile(path, "w") as z:
+            z.writestr("trace.json", text)
+            for k, v in arrays.items():
+                with z.open(f"{k}.npy", "w") as f:
+                    np.lib.format.write_array(f, v)
+        return path
+
+    def test_its_own_trace_is_equal(self):
+        own = self.trace("same")
+        self.assertEqual(np.load(own)["kept"].shape, (6, 10, 3))
+        for words in (), ("--end-to-end",):
+            report = self.ask("diverge", "--against", own, *words)
+            self.assertEqual((report["differing"], report["first"]), (0, None))
+        self.assertIn("tflite", json.dumps(self.ask("fit", "--against", own)))
+        qg("infer-backend", self.model, "-d", self.data, "--against", own, "-o",
+           self.work / "b.yaml")
+
+    def test_other_dims_are_a_difference(self):
+        fewer = {k: lambda x: x[:, :7] for k in ("kept", "index", "chosen", "found")}
+        dump = self.trace("fewer", **fewer)
+        words = "diverge", self.snapshot, "-d", self.data, "--against", dump, "--json"
+        run = subprocess.run([QG, *map(str, words)], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        report = json.loads(run.stdout)
+        self.assertEqual((report["differing"], report["first"]), (1, "nms"))
+        self.assertEqual(report["nodes"][0]["verdict"],
+                         "other dims in 6 of 6 samples: int64[10,3] computed, int64[6,7,3] "
+                         "of samples in the dump")
+        qg("fit", self.snapshot, "-d", self.data, "--against", dump)
+        qg("infer-backend", self.model, "-d", self.data, "--against", dump, "-o",
+           self.work / "b.yaml")
+        one = self.trace("axis", kept=lambda x: x[..., :2])
+        qg("diverge", self.snapshot, "-d", self.data, "--against", one, status=4,
+           fails="array 'kept' is int64[6,10,2], expected samples in its first axis, then "
+                 "the dims of int64[?,3]\n")
+
+    def test_a_trace_leaves_out_what_has_several_shapes(self):
+        model, snapshot, own, runs = (self.work / n for n in
+                                      ("some.onnx", "some", "some.npz", "runs"))
+        detector(model, 0.55)
+        qg("quantize", model, "-b", "tflite-int8", "-d", self.data, "-o", snapshot)
+        report = answer("trace", snapshot, "-d", self.data, "-o", own)
+        left = [row["value"] for row in report["left_out"]]
+        self.assertIn("kept", left)
+        self.assertFalse({f"{name}.npz" for name in left} & set(zipfile.ZipFile(own).namelist()))
+        qg("run", snapshot, "-d", self.data, "-o", runs, "--dump", "*", "--mode", "integer")
+        for dump in own, runs / "dump":
+            report = answer("diverge", snapshot, "-d", self.data, "--against", dump)
+            self.assertEqual(report["differing"], 0)
+
+    def test_nothing_found_has_a_trace(self):
+        model, snapshot, own = (self.work / n for n in ("none.onnx", "none", "none.npz"))
+        detector(model, 2)
+        qg("quantize", model, "-b", "tflite-int8", "-d", self.data, "-o", snapshot)
+        qg("trace", snapshot, "-d", self.data, "-o", own)
+        self.assertEqual(np.load(own)["kept"].shape, (6, 0, 3))
+        report = answer("diverge", snapshot, "-d", self.data, "--against", own)
+        self.assertEqual(report["differing"], 0)
+        qg("fit", snapshot, "-d", self.data, "--against", own)
+        qg("infer-backend", model, "-d", self.data, "--against", own, "-o",
+           self.work / "b.yaml")
 
 
 if __name__ == "__main__":

@@ -690,7 +690,7 @@ class Device(unittest.TestCase):
                    ["array 'relu1_out'", "element 7 of sample 0 is inf"])
         with_array("few", lambda x: x[:3], ["array 'relu1_out'", "3 samples", "expected 6"])
         with_array("type", lambda x: x.astype(np.int32) + 1000, ["relu1_out", "int8"])
-        with_array("empty", lambda x: x[:0], ["array 'relu1_out'", "no elements"])
+        with_array("empty", lambda x: x[:0], ["array 'relu1_out'", "no samples"])
 
     def test_inputs_alone_are_no_trace(self):
         alone = self.work / "alone.npz"

@@ -272,28 +272,47 @@ def resumes_only_its_own(work):
     assert read(f"{work}/r.qgs") == read(f"{work}/left.qgs")
 
 
+def sentence(told):
+    """What the confidence of these intervals, of two standard errors, has to be."""
+    error = {row["endpoint"]: (row["high"] - row["low"]) / (row["high"] + row["low"]) / 2
+             for row in told["intervals"]}
+    worst = max(error, key=error.get)
+    most, n = f"{100 * error[worst]:.1f} %", len(error)
+    assert told["uncertain"] == sum(e > 0.1 for e in error.values()), (told, error)
+    if not told["uncertain"]:
+        return f"standard error of {n} scales at most {most} ({worst})"
+    return (f"low: {told['uncertain']} of {n} scales depend{'s' * (told['uncertain'] == 1)} on "
+            f"few samples (standard error above 10 %, most {worst} with {most}), expected more "
+            "samples")
+
+
 def says_how_far_samples_suffice(work):
-    """Sample 40 alone reaches 3; of n equal samples the first is enough; and the answer of
-    quantize, of its statistics and of derive is one."""
+    """Sample 40 alone reaches 3; of n equal samples the first is enough; of one nothing is
+    known; and the answer of quantize, of its statistics and of derive is one."""
     x = np.tile(np.load(DATA)[:1], (64, 1, 1, 1)).astype(np.float32)
     odd = x.copy()
     odd[40, 0, 0, 0] = 3
-    for name, array, after in (("same", x, 4), ("odd", odd, 9 * 4), ("three", x[:3], 1)):
+    for name, array, after, uncertain in (("one", x[:1], 1, None), ("same", x, 4, 0),
+                                          ("odd", odd, 9 * 4, 1), ("three", x[:3], 1, 0)):
         data, stats = f"{work}/{name}.npy", f"{work}/{name}.qgs"
         np.save(data, array)
         collected = qg("stats", "collect", MODEL, "-d", data, "-o", stats)
-        text = f"every scale within 1 % after {after} of {len(array)} samples"
-        if 2 * after > len(array):
-            text = f"low: a scale changed by more than 1 % until sample {after} of {len(array)}"
+        text = {0: "standard error of ", None: "not known from 1 sample"}.get(
+            uncertain, "low: ")
         assert f"by minmax      {text}" in collected, collected
         quantize = ("quantize", MODEL, "-b", "trt-int8", "--observer", "minmax", "-o", f"{work}/s")
         answers = [json.loads(qg(*quantize, "--json", *flags))
                    for flags in (("-d", data), ("--stats", stats))]
-        assert text == answers[0]["confidence"] and answers[0]["settled_after"] == after
+        told = answers[0]
+        assert told["confidence"].startswith(text) and told["settled_after"] == after, told
+        if uncertain is not None:
+            assert (told["uncertain"] > 0) == (uncertain > 0), told
+            if all(row["low"] > 0 for row in told["intervals"]):  # the whole interval
+                assert told["confidence"] == sentence(told), (told, sentence(told))
         assert answers[0]["intervals"] == answers[1]["intervals"]
         known = {row["endpoint"]: row for row in answers[0]["intervals"]}
         assert max(row["settled_after"] for row in known.values()) == after
-        assert qg(*quantize, "-d", data).endswith(f"{text}\n\nwritten: {work}/s\n")
+        assert f"\nconfidence           {text}" in qg(*quantize, "-d", data)
         derived = json.loads(qg("stats", "derive", stats, "--model", MODEL, "-b", "trt-int8",
                                 "--observer", "minmax", "--json"))["scales"]
         for row in derived:

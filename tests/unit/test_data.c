@@ -106,7 +106,9 @@ static void the_first_axis_counts_samples_or_not(void **state)
         { 2, { -1, 3 }, 3, { 4, 5, 3 }, 4, 5}, /* samples with a batch of their own */
         { 2, { 1, 3 },  3, { 4, 1, 3 }, 4, 1},
         { 2, { 2, -1 }, 2, { 2, 7 },    1, 2},
-        { 2, { 2, 3 },  2, { 4, 3 },    0, 0},
+        { 2, { 2, 3 },  2, { 4, 3 },    2, 2}, /* a batch in every two rows */
+        { 2, { 2, 3 },  2, { 5, 3 },    0, 0},
+        { 2, { 2, 3 },  2, { 4, 4 },    0, 0},
         { 2, { 2, 3 },  1, { 6 },       0, 0},
         { 2, { 1, 3 },  2, { 5, 4 },    0, 0},
         { 0, { 0 },     1, { 4 },       4, 0},
@@ -141,9 +143,11 @@ static void the_message_names_both_shapes(void **state)
     struct fixture *f = *state;
     qg_data *d;
     input(f, "x", QG_F32, RANK(2, 3));
-    save(f, QG_F32, RANK(4, 3));
-    assert_fails(f->t.ctx, open_data(f, f->npy, &d), QG_EDATA,
-                 "the array for input 'x' is float32[4,3], expected float32[2,3]");
+    save(f, QG_F32, RANK(5, 3));
+    assert_fails(
+        f->t.ctx, open_data(f, f->npy, &d), QG_EDATA,
+        "the array for input 'x' is float32[5,3], expected float32[2,3], or with "
+        "samples along a first axis; its first axis of 5 is no multiple of 2");
 }
 
 /* ---- Types ---- */

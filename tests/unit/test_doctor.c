@@ -95,12 +95,33 @@ static void constant_samples(void **state)
     assert_string_equal(f->f.found.at[0].where, "image");
 }
 
+/* One finding of an input, not one of each sample; a copy of a constant sample is no
+ * duplicate beside it. */
+static void constant_inputs(void **state)
+{
+    fixture *f = *state;
+    memset(f->x[2], 0, sizeof f->x[2]);
+    memset(f->x[4], 0, sizeof f->x[4]);
+    judge_inputs(f, plain);
+    expect_one(f, QG_FINDING_CONSTANT, 2,
+               "all 432 elements are equal (0) here and in 1 other sample, expected "
+               "different values");
+    memset(f->x, 0, sizeof f->x);
+    judge_inputs(f, plain);
+    expect_one(f, QG_FINDING_CONSTANT, 0, "here and in 5 other samples");
+}
+
 static void duplicates(void **state)
 {
     fixture *f = *state;
     memcpy(f->x[5], f->x[1], sizeof f->x[5]);
     judge_inputs(f, plain);
     expect_one(f, QG_FINDING_DUPLICATE, 5, "identical to sample 1");
+    memcpy(f->x[3], f->x[1], sizeof f->x[3]);
+    judge_inputs(f, plain);
+    expect_one(f, QG_FINDING_DUPLICATE, 3,
+               "identical to sample 1 here and in 1 other sample");
+    f->x[3][COUNT - 1] += 2e-3f;
     f->x[5][COUNT - 1] += 1e-3f; /* nearly is not the same */
     judge_inputs(f, plain);
     assert_int_equal(f->f.found.n, 0);
@@ -113,7 +134,11 @@ static void not_finite(void **state)
     f->x[2][8] = -INFINITY;
     f->x[2][9] = NAN;
     judge_inputs(f, plain);
-    expect_one(f, QG_FINDING_NOT_FINITE, 2, "2 NaN and 1 infinities");
+    expect_one(f, QG_FINDING_NOT_FINITE, 2, "2 NaN and 1 infinities, expected");
+    f->x[5][0] = INFINITY;
+    judge_inputs(f, plain);
+    expect_one(f, QG_FINDING_NOT_FINITE, 2,
+               "2 NaN and 1 infinities here and in 1 other sample");
 }
 
 /* One picture of 0..255 among pictures of 0..1, and the other way round. */
@@ -234,7 +259,7 @@ static void samples_that_stand_alone(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
-QG_TEST_MAIN(TEST(good_data_give_nothing), TEST(constant_samples), TEST(duplicates),
-             TEST(not_finite), TEST(scaled_differently), TEST(layouts),
-             TEST(dead_channels), TEST(scale_of_the_first_layer),
-             TEST(samples_that_stand_alone))
+QG_TEST_MAIN(TEST(good_data_give_nothing), TEST(constant_samples),
+             TEST(constant_inputs), TEST(duplicates), TEST(not_finite),
+             TEST(scaled_differently), TEST(layouts), TEST(dead_channels),
+             TEST(scale_of_the_first_layer), TEST(samples_that_stand_alone))

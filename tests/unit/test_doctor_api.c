@@ -127,6 +127,15 @@ static void quantize_ends_with_what_it_saw(void **state)
     assert_non_null(strstr(qg_report_json(r), "\"passes_over_samples\": 2"));
     qg_report_free(r);
     qg_model_close(m);
+    for (int64_t i = 0; i < 64 * 64; i++)
+        f->x->f32[i] *= 255;
+    sample(f, 7)[0] += 1; /* it is no copy */
+    assert_ok(f->ctx, qg_npy_save(f->ctx, npy, f->x));
+    assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
+    assert_ok(f->ctx, qg_model_quantize(m, &o, &r));
+    expect(qg_report_json(r), "range", "times that expected by the variance of");
+    qg_report_free(r);
+    qg_model_close(m);
     assert_int_equal(unlink(npy), 0);
 }
 

@@ -192,6 +192,11 @@ static void suggestions_are_near(void **state)
         { "tflite",   { "tensorrt", "tflite-micro" }, "tflite-micro"},
         { "trt-cuda", { "tflite", "trt" },            "trt"         },
         { "tf",       { "tensorrt", "tflite-micro" }, NULL          },
+        { "vnni",     { "x86-avx2", "x86-vnni" },     "x86-vnni"    },
+        { "ort-vnni", { "ort-arm", "ort-x86-vnni" },  "ort-x86-vnni"},
+        { "onnx",     { "qonnx", "onnx-qdq" },        "onnx-qdq"    },
+        { "Trt",      { "trt-int8", "trt" },          "trt"         },
+        { "trt-int9", { "trt", "trt-int8" },          "trt-int8"    },
         { "",         { "a", "match" },               "a"           },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {

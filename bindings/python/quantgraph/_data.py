@@ -34,7 +34,7 @@ class Input:
             a = as_array(x)
         except (TypeError, ValueError) as e:
             raise DataError(f"data: input '{self.name}': {e}") from e
-        floats = a.dtype.kind == "f" and self.dtype == np.float32
+        floats = a.dtype.kind == "f" and self.dtype.kind == "f"
         if not floats and a.dtype.newbyteorder("=") not in TYPE_OF:
             what = type(x).__name__ if a.dtype.hasobject else f"array of {a.dtype}"
             raise DataError(f"data: input '{self.name}': {what}, expected {self.dtype}")
@@ -71,10 +71,10 @@ class Input:
             out = a[i * batch : (i + 1) * batch]
         return out
 
-    def plain(self, a: Array) -> Array:
+    def plain(self, a: Array, floats: Any = None) -> Array:
         """The array as the library reads it: a copy only of other types and strides.
 
-        As from files, floats of other sizes become float32.
+        Floats of other sizes become those of the input, or `floats`.
         """
         if a.dtype == self.dtype and a.flags.c_contiguous:
             return a
@@ -84,10 +84,9 @@ class Input:
                 f"expected {spelled(self.dtype, self.dims)}: x.astype('float32'), scaled as "
                 "the model expects it"
             )
-        both = a.dtype.kind == "f" and self.dtype == np.float32
-        out: Array = np.ascontiguousarray(
-            a, np.float32 if both else a.dtype.newbyteorder("=")
-        )
+        both = a.dtype.kind == "f" and self.dtype.kind == "f"
+        to = self.dtype if floats is None else floats
+        out: Array = np.ascontiguousarray(a, to if both else a.dtype.newbyteorder("="))
         out = out.reshape(a.shape)
         return out
 
@@ -196,7 +195,8 @@ class Source:
 
     def _set(self, to: Any, name: str, a: Array) -> int:
         t = ffi.new("qg_tensor *")
-        plain = fill(t, self._inputs[name].plain(a))
+        # a network of float16 is float32 for verbs that quantize: the library converts
+        plain = fill(t, self._inputs[name].plain(a, np.float32))
         kept = self._samples is not None and plain.ctypes.data == a.ctypes.data
         give = lib.qg_inputs_borrow if kept else lib.qg_inputs_set  # the latter copies
         return int(give(to, name.encode(), t))

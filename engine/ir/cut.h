@@ -6,10 +6,10 @@
  *     ... c.graph reads c.in[0 .. c.n_in), one output ...
  *     qg_graph_free(c.graph);
  *
- * Types of the values are those inferred in `from`.  Constants and attributes are
+ * Types of the inputs are those inferred in `from`.  Constants and attributes are
  * borrowed from it. */
-#ifndef QG_ENGINE_DEVICE_CUT_H
-#define QG_ENGINE_DEVICE_CUT_H
+#ifndef QG_ENGINE_IR_CUT_H
+#define QG_ENGINE_IR_CUT_H
 
 #include "engine/ir/graph.h"
 
@@ -17,7 +17,10 @@ typedef struct qg_cut {
     const qg_graph *from; /* normalized and inferred */
     const qg_value *target;
     const uint8_t *stop; /* [values of from] 1: an input of the cut */
-    qg_dtype real;       /* of float32 inputs and constants: QG_F32 (or 0), QG_F64 */
+    /* [values of from] dims of inputs that `from` leaves open; NULL, or an entry that
+     * is NULL: as `from` has them. */
+    const qg_tensor *const *dims;
+    qg_dtype real; /* of float32 inputs and constants: QG_F32 (or 0), QG_F64 */
     /* The constant at input `slot` of n, in the arena of g; NULL: as it is. */
     qg_status (*constant)(void *ud, qg_graph *g, const qg_node *n, uint32_t slot,
                           const qg_tensor **out);

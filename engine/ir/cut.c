@@ -1,4 +1,4 @@
-#include "engine/device/cut.h"
+#include "engine/ir/cut.h"
 
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
@@ -52,13 +52,16 @@ static qg_status add_constant(work *w, const qg_value *v, const qg_tensor *t,
 }
 
 /* v becomes the next input of the cut and keeps its name.  Its dims are those of
- * `from`; its type is c->real for float32. */
+ * `from`, or c->dims; its type is c->real for float32. */
 static qg_status add_input(work *w, const qg_value *v)
 {
     qg_cut *c = w->c;
     qg_value **made = &w->made[v->id];
     QG_TRY(qg_graph_add_value(c->graph, v->name, made));
     (*made)->type = v->type;
+    if (c->dims && c->dims[v->id] && !qg_tensor_known(&v->type))
+        qg_tensor_init(&(*made)->type, v->type.dtype, c->dims[v->id]->rank,
+                       c->dims[v->id]->dim);
     if (v->type.dtype == QG_F32 && c->real)
         (*made)->type.dtype = c->real;
     c->in[c->n_in++] = v;
