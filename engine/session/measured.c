@@ -70,8 +70,9 @@ typedef struct search {
     size_t n_todo, n_found;
 } search;
 
-/* An integer or a truth that comes from floats picks elements (NonMaxSuppression, TopK,
- * a comparison); a body may do anything. */
+/* An integer that comes from floats picks elements (TopK); a body may do anything.
+ * Classes and truths (ArgMax, a comparison) may be of no weight for floats behind them,
+ * which have an error of their own where their shape is known. */
 static bool chooses(const search *s, const qg_node *n)
 {
     bool floats = false, picks = false;
@@ -118,7 +119,7 @@ static void meet(search *s, qg_value *v)
     if (!v->def || s->met[v->id] || s->known[v->id])
         return;
     s->met[v->id] = true;
-    if (s->chosen[v->id]) {
+    if (s->chosen[v->id] || !is_measurable(&s->type[v->id])) {
         s->todo[s->n_todo++] = v;
         return;
     }

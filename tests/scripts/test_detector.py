@@ -172,6 +172,26 @@ class Detector(unittest.TestCase):
                 "analyse", shot, "-d", judge, "--kernels", "reference")["errors"])
             self.assertAlmostEqual(report[fact] / shown, 1, 9)
 
+    def test_classes_are_measured_at_their_scores(self):
+        model = onnx.load(self.model)
+        head = [n for n in model.graph.node if n.name not in (
+            "nms", "index", "plain", "chosen", "larger")]
+        head += [helper.make_node("ArgMax", ["scores"], ["best"], "best", axis=1),
+                 helper.make_node("ReduceMax", ["scores"], ["top"], "top", axes=[1]),
+                 helper.make_node("Greater", ["top", "near"], ["sure"], "sure")]
+        del model.graph.node[:], model.graph.output[:]
+        model.graph.node.extend(head)
+        model.graph.output.extend(helper.make_tensor_value_info(name, dtype, None)
+                                  for name, dtype in (("best", TensorProto.INT64),
+                                                      ("sure", TensorProto.BOOL),
+                                                      ("boxes", TensorProto.FLOAT)))
+        path, snapshot = self.work / "classes.onnx", self.work / "classes"
+        onnx.save(model, path)
+        qg("quantize", path, "-b", "tflite-int8", "-d", self.data, "-o", snapshot)
+        report = answer("analyse", snapshot, "-d", self.data)
+        self.assertEqual(report["chosen_by_data"], "best, sure")
+        self.assertEqual(names(report), ["boxes", "scores", "top"])
+
     def test_labels_need_the_first_output(self):
         labels = self.work / "labels.npy"
         np.save(labels, np.zeros(6, np.int64))
