@@ -12,7 +12,6 @@
 #include "engine/session/session.h"
 #include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
-#include "engine/ir/infer.h"
 #include "engine/analysis/causes.h"
 #include "engine/analysis/integers.h"
 #include "engine/analysis/measure.h"
@@ -38,26 +37,31 @@ typedef struct study {
     QG_VEC(subject) subject;
     double *value;         /* [samples][columns] while a drive runs */
     size_t columns;        /* outputs, or subjects */
-    float **golden;        /* [samples * outputs] float outputs */
-    uint8_t *measured;     /* [outputs] of the float plan */
-    const qg_tensor *type; /* [values] for the shape of the samples, by layer */
+    qg_measured at;        /* by graph */
+    qg_arena **kept;       /* [samples] memory of golden */
+    qg_tensor *golden;     /* [samples * outputs] float outputs */
+    const qg_tensor *type; /* [values] of qg_measured_types, by layer */
     uint8_t *watch;        /* [nodes] */
 } study;
 
 /* --- float outputs, kept once --- */
 
-/* Each sample writes to a place of its own: no lock. */
+/* Each sample has a place and memory of its own, since shapes may differ: no lock. */
 static qg_status keep_outputs(void *ud, qg_ctx *ctx, void *state, size_t sample,
                               const qg_run *r)
 {
     study *s = ud;
     size_t n = s->m->graph->output.n;
-    (void)state, (void)ctx;
+    (void)state;
+    s->kept[sample] = qg_arena_new(ctx->alloc);
+    if (!s->kept[sample])
+        return qg_nomem(ctx);
     for (size_t i = 0; i < n; i++) {
         const qg_tensor *y = qg_run_output(r, i);
-        if (y->dtype == QG_F32 && s->golden[sample * n + i])
-            memcpy(s->golden[sample * n + i], y->f32,
-                   (size_t)qg_tensor_count(y) * sizeof(float));
+        qg_tensor *kept = &s->golden[sample * n + i];
+        qg_tensor_init(kept, y->dtype, y->rank, y->dim);
+        QG_TRY(qg_tensor_alloc(ctx, s->kept[sample], kept));
+        qg_tensor_copy(y, kept);
     }
     return QG_OK;
 }
@@ -78,25 +82,16 @@ static qg_status drive(study *s, const qg_plan *p, const char *stage,
     return qg_drive_run(s->m->ctx, &d);
 }
 
-/* Room for every output that is measured, of every sample. */
 static qg_status run_float(study *s)
 {
     qg_plan *p = NULL;
     size_t n = s->m->graph->output.n, samples = s->feed.feed.n;
+    s->golden = QG_NEWN(s->arena, n * samples, qg_tensor);
+    s->kept = QG_NEWN(s->arena, samples, qg_arena *);
+    if (!s->golden || !s->kept)
+        return qg_nomem(s->m->ctx);
     QG_TRY(qg_model_plan(s->m, QG_RUN_FLOAT, &s->o->work, &s->feed.feed, NULL, &p));
-    s->golden = QG_NEWN(s->arena, n * samples, float *);
-    qg_status st = s->golden ? QG_OK : qg_nomem(s->m->ctx);
-    if (st == QG_OK)
-        st = qg_plan_measures(s->m->ctx, p, s->arena, "analyse", &s->measured);
-    for (size_t k = 0; st == QG_OK && k < n * samples; k++) {
-        const qg_tensor *t = &p->tensor.at[p->output[k % n]].type;
-        if (!s->measured[k % n])
-            continue;
-        s->golden[k] = QG_NEWN(s->arena, (size_t)qg_tensor_count(t), float);
-        st = s->golden[k] ? QG_OK : qg_nomem(s->m->ctx);
-    }
-    if (st == QG_OK)
-        st = drive(s, p, "float", keep_outputs);
+    qg_status st = drive(s, p, "float", keep_outputs);
     qg_plan_free(p);
     return st;
 }
@@ -110,12 +105,11 @@ static qg_status measure_outputs(void *ud, qg_ctx *ctx, void *state, size_t samp
 {
     study *s = ud;
     size_t n = s->m->graph->output.n;
-    (void)state, (void)ctx;
-    for (size_t i = 0; i < n; i++) {
-        const float *real = s->golden[sample * n + i];
-        s->value[sample * n + i] =
-            real ? qg_measure(s->metric, real, qg_run_output(r, i)) : 0;
-    }
+    (void)state;
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(qg_measure_value(ctx, s->metric, s->m->graph->output.at[i],
+                                &s->golden[sample * n + i], qg_run_output(r, i),
+                                &s->value[sample * n + i]));
     return QG_OK;
 }
 
@@ -153,8 +147,6 @@ static qg_status by_graph(study *s)
     for (size_t i = 0; i < n; i++) {
         char shape[QG_SHAPE_TEXT];
         const qg_value *v = g->output.at[i];
-        if (!s->measured[i])
-            continue;
         const char *what = qg_arena_strdup(s->arena, qg_tensor_text(&v->type, shape));
         if (!what)
             return qg_nomem(s->m->ctx);
@@ -180,30 +172,14 @@ typedef struct layer_worker {
     qg_arena *sample;
     qg_run *real, *rounded;
     const qg_tensor **in;
-    qg_tensor *kept;  /* [subjects] plain float outputs */
-    qg_tensor *plain; /* [subjects] memory for the quantized values */
+    qg_tensor *kept; /* [subjects] plain float outputs, in the arena of the sample */
 } layer_worker;
 
-/* Once per worker; nothing is allocated per sample but the inputs. */
 static qg_status make_buffers(qg_ctx *ctx, layer_worker *w)
 {
-    const qg_graph *g = w->l->s->m->graph;
-    size_t n = w->l->s->subject.n;
-    w->kept = QG_NEWN(ctx->arena, n, qg_tensor);
-    w->plain = QG_NEWN(ctx->arena, n, qg_tensor);
-    w->in = QG_NEWN(ctx->arena, g->input.n, const qg_tensor *);
-    if (!w->kept || !w->plain || !w->in)
-        return qg_nomem(ctx);
-    for (uint32_t i = 0; i < g->node.n; i++) {
-        if (!w->l->index[i])
-            continue;
-        qg_tensor *kept = &w->kept[w->l->index[i] - 1];
-        *kept = w->l->s->type[g->node.at[i]->out[0]->id];
-        QG_TRY(qg_tensor_alloc(ctx, ctx->arena, kept));
-        w->plain[w->l->index[i] - 1] = *kept;
-        QG_TRY(qg_tensor_alloc(ctx, ctx->arena, &w->plain[w->l->index[i] - 1]));
-    }
-    return QG_OK;
+    w->kept = QG_NEWN(ctx->arena, w->l->s->subject.n, qg_tensor);
+    w->in = QG_NEWN(ctx->arena, w->l->s->m->graph->input.n, const qg_tensor *);
+    return w->kept && w->in ? QG_OK : qg_nomem(ctx);
 }
 
 /* Two run contexts over two plans, float and simulated. */
@@ -231,16 +207,27 @@ static void end_layers(void *ud, void *state)
     qg_arena_free(w->sample);
 }
 
-/* The hook of the float run; hooks see any layout, the copy is plain. */
+/* A copy of a value in any layout: plain, in the arena of the sample, which keeps its
+ * memory for the next one. */
+static qg_status copy_plain(layer_worker *w, qg_ctx *ctx, const qg_tensor *value,
+                            qg_tensor *out)
+{
+    qg_tensor_init(out, value->dtype, value->rank, value->dim);
+    QG_TRY(qg_tensor_alloc(ctx, w->sample, out));
+    qg_tensor_copy(value, out);
+    return QG_OK;
+}
+
+/* The hook of the float run. */
 static qg_status keep_layer(void *ud, qg_ctx *ctx, size_t sample,
                             const qg_hook_point *at, qg_tensor *value)
 {
     layer_worker *w = ud;
     uint32_t k = w->l->index[at->endpoint.node->id];
-    (void)ctx, (void)sample;
-    if (k && at->endpoint.is_output && at->endpoint.slot == 0)
-        qg_tensor_copy(value, &w->kept[k - 1]);
-    return QG_OK;
+    (void)sample;
+    return k && at->endpoint.is_output && at->endpoint.slot == 0
+               ? copy_plain(w, ctx, value, &w->kept[k - 1])
+               : QG_OK;
 }
 
 /* The value that consumers see: quantized where the endpoint is. */
@@ -251,13 +238,12 @@ static qg_status measure_layer(void *ud, qg_ctx *ctx, size_t sample,
     study *s = w->l->s;
     uint32_t k = w->l->index[at->endpoint.node->id];
     bool later = at->tqc && qg_tqc_rounds(at->tqc) && !at->rounded;
-    (void)ctx;
+    qg_tensor plain;
     if (!k || !at->endpoint.is_output || at->endpoint.slot != 0 || later)
         return QG_OK;
-    qg_tensor_copy(value, &w->plain[k - 1]);
-    s->value[sample * s->subject.n + k - 1] =
-        qg_measure(s->metric, w->kept[k - 1].f32, &w->plain[k - 1]);
-    return QG_OK;
+    QG_TRY(copy_plain(w, ctx, value, &plain));
+    return qg_measure_value(ctx, s->metric, at->endpoint.node->out[0], &w->kept[k - 1],
+                            &plain, &s->value[sample * s->subject.n + k - 1]);
 }
 
 /* Both plans on the same sample: the float outputs of one sample are all that is
@@ -277,11 +263,17 @@ static qg_status work_layers(void *ud, qg_ctx *ctx, void *state, size_t sample)
 /* Quantized compute nodes, as in PPQ. */
 static bool is_layer(const study *s, const qg_node *n)
 {
-    if (n->platform != QG_PLATFORM_QUANTIZED || !qg_node_has(n, QG_OP_COMPUTE) ||
-        !n->out[0])
-        return false;
-    const qg_tensor *t = &s->type[n->out[0]->id];
-    return t->dtype == QG_F32 && qg_tensor_known(t);
+    return n->platform == QG_PLATFORM_QUANTIZED && qg_node_has(n, QG_OP_COMPUTE) &&
+           n->out[0] && s->type[n->out[0]->id].dtype == QG_F32;
+}
+
+/* A layer behind a choice by data, which rounding changes. */
+static qg_status leave_out(study *s, const qg_node *n)
+{
+    const char **list = &s->at.not_measured;
+    *list = qg_arena_printf(s->arena, "%s%s%.100s", *list ? *list : "",
+                            *list ? ", " : "", n->name);
+    return *list ? QG_OK : qg_nomem(s->m->ctx);
 }
 
 /* The index is one more than the subject's position, so that zero means none. */
@@ -290,7 +282,7 @@ static qg_status choose_layers(study *s, uint32_t **index)
     const qg_graph *g = s->m->graph;
     qg_tensor *type;
     const qg_tensor **known;
-    QG_TRY(qg_infer_values(s->m->ctx, g, s->feed.feed.shape, s->arena, &type, &known));
+    QG_TRY(qg_measured_types(g, &s->feed.feed, s->arena, &type, &known));
     s->type = type;
     *index = QG_NEWN(s->arena, g->node.n, uint32_t);
     s->watch = QG_NEWN(s->arena, g->node.n, uint8_t);
@@ -300,10 +292,19 @@ static qg_status choose_layers(study *s, uint32_t **index)
         const qg_node *n = g->node.at[i];
         if (!is_layer(s, n))
             continue;
+        if (!qg_tensor_known(&s->type[n->out[0]->id])) {
+            QG_TRY(leave_out(s, n));
+            continue;
+        }
         QG_TRY(add_subject(s, n->name, n->op->name));
         (*index)[i] = (uint32_t)s->subject.n;
         s->watch[i] = 1;
     }
+    if (s->at.not_measured)
+        qg_warn(s->m->ctx,
+                "analyse: layers that are not measured: %.400s: expected shapes that "
+                "follow from those of the inputs",
+                s->at.not_measured);
     return QG_OK;
 }
 
@@ -384,6 +385,7 @@ static qg_status fill_report(study *s, const char *by, qg_report *r)
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(s->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(s->metric->meaning)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(samples)));
+    QG_TRY(qg_measured_report(&s->at, r));
     for (size_t i = 0; i < s->subject.n; i++)
         strange += !isfinite(s->subject.at[i].sum);
     QG_TRY(qg_report_not_finite(r, strange));
@@ -434,11 +436,11 @@ static qg_status warn_not_finite(study *s, bool found)
 static qg_status study_by(study *s, const char *by)
 {
     if (strcmp(by, "graph") == 0) {
-        qg_measured at = { 0 };
-        QG_TRY(qg_measured_find(s->m->graph, &s->feed.feed, "analyse", s->arena, &at));
-        qg_measured_begin(&at);
+        QG_TRY(
+            qg_measured_find(s->m->graph, &s->feed.feed, "analyse", s->arena, &s->at));
+        qg_measured_begin(&s->at);
         qg_status st = by_graph(s);
-        qg_measured_end(&at);
+        qg_measured_end(&s->at);
         return st;
     }
     if (strcmp(by, "layer") == 0)
@@ -481,6 +483,8 @@ qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
         st = warn_not_finite(&s, found);
     if (st == QG_OK)
         st = describe(&s, by, report);
+    for (size_t i = 0; s.kept && i < s.feed.feed.n; i++)
+        qg_arena_free(s.kept[i]);
     qg_feed_close(&s.feed);
     qg_arena_free(s.arena);
     return st;

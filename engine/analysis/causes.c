@@ -30,7 +30,8 @@ typedef struct causes {
     double error[BUDGETS][SUBSETS]; /* of the worst output */
     uint32_t output;
     const char *worst; /* the name of that output */
-    size_t strange;    /* the first sample with an error that is not finite */
+    qg_measured at;
+    size_t strange; /* the first sample with an error that is not finite */
 } causes;
 
 /* --- places --- */
@@ -286,6 +287,7 @@ static qg_status fill(const causes *c, qg_report *r)
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(c->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(c->metric->meaning)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(c->feed.feed.n)));
+    QG_TRY(qg_measured_report(&c->at, r));
     QG_TRY(qg_report_add(r, "output", qg_cell_text(c->worst)));
     QG_TRY(qg_report_add(r, "error", qg_measure_cell(c->metric, c->error[0][0])));
     QG_TRY(qg_report_add(r, "left", qg_measure_cell(c->metric, c->error[0][ALL])));
@@ -300,13 +302,12 @@ static qg_status run(causes *c, qg_report **out)
     qg_report *r;
     QG_TRY(qg_feed_open(c->m, &c->o->work, &c->feed));
     QG_TRY(qg_parts_read(c->m->ctx, c->m->quant, c->arena, &c->parts));
-    qg_measured at = { 0 };
-    QG_TRY(qg_measured_find(c->m->graph, &c->feed.feed, "analyse", c->arena, &at));
-    qg_measured_begin(&at);
+    QG_TRY(qg_measured_find(c->m->graph, &c->feed.feed, "analyse", c->arena, &c->at));
+    qg_measured_begin(&c->at);
     qg_status s = ask(c);
     if (s == QG_OK)
-        c->worst = at.at[c->output]->name;
-    qg_measured_end(&at);
+        c->worst = c->at.at[c->output]->name;
+    qg_measured_end(&c->at);
     QG_TRY(s);
     QG_TRY(qg_model_warn_not_finite(c->m, QG_RUN_SIMULATE, &c->o->work, &c->feed.feed,
                                     c->strange));

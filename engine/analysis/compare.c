@@ -49,7 +49,6 @@ typedef struct comparison {
     QG_VEC(variant) variant;
     QG_VEC(group) group; /* in order of first appearance */
     qg_plan *real;
-    uint8_t *measured; /* [outputs] */
     double float_top1;
     /* of the variant at work */
     bool warned;    /* of a NaN in a variant before */
@@ -247,12 +246,9 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
     QG_TRY(qg_run_execute(w->real, w->in, NULL, 0, sample));
     QG_TRY(qg_run_execute(w->run, w->in, NULL, 0, sample));
     for (size_t k = 0; k < n_out; k++) {
-        if (!c->measured[k])
-            continue;
-        const qg_tensor *x = qg_run_output(w->real, k);
-        const qg_tensor *y = qg_run_output(w->run, k);
-        assert(qg_same_dims(x, y));
-        c->value[sample * n_out + k] = qg_measure(c->metric, x->f32, y);
+        QG_TRY(qg_measure_value(ctx, c->metric, c->at.at[k], qg_run_output(w->real, k),
+                                qg_run_output(w->run, k),
+                                &c->value[sample * n_out + k]));
     }
     if (c->label.label)
         QG_TRY(vote(c, ctx, w, sample));
@@ -369,8 +365,10 @@ static qg_status prepare(comparison *c)
     QG_TRY(qg_measured_find(c->m->graph, c->measured_on, "compare", c->arena, &c->at));
     c->label.each = 1;
     const qg_labelled of = { c->m->graph, n, !c->o->holdout && c->o->work.samples > 0 };
-    if (c->o->labels)
+    if (c->o->labels) {
+        QG_TRY(qg_measured_labels(&c->at, "compare"));
         QG_TRY(qg_labels_load(ctx, c->o->labels, c->arena, &of, &c->label));
+    }
     c->value = QG_NEWN(c->arena, n * c->at.n, double);
     c->real_vote = QG_NEWN(c->arena, n * c->label.each, int32_t);
     c->vote = QG_NEWN(c->arena, n * c->label.each, int32_t);
@@ -379,8 +377,6 @@ static qg_status prepare(comparison *c)
     qg_measured_begin(&c->at);
     qg_status s =
         qg_model_plan(c->m, QG_RUN_FLOAT, &c->o->work, c->measured_on, NULL, &c->real);
-    if (s == QG_OK)
-        s = qg_plan_measures(ctx, c->real, c->arena, "compare", &c->measured);
     qg_measured_end(&c->at);
     return s;
 }
@@ -440,7 +436,7 @@ static qg_status report_errors(const comparison *c, qg_report *r)
     qg_table *t;
     QG_TRY(qg_report_table(r, "errors", "output variant error", &t));
     for (size_t k = 0; k < c->at.n; k++)
-        for (size_t i = 0; c->measured[k] && i < c->variant.n; i++) {
+        for (size_t i = 0; i < c->variant.n; i++) {
             QG_TRY(
                 qg_table_cells(r, t, qg_cell_text(c->at.at[k]->name),
                                qg_cell_text(c->variant.at[i].name),
@@ -530,6 +526,7 @@ static qg_status report(const comparison *c, qg_report *r)
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(c->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(c->metric->meaning)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(c->measured_on->n)));
+    QG_TRY(qg_measured_report(&c->at, r));
     QG_TRY(report_accuracy(c, r));
     QG_TRY(report_variants(c, r));
     QG_TRY(report_programs(c, r));

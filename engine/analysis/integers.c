@@ -36,9 +36,8 @@ typedef struct study {
         *keep[QG_NRUN];  /* [n_value] ids in the graphs of simulation and integers */
     stored_value *value; /* [n_value] */
     size_t n_value;
-    uint8_t *measured; /* [outputs] */
-    steps *found;      /* [samples][n_value] */
-    double *error;     /* [samples][outputs][ERRORS] */
+    steps *found;  /* [samples][n_value] */
+    double *error; /* [samples][outputs][ERRORS] */
     qg_meter meter;
 } study;
 
@@ -91,7 +90,7 @@ static steps compare(const qg_stored *grid, const qg_tensor *x, const qg_tensor 
     return found;
 }
 
-static void measure_outputs(const worker *w, size_t sample)
+static qg_status measure_outputs(const worker *w, qg_ctx *ctx, size_t sample)
 {
     const study *s = w->s;
     size_t n = s->m->graph->output.n;
@@ -99,13 +98,13 @@ static void measure_outputs(const worker *w, size_t sample)
         const qg_tensor *real = qg_run_output(w->run[QG_RUN_FLOAT], i);
         const qg_tensor *simulated = qg_run_output(w->run[QG_RUN_SIMULATE], i);
         const qg_tensor *integer = qg_run_output(w->run[QG_RUN_INTEGER], i);
+        const qg_value *v = s->m->graph->output.at[i];
         double *error = s->error + (sample * n + i) * ERRORS;
-        if (!s->measured[i])
-            continue;
-        error[0] = qg_measure(s->metric, real->f32, simulated);
-        error[1] = qg_measure(s->metric, real->f32, integer);
-        error[2] = qg_measure(s->metric, simulated->f32, integer);
+        QG_TRY(qg_measure_value(ctx, s->metric, v, real, simulated, &error[0]));
+        QG_TRY(qg_measure_value(ctx, s->metric, v, real, integer, &error[1]));
+        QG_TRY(qg_measure_value(ctx, s->metric, v, simulated, integer, &error[2]));
     }
+    return QG_OK;
 }
 
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
@@ -122,7 +121,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
             compare(s->value[k].grid, qg_run_kept(w->run[QG_RUN_SIMULATE], k),
                     qg_run_kept(w->run[QG_RUN_INTEGER], k));
     if (!s->by_layer)
-        measure_outputs(w, sample);
+        QG_TRY(measure_outputs(w, ctx, sample));
     return qg_meter_add(&s->meter, ctx, 1);
 }
 
@@ -183,11 +182,7 @@ static qg_status prepare(study *s)
     size_t samples = s->feed.feed.n;
     s->found = QG_NEWN(s->arena, samples * s->n_value, steps);
     s->error = QG_NEWN(s->arena, samples * g->output.n * ERRORS, double);
-    if (!s->found || !s->error)
-        return qg_nomem(s->m->ctx);
-    return s->by_layer ? QG_OK
-                       : qg_plan_measures(s->m->ctx, s->plan[QG_RUN_FLOAT], s->arena,
-                                          "analyse", &s->measured);
+    return s->found && s->error ? QG_OK : qg_nomem(s->m->ctx);
 }
 
 static qg_status run(study *s)
@@ -216,8 +211,6 @@ static qg_status report_outputs(const study *s, qg_report *r)
     for (size_t i = 0; i < g->output.n; i++) {
         char shape[QG_SHAPE_TEXT];
         double mean[ERRORS] = { 0 };
-        if (!s->measured[i])
-            continue;
         for (size_t k = 0; k < samples; k++)
             for (int e = 0; e < ERRORS; e++)
                 mean[e] += s->error[(k * g->output.n + i) * ERRORS + (size_t)e] /
@@ -277,6 +270,7 @@ static qg_status fill(const study *s, qg_report *r)
         QG_TRY(qg_report_add(r, "meaning", qg_cell_text(s->metric->meaning)));
     }
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(s->feed.feed.n)));
+    QG_TRY(qg_measured_report(&s->at, r));
     QG_TRY(qg_report_program(r, &s->exe[QG_RUN_INTEGER]));
     return s->by_layer ? report_steps(s, r) : report_outputs(s, r);
 }

@@ -20,6 +20,19 @@ double qg_measure(const qg_metric *m, const float *real, const qg_tensor *y)
     return m->value(&e);
 }
 
+qg_status qg_measure_value(qg_ctx *ctx, const qg_metric *m, const qg_value *v,
+                           const qg_tensor *real, const qg_tensor *y, double *out)
+{
+    char is[QG_SHAPE_TEXT], want[QG_SHAPE_TEXT];
+    if (!qg_same_dims(real, y))
+        return qg_fail(ctx, QG_EDATA,
+                       "measure: output '%.100s': is %s when quantized, expected %s as "
+                       "in the float network",
+                       v->name, qg_tensor_text(y, is), qg_tensor_text(real, want));
+    *out = qg_measure(m, real->f32, y);
+    return QG_OK;
+}
+
 size_t qg_first_not_finite(const double *value, size_t n, size_t row)
 {
     for (size_t i = 0; i < n * row; i++)

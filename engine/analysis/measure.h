@@ -3,6 +3,7 @@
 #ifndef QG_ENGINE_ANALYSIS_MEASURE_H
 #define QG_ENGINE_ANALYSIS_MEASURE_H
 
+#include "engine/ir/graph.h"
 #include "engine/quant/metric.h"
 #include "engine/report/report.h"
 
@@ -12,6 +13,12 @@ QG_NODISCARD qg_status qg_measure_by(qg_ctx *ctx, const char *name,
 
 /* The metric of a float32 tensor y; real: as many elements. */
 double qg_measure(const qg_metric *m, const float *real, const qg_tensor *y);
+
+/* The same of value v, whose shape may be that of the sample: QG_EDATA when the shapes
+ * differ. */
+QG_NODISCARD qg_status qg_measure_value(qg_ctx *ctx, const qg_metric *m,
+                                        const qg_value *v, const qg_tensor *real,
+                                        const qg_tensor *y, double *out);
 
 /* The first of n samples with a NaN or an infinity among its `row` values; n: none. */
 size_t qg_first_not_finite(const double *value, size_t n, size_t row);

@@ -33,6 +33,7 @@ typedef struct pricing {
     qg_api_feed feed;
     const qg_metric *metric;
     qg_parts parts;
+    qg_measured at;
     QG_VEC(lot) lot;
     double all;     /* error of the network as it is */
     size_t strange; /* the first sample with an error that is not finite */
@@ -190,6 +191,7 @@ static qg_status report(pricing *p, qg_report *r)
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(p->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(p->metric->meaning)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(p->feed.feed.n)));
+    QG_TRY(qg_measured_report(&p->at, r));
     QG_TRY(qg_report_add(r, "network", qg_measure_cell(p->metric, p->all)));
     QG_TRY(qg_report_add(r, "requantizations",
                          qg_cell_count(qg_requantizations(p->m->graph, NULL))));
@@ -202,11 +204,10 @@ static qg_status run(pricing *p, qg_report **out)
     QG_TRY(qg_feed_open(p->m, &p->o->work, &p->feed));
     QG_TRY(qg_parts_read(p->m->ctx, p->m->quant, p->arena, &p->parts));
     QG_TRY(list_lots(p));
-    qg_measured at = { 0 };
-    QG_TRY(qg_measured_find(p->m->graph, &p->feed.feed, "price", p->arena, &at));
-    qg_measured_begin(&at);
+    QG_TRY(qg_measured_find(p->m->graph, &p->feed.feed, "price", p->arena, &p->at));
+    qg_measured_begin(&p->at);
     qg_status s = ask(p);
-    qg_measured_end(&at);
+    qg_measured_end(&p->at);
     QG_TRY(s);
     QG_TRY(qg_model_warn_not_finite(p->m, QG_RUN_SIMULATE, &p->o->work, &p->feed.feed,
                                     p->strange));

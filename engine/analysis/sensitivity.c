@@ -174,6 +174,7 @@ static qg_status report(const qg_sensitivity *s, qg_report *r)
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(a->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(a->metric->meaning)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(a->feed->n)));
+    QG_TRY(qg_measured_report(&s->measured, r));
     QG_TRY(qg_report_add(r, "all_quantized", qg_measure_cell(s->study.metric, s->all)));
     QG_TRY(qg_report_add(r, "nodes_run", qg_cell_percent(share)));
     QG_TRY(qg_report_not_finite(r, count_not_finite(s)));

@@ -33,10 +33,7 @@ typedef struct worker {
 uint32_t qg_study_worst(const qg_study *s, const double *error)
 {
     uint32_t worst = QG_NONE;
-    assert(s->measured);
     for (uint32_t k = 0; k < s->graph->output.n; k++) {
-        if (!s->measured[k])
-            continue;
         bool worse = worst == QG_NONE || (isnan(error[k]) && !isnan(error[worst]));
         if (!worse && s->metric->higher_is_better)
             worse = error[k] < error[worst];
@@ -45,18 +42,19 @@ uint32_t qg_study_worst(const qg_study *s, const double *error)
         if (worse)
             worst = k;
     }
-    assert(worst != QG_NONE); /* qg_study_ask has found one */
+    assert(worst != QG_NONE);
     return worst;
 }
 
 /* --- one sample --- */
 
-static double measure(const worker *w, size_t k, const qg_run *r)
+static qg_status measure(const worker *w, qg_ctx *ctx, size_t k, const qg_run *r,
+                         double *out)
 {
-    const qg_tensor *y = qg_run_output(r, k);
-    const qg_tensor *x = qg_run_output(w->real ? w->real : w->base, k);
-    assert(qg_same_dims(x, y));
-    return qg_measure(w->a->s->metric, x->f32, y);
+    const qg_study *s = w->a->s;
+    return qg_measure_value(ctx, s->metric, s->graph->output.at[k],
+                            qg_run_output(w->real ? w->real : w->base, k),
+                            qg_run_output(r, k), out);
 }
 
 /* Outputs that the question does not reach have the error of the base. */
@@ -76,9 +74,11 @@ static qg_status ask_one(worker *w, qg_ctx *ctx, size_t i, size_t sample)
         QG_TRY(qg_run_execute(r, w->in, NULL, 0, sample));
     else
         QG_TRY(qg_run_execute_from(r, w->base, NULL, 0, sample));
-    for (size_t k = 0; k < n_out; k++)
-        if (a->s->measured[k])
-            value[k] = reaches(a->plan[i], k) ? measure(w, k, r) : w->base_error[k];
+    for (size_t k = 0; k < n_out; k++) {
+        value[k] = w->base_error[k];
+        if (reaches(a->plan[i], k))
+            QG_TRY(measure(w, ctx, k, r, &value[k]));
+    }
     return QG_OK;
 }
 
@@ -93,8 +93,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
     if (w->real)
         QG_TRY(qg_run_execute(w->real, w->in, NULL, 0, sample));
     for (size_t k = 0; k < n_out; k++)
-        if (a->s->measured[k])
-            w->base_error[k] = measure(w, k, w->base);
+        QG_TRY(measure(w, ctx, k, w->base, &w->base_error[k]));
     for (size_t i = 0; i < a->n; i++)
         QG_TRY(ask_one(w, ctx, i, sample));
     return qg_meter_add(&a->meter, ctx, 1);
@@ -293,8 +292,6 @@ qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n, double
     qg_status st = a.arena ? plan_base(s, s->rounding_base, &base) : qg_nomem(s->ctx);
     if (st == QG_OK && s->rounding_base)
         st = plan_base(s, false, &real);
-    if (st == QG_OK)
-        st = qg_plan_measures(s->ctx, base, s->ctx->arena, s->stage, &s->measured);
     a.base = base;
     a.real = real;
     qg_meter_begin(&a.meter, &s->work->progress, s->stage, s->feed->n);

@@ -10,9 +10,10 @@
  *          where all quantizers of a constant are disabled it is that of the float
  *          network.  A learned constant without a quantizer follows the base where the
  *          question disables others.
- * Error    metric of each float32 output of known shape against the float network, per
- *          sample, averaged over samples in order of index: the same for any number of
- *          workers, and the same bits as running the whole network once per question.
+ * Error    metric of each output of the graph, between qg_measured_begin and _end,
+ *          against the float network, per sample, averaged over samples in order of
+ *          index: the same for any number of workers, and the same bits as running the
+ *          whole network once per question.
  * Memory   one block of activations per worker that all questions share; questions are
  *          evaluated in rounds of at most QG_WHAT_IF_TENSORS tensors.
  *
@@ -49,19 +50,17 @@ typedef struct qg_study {
     double *doubt;                 /* out: [n * outputs] standard errors of the means;
                                     * NULL: not wanted */
     size_t nodes_run, nodes_whole; /* out: nodes of all partial plans; of whole runs */
-    size_t strange;    /* out: the first sample with an error that is not finite, of any
-                        * question; feed->n: none */
-    uint8_t *measured; /* out: [outputs] of qg_plan_measures, in the context's arena */
+    size_t strange; /* out: the first sample with an error that is not finite, of any
+                     * question; feed->n: none */
 } qg_study;
 
-/* error[i * outputs + k]: mean error of output k under question i; 0 for outputs that
- * are not measured.  On failure, e.g. without any measured output (QG_EDATA), error is
+/* error[i * outputs + k]: mean error of output k under question i.  On failure error is
  * undefined. */
 QG_NODISCARD qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n,
                                     double *error);
 
-/* The measured output with the worst error of a question's row, NaN before all others,
- * after qg_study_ask; error: [outputs]. */
+/* The output with the worst error of a question's row, NaN before all others; error:
+ * [outputs]. */
 uint32_t qg_study_worst(const qg_study *s, const double *error);
 
 #endif

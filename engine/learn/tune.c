@@ -30,6 +30,7 @@ typedef struct tuning {
     const qg_tune_options *o;
     qg_tune_choice choice;
     qg_arena *arena;
+    qg_measured at;
     const uint8_t *wanted; /* [nodes] an output depends on it */
     qg_block *block;
     size_t n_block;
@@ -595,6 +596,7 @@ static qg_status report(const tuning *t, const qg_judgement *j, qg_report *r)
     QG_TRY(qg_report_add(r, "loss", qg_cell_text(qg_loss_name(t->choice.loss.kind))));
     QG_TRY(qg_report_add(r, "qdrop", qg_cell_bool(t->o->qdrop)));
     QG_TRY(report_judges(t, r));
+    QG_TRY(qg_measured_report(&t->at, r));
     if (t->resumed)
         QG_TRY(qg_report_addf(r, "resumed",
                               "%zu of %zu blocks, learned by an earlier run",
@@ -767,7 +769,6 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
                                     .judges = o.holdout,
                                     .repeats = true };
     qg_split split = { 0 };
-    qg_measured at = { 0 };
     const qg_cancel_watch before = m->ctx->watch;
     qg_meter meter; /* counts nothing: learning reports its steps itself */
     qg_meter_begin(&meter, &o.work.progress, "tune", 0);
@@ -775,13 +776,15 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     t.arena = qg_arena_new(m->ctx->alloc);
     qg_status s = t.arena ? qg_split_open(m, &want, &split) : qg_nomem(m->ctx);
     if (s == QG_OK)
-        s = qg_measured_find(m->graph, split.choose, "tune", t.arena, &at);
-    qg_measured_begin(&at);
+        s = qg_measured_find(m->graph, split.choose, "tune", t.arena, &t.at);
+    if (s == QG_OK && o.labels)
+        s = qg_measured_labels(&t.at, "tune");
+    qg_measured_begin(&t.at);
     if (s == QG_OK)
         s = run(&t, &split, out);
     if (s != QG_OK && t.has_folder)
         qg_checkpoint_tidy(o.checkpoint);
-    qg_measured_end(&at);
+    qg_measured_end(&t.at);
     for (size_t k = 0; t.tapes && k < t.n_block; k++)
         qg_tapes_free(&t.tapes[k]);
     qg_stream_close(&t.stream);

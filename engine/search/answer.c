@@ -111,6 +111,7 @@ static qg_status report_facts(const qg_searching *s, qg_report *r)
     QG_TRY(qg_report_add(r, "budget", qg_cell_text(s->o->budget)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(s->split.choose->n)));
     QG_TRY(qg_report_add(r, "judged_on", qg_cell_count(s->split.judge->n)));
+    QG_TRY(qg_measured_report(&s->at, r));
     QG_TRY(qg_report_add(r, "groups_chosen", qg_cell_count(s->item.n)));
     QG_TRY(qg_report_add(r, "groups_left", qg_cell_count(s->left)));
     if (s->unfit)

@@ -71,21 +71,30 @@ static void join_groups(const qg_searching *s, uint32_t *up, uint8_t *chosen)
     }
 }
 
-static const qg_tensor *type_of(const qg_value *v)
+static const qg_tensor *type_of(const qg_searching *s, const qg_value *v)
 {
-    return v->constant ? v->constant : &v->type;
+    return v->constant ? v->constant : &s->type[v->id];
+}
+
+static bool has_size(const qg_searching *s, const qg_value *v)
+{
+    return qg_tensor_known(type_of(s, v));
 }
 
 /* Groups that are left: of unknown size, with a range that bits alone do not tell, of a
  * value that is no choice elsewhere, or whose bits stay in a trial (s->stuck). */
-static void mark_left(const qg_searching *s, uint32_t *up, const uint8_t *chosen,
+static void mark_left(qg_searching *s, uint32_t *up, const uint8_t *chosen,
                       uint8_t *left)
 {
     const qg_quant *q = s->m->quant;
-    for (uint32_t v = 0; v < s->m->graph->value.n; v++)
-        if ((chosen[v] && !qg_tensor_known(type_of(s->m->graph->value.at[v]))) ||
-            s->stuck[v])
+    for (uint32_t v = 0; v < s->m->graph->value.n; v++) {
+        const qg_value *value = s->m->graph->value.at[v];
+        const bool unsized = chosen[v] && !has_size(s, value);
+        if (unsized && !s->unsized++)
+            s->unsized_first = value;
+        if (unsized || s->stuck[v])
             left[leader(up, v)] = 1;
+    }
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
         uint32_t v = qg_tqc_value(t)->id;
@@ -111,7 +120,7 @@ static qg_status add_value(qg_searching *s, uint32_t *up, uint32_t v, uint8_t bi
     item->values++;
     item->constant = item->constant && value->constant;
     if (bits) {
-        double n = (double)qg_tensor_count(type_of(value));
+        double n = (double)qg_tensor_count(type_of(s, value));
         item->elements += n;
         item->now += n * bits;
     }
@@ -214,7 +223,7 @@ qg_status qg_search_items(qg_searching *s)
         return qg_nomem(s->m->ctx);
     for (size_t i = 0; i < n; i++)
         s->item_of[i] = QG_NONE;
-    s->item.n = s->derived.n = s->left = 0;
+    s->item.n = s->derived.n = s->left = s->unsized = 0;
     s->elements = s->fixed = 0;
     join_groups(s, up, chosen);
     mark_left(s, up, chosen, left);

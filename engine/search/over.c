@@ -31,6 +31,7 @@ typedef struct taking {
     qg_arena *arena;
     qg_split split;
     qg_again again;
+    qg_measured at; /* for messages: each trial has its own */
     const qg_metric *metric;
     QG_VEC(rule) rule; /* that act */
     size_t idle;
@@ -201,6 +202,7 @@ static qg_status report(taking *k, qg_report *r)
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(k->metric->name)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(k->split.choose->n)));
     QG_TRY(qg_report_add(r, "measured_on", qg_cell_count(k->split.judge->n)));
+    QG_TRY(qg_measured_report(&k->at, r));
     QG_TRY(qg_report_add(r, "rules_acting", qg_cell_count(k->rule.n)));
     QG_TRY(qg_report_add(r, "rules_idle", qg_cell_count(k->idle)));
     return report_rows(k, r);
@@ -213,6 +215,7 @@ static qg_status run(taking *k, qg_report **out)
     };
     qg_report *answer;
     QG_TRY(qg_split_open(k->m, &r, &k->split));
+    QG_TRY(qg_measured_find(k->m->graph, k->split.judge, "search", k->arena, &k->at));
     k->again = (qg_again){ .m = k->m,
                            .work = &k->o->work,
                            .split = &k->split,

@@ -611,6 +611,36 @@ static void warn_kept(const qg_searching *s)
                 ceil(s->fixed), size);
 }
 
+/* Groups whose size the data decide are left; others may have that of one sample. */
+static void warn_sizes(const qg_searching *s)
+{
+    const qg_feed *feed = s->split.choose;
+    bool open = false;
+    for (size_t i = 0; i < s->m->graph->input.n; i++)
+        open = open || !qg_tensor_known(&s->m->graph->input.at[i]->type);
+    if (open && !feed->shape)
+        qg_warn(s->m->ctx,
+                "search: the samples have several shapes: elements of activations are "
+                "counted in the first one, expected samples of one shape, or a "
+                "snapshot of `qg quantize --shape`");
+    if (s->unsized)
+        qg_warn(s->m->ctx,
+                "search: %zu value%s, as %.100s: how many elements there are depends "
+                "on the data, so the bits stay those of the snapshot, expected shapes "
+                "that follow from those of the inputs",
+                s->unsized, s->unsized == 1 ? "" : "s", s->unsized_first->name);
+}
+
+static qg_status look_at_samples(qg_searching *s)
+{
+    qg_graph *g = s->m->graph;
+    qg_tensor *type;
+    const qg_tensor **known;
+    QG_TRY(qg_measured_types(g, s->split.choose, s->arena, &type, &known));
+    s->type = type;
+    return qg_measured_find(g, s->split.choose, "search", s->arena, &s->at);
+}
+
 /* Trials calibrate from the samples of the search: ranges of others are others. */
 static qg_status warn_other_data(const qg_searching *s)
 {
@@ -678,7 +708,9 @@ static qg_status run(qg_searching *s, qg_report **out)
     QG_TRY(qg_again_read(&s->again, s->arena, s->o->backend));
     QG_TRY(qg_reads_check(s->m->ctx, s->o->patch));
     QG_TRY(warn_other_data(s));
+    QG_TRY(look_at_samples(s));
     QG_TRY(qg_search_items(s));
+    warn_sizes(s);
     QG_TRY(measure_before(s));
     QG_TRY(qg_search_harm(s));
     QG_TRY(list_before(s));

@@ -90,6 +90,11 @@ typedef struct qg_searching {
     bool by_gradient;
     QG_VEC(qg_item) item;
     QG_VEC(qg_derived) derived;
+    const qg_tensor *type; /* [values] sizes are those of the first sample that chooses,
+                            * where they follow from the shapes of the inputs */
+    qg_measured at;        /* for messages: each trial has its own */
+    size_t unsized;        /* values that have no size: the data decide it */
+    const qg_value *unsized_first;
     uint32_t *item_of;  /* [values] QG_NONE: none */
     uint8_t *stuck;     /* [values] 1: keeps its bits in trials */
     size_t left;        /* groups that keep the bits of the snapshot */

@@ -1,11 +1,11 @@
-/* measured.h -- the values at which two runs of a network are compared: its outputs,
- * when one of them is float32 and has a shape that is known before a run.
+/* measured.h -- the values at which two runs of a network are compared.
  *
- * The outputs of a detector with NonMaxSuppression, TopK or NonZero have none: what
- * they hold, and how much, depends on scores that rounding changes.  Errors are then
- * measured in front of the choice, at the last floats of a known shape that reach these
- * outputs: the scores and the boxes.  Operators in between that only move elements are
- * passed over.
+ * An output is measured when it is float32 and its shape follows from the shapes of
+ * the inputs, which may differ from sample to sample.  Other outputs, such as those of
+ * a detector with NonMaxSuppression, hold what scores choose, which rounding changes.
+ * Their errors are measured in front of the choice, at the last floats that reach them
+ * and have such a shape: the scores and the boxes.  Operators in between that only move
+ * elements are passed over.
  *
  *     QG_TRY(qg_measured_find(g, feed, "analyse", arena, &at));
  *     qg_measured_begin(&at);   the graph's outputs are now these values
@@ -17,19 +17,25 @@
 #define QG_ENGINE_SESSION_MEASURED_H
 
 #include "engine/exec/drive.h"
+#include "engine/report/report.h"
 
 typedef struct qg_measured {
     qg_graph *graph;
-    qg_value **at; /* [n] the graph's outputs, or others instead */
+    qg_value **at; /* [n] outputs in their order, then values in front of a choice */
     size_t n;
-    bool instead;
+    bool instead; /* they are not the graph's outputs */
+    /* Names, "a, b", or NULL: of the outputs that are measured in front of a choice, of
+     * the values there, and of the outputs that are not measured at all. */
+    const char *chosen_by_data, *in_front, *not_measured;
     qg_value **output; /* the graph's own, while others stand in for them; else NULL */
     size_t n_output;
 } qg_measured;
 
-/* Zeroed by the caller before.  For the shapes of this feed; in arena a, which with the
- * graph outlives *out.  Warns of other values than the outputs when `doing` is given
- * ("analyse"), which also begins messages.  QG_EDATA when nothing can be measured. */
+/* Zeroed by the caller before.  For the samples of this feed (NULL: the model's own
+ * shapes), whose first is read where shapes differ; in arena a, which with the graph
+ * outlives *out.  When `doing` is given ("analyse"), which also begins messages, warns
+ * of outputs that are not measured themselves.  QG_EDATA when nothing can be
+ * measured. */
 QG_NODISCARD qg_status qg_measured_find(qg_graph *g, const qg_feed *feed,
                                         const char *doing, qg_arena *a,
                                         qg_measured *out);
@@ -37,13 +43,20 @@ QG_NODISCARD qg_status qg_measured_find(qg_graph *g, const qg_feed *feed,
  * has removed one. */
 QG_NODISCARD qg_status qg_measured_in(const qg_measured *of, qg_graph *g,
                                       const char *doing, qg_arena *a, qg_measured *out);
+/* QG_EDATA unless the first output, whose classes labels name, is measured; before
+ * begin. */
+QG_NODISCARD qg_status qg_measured_labels(const qg_measured *m, const char *doing);
 void qg_measured_begin(qg_measured *m);
 void qg_measured_end(qg_measured *m);
 
-/* (*out)[outputs]: 1 where two runs of the plan can be compared: float32, and of a
- * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when
- * there is no such output. */
-QG_NODISCARD qg_status qg_plan_measures(qg_ctx *ctx, const qg_plan *p, qg_arena *a,
-                                        const char *doing, uint8_t **out);
+/* type[values] as inferred with the shapes of the feed's samples, or of the first one
+ * where they differ: an extent is known when it follows from those of the inputs.
+ * known: as of qg_infer_values.  Both in a. */
+QG_NODISCARD qg_status qg_measured_types(const qg_graph *g, const qg_feed *feed,
+                                         qg_arena *a, qg_tensor **type,
+                                         const qg_tensor ***known);
+
+/* Facts about the outputs that are not measured themselves; none without such. */
+QG_NODISCARD qg_status qg_measured_report(const qg_measured *m, qg_report *r);
 
 #endif

@@ -47,14 +47,18 @@ static qg_status analyse(page *p, qg_model *m, const char *by, const adopted *li
 static qg_status errors(page *p)
 {
     static const adopted outputs[] = {
-        {"metric",   "metric" },
-        { "meaning", "meaning"},
-        { "errors",  "outputs"},
-        { NULL,      NULL     },
+        {"metric",             "metric"           },
+        { "meaning",           "meaning"          },
+        { "errors",            "outputs"          },
+        { "chosen_by_data",    "chosen_by_data"   },
+        { "measured_in_front", "measured_in_front"},
+        { "not_measured",      "not_measured"     },
+        { NULL,                NULL               },
     };
     static const adopted layers[] = {
-        {"errors", "layers"},
-        { NULL,    NULL    },
+        {"errors",        "layers"             },
+        { "not_measured", "layers_not_measured"},
+        { NULL,           NULL                 },
     };
     static const adopted causes[] = {
         {"output",  "causes_output"},

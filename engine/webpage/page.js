@@ -157,6 +157,15 @@ const tile = (name, value, ...more) =>
   el("div", { class: "tile" }, el("dt", null, name), el("dd", null, value),
     more.filter((m) => m).map((m) => el("dd", null, m)));
 
+function unmeasured() {
+  const note = (text) => el("p", { class: "about" }, text);
+  return [
+    report.chosen_by_data === undefined ? null
+      : note(`Chosen by the data: ${report.chosen_by_data}. Their errors are measured in front of the choice, `
+        + `at ${report.measured_in_front}.`),
+    report.not_measured === undefined ? null : note(`Not measured: ${report.not_measured}.`)];
+}
+
 function summary() {
   const outputs = rows("outputs");
   const worst = outputs.reduce((a, b) => (a && a.error >= b.error ? a : b), null);
@@ -178,7 +187,8 @@ function summary() {
       table([["Output", (r) => mono(r.name)],
         ["Type", (r) => mono(r.what, "soft")],
         ["Error", (r) => error(r.error), "n"],
-        ["", (r) => meter(r.error, 0, most(outputs, "error")), "bars"]], outputs)),
+        ["", (r) => meter(r.error, 0, most(outputs, "error")), "bars"]], outputs),
+      unmeasured()),
     el("div", null, el("h3", null, "Bit budget"),
       table([["Tensors", (r) => r.kind], ["Bits", (r) => r.bits, "n"],
         ["Count", (r) => number(r.tensors), "n"],

@@ -98,6 +98,8 @@ class Detector(unittest.TestCase):
         error = {row["name"]: row["error"] for row in rows}
         self.assertGreater(error["score_head"], 0)
         self.assertEqual(error["larger"], 0)
+        qg("search", self.snapshot, "-d", self.data, "--budget", "bits=6", "-o",
+           self.work / "policy.yaml", warns="the bits stay those of the snapshot")
         self.assertEqual({row["output"] for row in rows}, {"b", "scores"})
         self.ask("price")
         variants = answer("compare", self.model, "-d", self.data, "-b", "trt-int8", "-b",
@@ -120,14 +122,100 @@ class Detector(unittest.TestCase):
         kept = onnx.load(self.snapshot / "model.onnx").graph.output
         self.assertEqual([o.name for o in kept], ["found"])
 
-    def test_an_output_of_known_shape_is_measured_itself(self):
+    def with_outputs(self, name, *outputs):
+        """The network with further outputs, and a snapshot of it with boxes of 3 bits."""
         model = onnx.load(self.model)
-        model.graph.output.append(helper.make_tensor_value_info(
-            "scores", TensorProto.FLOAT, [1, 2, BOXES]))
-        both, snapshot = self.work / "both.onnx", self.work / "both"
-        onnx.save(model, both)
-        qg("quantize", both, "-b", "tflite-int8", "-d", self.data, "-o", snapshot)
-        self.assertEqual(names(answer("analyse", snapshot, "-d", self.data)), ["scores"])
+        model.graph.output.extend(helper.make_tensor_value_info(*o) for o in outputs)
+        path, snapshot = self.work / f"{name}.onnx", self.work / name
+        onnx.save(model, path)
+        qg("quantize", path, "-b", "tflite-int8", "-d", self.data, "-o", snapshot,
+           "--set", "value=b bits=3")
+        return path, snapshot
+
+    def test_a_measured_output_hides_no_other(self):
+        path, snapshot = self.with_outputs(
+            "both", ("kept", TensorProto.INT64, ["k", 3]),
+            ("scores", TensorProto.FLOAT, [1, 2, BOXES]))
+        told = "outputs chosen by the data: found, kept: errors are measured in front of " \
+               "the choice, at b, scores"
+        for words in (["analyse"], ["analyse", "--mode", "integer"], ["sensitivity"],
+                      ["price"], ["search", "--budget", "nsr=5%", "-o",
+                                  self.work / "both.yaml"]):
+            verb, *more = words
+            qg(verb, snapshot, "-d", self.data, *more, warns=f"{verb}: {told}")
+            report = answer(verb, snapshot, "-d", self.data, *more)
+            self.assertEqual(report["chosen_by_data"], "found, kept")
+            self.assertEqual(report["measured_in_front"], "b, scores")
+        error = {row["name"]: row["error"]
+                 for row in answer("analyse", snapshot, "-d", self.data)["errors"]}
+        self.assertEqual(list(error), ["scores", "b"])
+        self.assertGreater(error["b"], 0.01)
+        self.assertEqual(answer("analyse", snapshot, "-d", self.data, "--by",
+                                "cause")["output"], "b")
+        compared = answer("compare", path, "-d", self.data, "-b", "trt-int8")
+        self.assertEqual([row["output"] for row in compared["errors"]], ["scores", "b"])
+        self.assertEqual(compared["chosen_by_data"], "found, kept")
+        chosen = {row["group"]: row["choice"] for row in answer(
+            "search", snapshot, "-d", self.data, "--budget", "nsr=0.8%", "--choices",
+            "3,8", "-o", self.work / "both.yaml")["groups"]}
+        self.assertEqual(chosen["b"], "8")
+
+    def test_tune_shows_the_errors_of_analyse(self):
+        _, snapshot = self.with_outputs("tuned", ("scores", TensorProto.FLOAT,
+                                                  [1, 2, BOXES]))
+        teach, judge, tuned = (self.work / n for n in ("t.npy", "j.npy", "tuned-tuned"))
+        r = np.random.default_rng(3)
+        for path, n in (teach, 32), (judge, 16):
+            np.save(path, r.normal(size=(n, 3, 8, 8)).astype("f"))
+        report = answer("tune", snapshot, "-d", teach, "--holdout", judge, "-o", tuned)
+        self.assertEqual(report["measured_in_front"], "b, scores")
+        for fact, shot in ("before", snapshot), ("after", tuned):
+            shown = max(row["error"] for row in answer(
+                "analyse", shot, "-d", judge, "--kernels", "reference")["errors"])
+            self.assertAlmostEqual(report[fact] / shown, 1, 9)
+
+    def test_classes_are_measured_at_their_scores(self):
+        model = onnx.load(self.model)
+        head = [n for n in model.graph.node if n.name not in (
+            "nms", "index", "plain", "chosen", "larger")]
+        head += [helper.make_node("ArgMax", ["scores"], ["best"], "best", axis=1),
+                 helper.make_node("ReduceMax", ["scores"], ["top"], "top", axes=[1]),
+                 helper.make_node("Greater", ["top", "near"], ["sure"], "sure")]
+        del model.graph.node[:], model.graph.output[:]
+        model.graph.node.extend(head)
+        model.graph.output.extend(helper.make_tensor_value_info(name, dtype, None)
+                                  for name, dtype in (("best", TensorProto.INT64),
+                                                      ("sure", TensorProto.BOOL),
+                                                      ("boxes", TensorProto.FLOAT)))
+        path, snapshot = self.work / "classes.onnx", self.work / "classes"
+        onnx.save(model, path)
+        qg("quantize", path, "-b", "tflite-int8", "-d", self.data, "-o", snapshot)
+        report = answer("analyse", snapshot, "-d", self.data)
+        self.assertEqual(report["chosen_by_data"], "best, sure")
+        self.assertEqual(names(report), ["boxes", "scores", "top"])
+
+    def test_labels_need_the_first_output(self):
+        labels = self.work / "labels.npy"
+        np.save(labels, np.zeros(6, np.int64))
+        path, _ = self.with_outputs("labelled", ("scores", TensorProto.FLOAT,
+                                                 [1, 2, BOXES]))
+        qg("compare", path, "-d", self.data, "-b", "trt-int8", "--labels", labels,
+           fails="compare: labels: the first output 'found' is not measured")
+
+    def test_what_is_not_measured_is_named(self):
+        model = onnx.load(self.model)
+        model.graph.node.append(helper.make_node("NonZero", ["x"], ["marks"], "marks"))
+        onnx.save(model, self.work / "model.onnx")
+        try:
+            _, snapshot = self.with_outputs(
+                "marked", ("marks", TensorProto.INT64, [4, "m"]))
+        finally:
+            detector(self.model, 0.1)
+        qg("analyse", snapshot, "-d", self.data,
+           warns="analyse: outputs that are not measured: marks: expected float32")
+        report = answer("analyse", snapshot, "-d", self.data)
+        self.assertEqual(report["not_measured"], "marks")
+        self.assertEqual(names(report), ["b", "scores"])
 
     def test_nothing_found_leaves_what_is_behind_in_float(self):
         model, snapshot = self.work / "nothing.onnx", self.work / "nothing"

@@ -19,7 +19,7 @@ from command import answer, qg
 OPEN, CLOSED = ["N", 3, "H", "W"], [1, 3, 24, 32]
 
 
-def write_model(path, shape):
+def write_model(path, shape, *more):
     """Two convolutions, the second resized to the size of the input: Shape at work."""
     rng = np.random.default_rng(5)
     node = helper.make_node
@@ -31,11 +31,13 @@ def write_model(path, shape):
         node("Shape", ["c1"], ["front"], "channels", end=2),
         node("Concat", ["front", "size"], ["sizes"], "sizes", axis=0),
         node("Resize", ["c1", "", "", "sizes"], ["y"], "resize", mode="nearest"),
+        node("GlobalAveragePool", ["c1"], ["mean"], "mean"),
     ]
     weights = {"w0": (8, 3, 3, 3), "w1": (4, 8, 1, 1)}
     graph = helper.make_graph(
         nodes, "open", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+         for name, dims in (("y", None), *more)],
         [onnx.numpy_helper.from_array(rng.normal(0, 0.4, s).astype("f"), n)
          for n, s in weights.items()])
     onnx.save(helper.make_model(graph, ir_version=8,
@@ -69,22 +71,53 @@ def same_as_closed(work, data):
                     "ncnn-int8") for n in shot]
     assert found[0] == found[1] and len(found[0]) == 2 and found[0][0]["error"] > 0, found
     assert answer("price", shot["open"], "-d", data)["network"] > 0
+    found = [answer("search", shot[n], "-d", data, "--budget", "bits=6", "-o",
+                    work / "policy.yaml") for n in shot]
+    for fact in "groups", "groups_left", "mean_bits", "nsr":
+        assert found[0][fact] == found[1][fact], fact
+    assert any(g["kind"] == "activation" for g in found[0]["groups"])
 
 
-def several_shapes(work):
-    folder = work / "several"
-    folder.mkdir()
+def mean_of_each(words, folder, column="error"):
+    """By name, the mean of the errors that every sample has alone."""
+    each = [{r["name"]: r[column] for r in errors(*words, "-d", one)}
+            for one in sorted(folder.iterdir())]
+    return {name: np.mean([e[name] for e in each]) for name in each[0]}
+
+
+def several_shapes(work, *more):
+    """Each sample is measured in its own shape; errors are means over samples."""
+    folder, model = work / "several", work / "several.onnx"
+    folder.mkdir(exist_ok=True)
     rng = np.random.default_rng(6)
     for i, size in enumerate([(24, 32), (16, 16), (9, 40)]):
         np.save(folder / f"{i}.npy", rng.uniform(-1, 1, (1, 3, *size)).astype("f"))
     snapshot = work / "from-several"
-    qg("quantize", work / "open.onnx", "-b", "trt-int8", "-d", folder, "-o", snapshot)
+    write_model(model, OPEN, *more)
+    qg("quantize", model, "-b", "trt-int8", "-d", folder, "-o", snapshot)
     qg("run", snapshot, "-d", folder, "-o", work / "out")
-    for words in (["analyse", snapshot], ["sensitivity", snapshot], ["price", snapshot],
-                  ["compare", work / "open.onnx", "-b", "trt-int8"]):
-        qg(*words, "-d", folder, fails="no output is float32 with a shape that is known")
-    only = ["-d", folder, "-n", 1]
-    assert errors("analyse", snapshot, *only, "--by", "graph")[0]["error"] > 0
+    for words, column in ((["analyse", snapshot], "error"),
+                          (["analyse", snapshot, "--by", "layer"], "error"),
+                          (["analyse", snapshot, "--mode", "integer"], "integer")):
+        all_of_them = {r["name"]: r[column] for r in errors(*words, "-d", folder)}
+        for name, mean in mean_of_each(words, folder, column).items():
+            assert mean > 0 and abs(all_of_them[name] / mean - 1) < 1e-5, (words, name)
+        assert all_of_them.keys() == mean_of_each(words, folder, column).keys(), words
+    outputs = {"y", *(name for name, _ in more)}
+    assert {r["name"] for r in errors("analyse", snapshot, "-d", folder)} == outputs
+    whole, parts = (errors("sensitivity", snapshot, "-d", folder, *w)
+                    for w in (["--whole"], []))
+    assert whole == parts and max(r["error"] for r in parts) > 0
+    compared = errors("compare", model, "-b", "trt-int8", "-d", folder)
+    assert {r["output"] for r in compared} == outputs
+    assert answer("price", snapshot, "-d", folder)["network"] > 0
+    search = ["search", snapshot, "-d", folder, "--budget", "bits=6", "-o",
+              work / "policy.yaml"]
+    qg(*search, warns="search: the samples have several shapes")
+    found = answer(*search)["groups"]
+    assert {g["kind"] for g in found} == {"activation", "weight"}
+    page = answer("report", snapshot, "-d", folder, "-o", work / "page.html")
+    assert page is not None
 
 
 def main():
@@ -97,6 +130,7 @@ def main():
         np.save(data, rng.uniform(-1, 1, (6, *CLOSED)).astype("f"))
         same_as_closed(work, data)
         several_shapes(work)
+        several_shapes(work, ("mean", [1, 4, 1, 1]))
 
 
 if __name__ == "__main__":

@@ -671,7 +671,7 @@ def test_mixtures_of(root):
                         h.make_node("Relu", ["m"], ["q"], "q"),
                         h.make_node("Cast", ["s"], ["i"], "c", to=onnx.TensorProto.INT64),
                         h.make_node("Reshape", ["q", "i"], ["z"], "re"),
-                        h.make_node("ReduceMean", ["z"], ["u"], "r", axes=[0], keepdims=1),
+                        h.make_node("ReduceMean", ["z"], ["u"], "r", axes=[0, 1], keepdims=1),
                         h.make_node("MatMul", ["q", "v"], ["y"], "m2")],
               [("x", f32, [4, 6]), ("s", f32, [2])], "yu", w)
     made = tuned("shape", "--steps", 240)["mixtures"]
