@@ -13,40 +13,19 @@
 #include <string.h>
 
 #include "engine/analysis/measure.h"
-#include "engine/analysis/split.h"
 #include "engine/exec/pool.h"
 #include "engine/learn/checkpoint.h"
 #include "engine/learn/choice.h"
 #include "engine/learn/error_row.h"
 #include "engine/learn/judgement.h"
 #include "engine/learn/mixup.h"
+#include "engine/learn/tune_report.h"
 #include "engine/learn/write.h"
 #include "engine/session/session.h"
 
 QG_OPTIONS_INIT(qg_tune_options)
 
-typedef struct tuning {
-    qg_model *m;
-    const qg_tune_options *o;
-    qg_tune_choice choice;
-    qg_arena *arena;
-    qg_measured at;
-    const uint8_t *wanted; /* [nodes] an output depends on it */
-    qg_block *block;
-    size_t n_block;
-    qg_stream stream;
-    qg_tapes *tapes;              /* [blocks] the leaders are kept until the end */
-    const qg_tape_step **learned; /* [TQCs] by id of the root, of blocks that are done;
-                                   * NULL: none */
-    qg_importance importance;
-    qg_reconstruction *result; /* [blocks] */
-    size_t chosen, done;       /* blocks that learn */
-    size_t resumed;            /* of them, by an earlier run (checkpoint.h) */
-    size_t own;                /* the last one that this run has learned; SIZE_MAX */
-    bool has_folder;           /* of checkpoints, made by this run */
-    const qg_split *split;
-    size_t n_tape; /* of a tapes, where memory suffices */
-} tuning;
+typedef qg_tuning tuning;
 
 /* What a block may do with the memory that there is: the same bits. */
 typedef struct thrift {
@@ -55,39 +34,6 @@ typedef struct thrift {
 } thrift;
 
 /* --- blocks ---------------------------------------------------------------------- */
-
-/* What names a block: its first node that accumulates products. */
-static const qg_node *head_of(const tuning *t, const qg_block *b)
-{
-    const qg_graph *g = t->m->graph;
-    for (size_t i = b->first; i < b->end; i++)
-        if (g->node.at[i]->op->traits & QG_OP_COMPUTE)
-            return g->node.at[i];
-    return g->node.at[b->first];
-}
-
-static const char *name_of(const tuning *t, const qg_block *b)
-{
-    return head_of(t, b)->name;
-}
-
-/* Whether the loss compares a result of the block. */
-static bool is_compared(const tuning *t, const qg_block *b)
-{
-    const qg_graph *g = t->m->graph;
-    for (size_t i = b->first; i < b->end; i++)
-        for (uint32_t k = 0; k < g->node.at[i]->n_out; k++)
-            if (g->node.at[i]->out[k] &&
-                qg_loss_compares(&t->choice.loss, g, g->node.at[i]->out[k]))
-                return true;
-    return false;
-}
-
-static bool is_chosen(const tuning *t, const qg_block *b)
-{
-    return !b->stop && b->compute > 0 && is_compared(t, b) &&
-           (!t->o->block || strcmp(t->o->block, name_of(t, b)) == 0);
-}
 
 static uint64_t seed_of(const tuning *t) { return t->o->seed ? t->o->seed : 1; }
 
@@ -264,7 +210,7 @@ static qg_status run_block(tuning *t, size_t k, thrift how)
 {
     qg_ctx *ctx = t->m->ctx;
     const qg_block *b = &t->block[k];
-    const bool chosen = is_chosen(t, b);
+    const bool chosen = qg_tuning_learns(t, b);
     uint8_t *part = qg_block_part(t->m->graph, b, t->wanted, t->arena);
     qg_tapes *tapes = &t->tapes[k];
     if (!part)
@@ -321,7 +267,7 @@ static qg_status tune_block(tuning *t, size_t k)
         QG_TRY(qg_stream_undo(&t->stream, k));
         s = tune_in_some_way(t, k);
     }
-    return qg_node_memory(t->m->ctx, s, "learn", head_of(t, &t->block[k]));
+    return qg_node_memory(t->m->ctx, s, "learn", qg_tuning_head(t, &t->block[k]));
 }
 
 /* "A, B, C and 5 more": the blocks that can learn. */
@@ -334,7 +280,7 @@ static const char *names_of_blocks(const tuning *t)
         const qg_block *b = &t->block[k];
         if (!b->stop && b->compute > 0 && n++ < SHOWN)
             text = qg_arena_printf(t->arena, "%s%s%s", text, n > 1 ? ", " : "",
-                                   name_of(t, b));
+                                   qg_tuning_name(t, b));
     }
     if (text && n > SHOWN)
         text = qg_arena_printf(t->arena, "%s and %zu more", text, n - SHOWN);
@@ -346,7 +292,8 @@ static qg_status not_chosen(const tuning *t)
 {
     const qg_block *b = NULL;
     for (size_t k = 0; k < t->n_block && !b; k++)
-        b = strcmp(t->o->block, name_of(t, &t->block[k])) == 0 ? &t->block[k] : NULL;
+        b = strcmp(t->o->block, qg_tuning_name(t, &t->block[k])) == 0 ? &t->block[k]
+                                                                      : NULL;
     if (!b)
         return qg_fail(t->m->ctx, QG_ECONFIG,
                        "tune: block '%s': there is none, expected the first compute "
@@ -397,7 +344,7 @@ static qg_status tune_all(tuning *t)
     if (!t->tapes || !t->result || !t->learned)
         return qg_nomem(ctx);
     for (size_t k = 0; k < t->n_block; k++)
-        t->chosen += is_chosen(t, &t->block[k]);
+        t->chosen += qg_tuning_learns(t, &t->block[k]);
     if (t->o->block && !t->chosen)
         return not_chosen(t);
     if (whole && !t->chosen)
@@ -412,25 +359,11 @@ static qg_status tune_all(tuning *t)
 
 /* --- the network ----------------------------------------------------------------- */
 
-/* A loss that is no noise of outputs has judged them, on the same samples. */
-static bool has_own_verdict(const tuning *t)
-{
-    return t->choice.loss.kind == QG_LOSS_KD || t->choice.loss.kind == QG_LOSS_LABELS;
-}
-
-static size_t n_better(const tuning *t)
-{
-    size_t better = 0;
-    for (size_t k = 0; k < t->n_block; k++)
-        better += t->result[k].kept;
-    return better;
-}
-
 /* Of the one block that learned, which is as it was again. */
 static void judge_undone(const tuning *t, qg_judgement *j)
 {
     for (size_t k = 0; k < t->n_block && t->chosen == 1; k++)
-        if (is_chosen(t, &t->block[k]))
+        if (qg_tuning_learns(t, &t->block[k]))
             j->loss[1] = t->result[k].after;
     j->top1[1] = NAN;
 }
@@ -442,7 +375,7 @@ static qg_status judge_classes(const tuning *t, qg_judgement *j)
     QG_TRY(qg_judge_classes(&t->stream, &t->choice.loss, t->arena, j));
     if (labels)
         QG_TRY(qg_judge_labels(&t->stream, &t->choice.loss, t->arena, j));
-    if (!n_better(t))
+    if (!qg_tuning_better(t))
         judge_undone(t, j);
     else if (labels)
         j->better = j->better && j->top1[1] >= j->top1[0];
@@ -453,7 +386,7 @@ static qg_status judge_network(const tuning *t, qg_judgement *j)
 {
     QG_TRY(qg_judge_outputs(&t->stream, t->arena, j));
     memcpy(j->loss, j->noise, sizeof j->loss);
-    return has_own_verdict(t) ? judge_classes(t, j) : QG_OK;
+    return qg_tuning_has_verdict(t) ? judge_classes(t, j) : QG_OK;
 }
 
 /* --- writing what was learned ---------------------------------------------------- */
@@ -464,147 +397,11 @@ static qg_status write_all(tuning *t)
     if (!block)
         return qg_nomem(t->m->ctx);
     for (size_t k = 0; k < t->n_block; k++)
-        block[k] = (qg_learned_block){ .name = name_of(t, &t->block[k]),
+        block[k] = (qg_learned_block){ .name = qg_tuning_name(t, &t->block[k]),
                                        .tape = t->tapes[k].tape[0],
                                        .before = t->result[k].before,
                                        .after = t->result[k].after };
     return qg_learned_write(t->m, t->choice.method, block, t->n_block);
-}
-
-/* --- report ---------------------------------------------------------------------- */
-
-/* Divergence and cross entropy are numbers, noise a percentage. */
-static qg_cell loss_cell(const tuning *t, const qg_metric *noise, double loss)
-{
-    return has_own_verdict(t) ? qg_cell_number(loss) : qg_measure_cell(noise, loss);
-}
-
-static qg_status report_blocks(const tuning *t, qg_report *r)
-{
-    const qg_metric *metric;
-    qg_table *table;
-    QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
-    QG_TRY(qg_report_table(r, "blocks", "block nodes before after verdict", &table));
-    for (size_t k = 0; k < t->n_block; k++) {
-        const qg_block *b = &t->block[k];
-        const qg_reconstruction *a = &t->result[k];
-        if (!is_chosen(t, b) && !b->stop)
-            continue;
-        QG_TRY(qg_table_cells(r, table, qg_cell_text(name_of(t, b)),
-                              qg_cell_count(b->end - b->first)));
-        if (b->stop) {
-            QG_TRY(qg_table_cells(r, table, qg_cell_text(NULL), qg_cell_text(NULL)));
-            QG_TRY(qg_table_addf(r, table, "no gradient of %s", b->stop->op->name));
-            continue;
-        }
-        QG_TRY(qg_table_cells(r, table, loss_cell(t, metric, a->before),
-                              loss_cell(t, metric, a->after),
-                              qg_cell_text(a->kept ? "better" : "left as it was")));
-    }
-    return QG_OK;
-}
-
-/* The loss on the samples that teach, while a block learns. */
-static qg_status report_curves(const tuning *t, qg_report *r)
-{
-    const qg_metric *metric;
-    qg_table *table;
-    QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
-    QG_TRY(qg_report_table(r, "curves",
-                           "block 10% 20% 30% 40% 50% 60% 70% 80% 90% 100%", &table));
-    for (size_t k = 0; k < t->n_block; k++) {
-        if (!is_chosen(t, &t->block[k]))
-            continue;
-        QG_TRY(qg_table_cells(r, table, qg_cell_text(name_of(t, &t->block[k]))));
-        for (size_t i = 0; i < QG_LOSS_CURVE; i++) {
-            const double loss = t->result[k].curve[i];
-            QG_TRY(qg_table_cells(r, table,
-                                  isnan(loss) ? qg_cell_text(NULL)
-                                              : loss_cell(t, metric, loss)));
-        }
-    }
-    return QG_OK;
-}
-
-static qg_status report_judges(const tuning *t, qg_report *r)
-{
-    const qg_tune_samples s = t->stream.sample;
-    const size_t n = qg_n_judges(s);
-    QG_TRY(qg_report_add(r, "samples", qg_cell_count(s.n - s.holdout)));
-    QG_TRY(qg_report_add(r, "mixtures", qg_cell_count(s.mixed)));
-    if (s.holdout)
-        return qg_report_addf(r, "judged_on", "%zu sample%s of the holdout", n,
-                              n == 1 ? "" : "s");
-    if (s.n < QG_TUNE_LEAST)
-        return qg_report_addf(r, "judged_on",
-                              "the samples that taught: %zu, too few to hold any back",
-                              n);
-    return qg_report_addf(r, "judged_on",
-                          n == 1 ? "%zu sample held back: the fourth"
-                                 : "%zu samples held back: every fourth",
-                          n);
-}
-
-static const char *why_unchanged(const qg_judgement *j)
-{
-    if (!isfinite(j->loss[1]))
-        return isfinite(j->loss[0])
-                   ? "what was learned gives NaN or infinity: the model stays as it was"
-                   : "the outputs are NaN or infinite on some sample, so that nothing "
-                     "can be judged: the model stays as it was";
-    return j->top1[1] < j->top1[0] ? "fewer labels are right: the model stays as it was"
-                                   : "not clearly better: the model stays as it was";
-}
-
-/* What the output shows: of a start that stays, the errors that it had. */
-static qg_status report_verdict(const tuning *t, const qg_judgement *j, qg_report *r)
-{
-    const int end = j->better;
-    const qg_metric *metric;
-    QG_TRY(qg_measure_by(t->m->ctx, NULL, &metric));
-    QG_TRY(
-        qg_report_add(r, "metric", qg_cell_text(qg_loss_metric(t->choice.loss.kind))));
-    QG_TRY(qg_report_add(r, "before", loss_cell(t, metric, j->loss[0])));
-    QG_TRY(qg_report_add(r, "after", loss_cell(t, metric, j->loss[end])));
-    if (has_own_verdict(t)) {
-        QG_TRY(qg_report_add(r, "nsr_before", qg_measure_cell(metric, j->noise[0])));
-        QG_TRY(qg_report_add(r, "nsr_after", qg_measure_cell(metric, j->noise[end])));
-    }
-    if (t->choice.loss.kind == QG_LOSS_LABELS) {
-        QG_TRY(qg_report_add(r, "top1_before", qg_cell_percent(j->top1[0])));
-        QG_TRY(qg_report_add(r, "top1_after", qg_cell_percent(j->top1[end])));
-    }
-    QG_TRY(qg_report_add(r, "changed", qg_cell_bool(j->better)));
-    if (j->better)
-        return QG_OK;
-    QG_TRY(qg_report_add(r, "learned", loss_cell(t, metric, j->loss[1])));
-    if (t->choice.loss.kind == QG_LOSS_LABELS && !isnan(j->top1[1]))
-        QG_TRY(qg_report_add(r, "top1_learned", qg_cell_percent(j->top1[1])));
-    if (!has_own_verdict(t) && j->worse)
-        return qg_report_addf(r, "why",
-                              "output '%s' is clearly worse: the model stays as it was",
-                              j->worse->name);
-    return qg_report_add(r, "why", qg_cell_text(why_unchanged(j)));
-}
-
-static qg_status report(const tuning *t, const qg_judgement *j, qg_report *r)
-{
-    QG_TRY(qg_report_add(r, "method", qg_cell_text(t->choice.method->name)));
-    QG_TRY(qg_report_add(r, "gradient",
-                         qg_cell_text(qg_step_gradient_name(t->choice.gradient))));
-    QG_TRY(qg_report_add(r, "optimizer", qg_cell_text(t->choice.optimizer->name)));
-    QG_TRY(qg_report_add(r, "loss", qg_cell_text(qg_loss_name(t->choice.loss.kind))));
-    QG_TRY(qg_report_add(r, "qdrop", qg_cell_bool(t->o->qdrop)));
-    QG_TRY(report_judges(t, r));
-    QG_TRY(qg_measured_report(&t->at, r));
-    if (t->resumed)
-        QG_TRY(qg_report_addf(r, "resumed",
-                              "%zu of %zu blocks, learned by an earlier run",
-                              t->resumed, t->chosen));
-    QG_TRY(qg_report_addf(r, "better_blocks", "%zu of %zu", n_better(t), t->chosen));
-    QG_TRY(report_verdict(t, j, r));
-    QG_TRY(report_blocks(t, r));
-    return report_curves(t, r);
 }
 
 /* --- all together ---------------------------------------------------------------- */
@@ -633,7 +430,7 @@ static void warn_of_divergence(const tuning *t)
     const double rate = t->choice.rate, usual = t->choice.usual_rate;
     size_t n = 0;
     for (size_t k = 0; k < t->n_block; k++)
-        n += is_chosen(t, &t->block[k]) && isfinite(t->result[k].before) &&
+        n += qg_tuning_learns(t, &t->block[k]) && isfinite(t->result[k].before) &&
              !(t->result[k].after <= 2 * t->result[k].before);
     if (2 * n > t->chosen)
         qg_warn(t->m->ctx,
@@ -707,7 +504,7 @@ static size_t n_mixtures(const tuning *t)
     const qg_tune_samples s = t->stream.sample;
     const qg_budget *b = t->m->ctx->budget;
     const size_t bytes = qg_stream_mixture_bytes(&t->stream);
-    if (t->o->no_mixup || has_own_verdict(t) || !bytes)
+    if (t->o->no_mixup || qg_tuning_has_verdict(t) || !bytes)
         return 0;
     return qg_mixup_count(s.n - qg_n_judges(s), steps_of(t), bytes,
                           b ? qg_budget_limit(b) : SIZE_MAX);
@@ -751,7 +548,26 @@ static qg_status run(tuning *t, const qg_split *split, qg_report **out)
     if (j.better)
         QG_TRY(write_all(t));
     QG_TRY(qg_report_new(t->m->ctx, "tune", &r));
-    return qg_report_end(report(t, &j, r), r, out);
+    return qg_report_end(qg_tune_report(t, &j, r), r, out);
+}
+
+/* What is measured is known, and found again however learning ends. */
+static qg_status tune(tuning *t, qg_split *split, qg_report **out)
+{
+    qg_model *m = t->m;
+    qg_status s = qg_measured_find(m->graph, split->choose, "tune", t->arena, &t->at);
+    if (s == QG_OK && t->o->labels)
+        s = qg_measured_labels(&t->at, "tune");
+    qg_measured_begin(&t->at);
+    if (s == QG_OK)
+        s = run(t, split, out);
+    if (s != QG_OK && t->has_folder)
+        qg_checkpoint_tidy(t->o->checkpoint);
+    qg_measured_end(&t->at);
+    for (size_t k = 0; t->tapes && k < t->n_block; k++)
+        qg_tapes_free(&t->tapes[k]);
+    qg_stream_close(&t->stream);
+    return s;
 }
 
 qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **out)
@@ -763,11 +579,7 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     QG_TRY(qg_model_warn_clamps(m, "tune"));
     tuning t = { .m = m, .o = &o, .own = SIZE_MAX };
     QG_TRY(qg_tune_choose(m->ctx, &o, &t.choice));
-    const qg_split_request want = { .doing = "tune",
-                                    .work = &o.work,
-                                    .holdout = o.holdout,
-                                    .judges = o.holdout,
-                                    .repeats = true };
+    const qg_split_request want = { "tune", &o.work, o.holdout, o.holdout, true };
     qg_split split = { 0 };
     const qg_cancel_watch before = m->ctx->watch;
     qg_meter meter; /* counts nothing: learning reports its steps itself */
@@ -776,18 +588,7 @@ qg_status qg_model_tune(qg_model *m, const qg_tune_options *given, qg_report **o
     t.arena = qg_arena_new(m->ctx->alloc);
     qg_status s = t.arena ? qg_split_open(m, &want, &split) : qg_nomem(m->ctx);
     if (s == QG_OK)
-        s = qg_measured_find(m->graph, split.choose, "tune", t.arena, &t.at);
-    if (s == QG_OK && o.labels)
-        s = qg_measured_labels(&t.at, "tune");
-    qg_measured_begin(&t.at);
-    if (s == QG_OK)
-        s = run(&t, &split, out);
-    if (s != QG_OK && t.has_folder)
-        qg_checkpoint_tidy(o.checkpoint);
-    qg_measured_end(&t.at);
-    for (size_t k = 0; t.tapes && k < t.n_block; k++)
-        qg_tapes_free(&t.tapes[k]);
-    qg_stream_close(&t.stream);
+        s = tune(&t, &split, out);
     qg_split_close(&split);
     qg_arena_free(t.arena);
     m->ctx->watch = before;

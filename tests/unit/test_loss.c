@@ -74,7 +74,8 @@ static void test_gradients(void **state)
     };
     static const int32_t ranks[] = { 2, 3, 4 };
     const int64_t labels[] = { 3 };
-    const qg_loss kd = { .kind = QG_LOSS_KD }, ce = { QG_LOSS_LABELS, labels, NULL };
+    const qg_loss kd = { .kind = QG_LOSS_KD },
+                  ce = { QG_LOSS_LABELS, { labels, 1 }, NULL };
     qg_rng r = { 3 };
     outputs o;
     (void)state;
@@ -93,7 +94,7 @@ static void test_probabilities(void **state)
     const int64_t labels[] = { 1 };
     const qg_loss all[] = {
         {.kind = QG_LOSS_KD},
-        { QG_LOSS_LABELS, labels, NULL }
+        { QG_LOSS_LABELS, { labels, 1 }, NULL }
     };
     qg_rng r = { 4 };
     outputs logits, p;
@@ -147,7 +148,10 @@ static void test_rows(void **state)
 static void test_labels_outside(void **state)
 {
     const int64_t labels[] = { 0, 2, 3, -1 };
-    const qg_loss ce = { QG_LOSS_LABELS, labels, NULL };
+    const qg_loss ce = {
+        QG_LOSS_LABELS, {labels, 1},
+         NULL
+    };
     qg_ctx *ctx = *state;
     outputs o;
     shape(&o, 2, (int64_t[]){ 1, 3 });
