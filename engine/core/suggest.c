@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST = 63 };
+/* Costs of candidates that contain the word, doubled. */
+enum { LONGEST = 63, BEGUN = 1, PARTS = 2 };
 
 qg_suggest qg_suggest_for(const char *word) { return (qg_suggest){ .word = word }; }
 
@@ -89,9 +90,9 @@ static size_t of_parts(const qg_suggest *s, size_t n, const char *candidate, siz
                        size_t limit)
 {
     if (begins(s->word, n, candidate))
-        return 1;
+        return BEGUN;
     if (has_parts(candidate, s->word, n))
-        return 2;
+        return PARTS;
     return begins(candidate, m, s->word) ? limit : SIZE_MAX;
 }
 
@@ -107,10 +108,14 @@ void qg_suggest_try(qg_suggest *s, const char *candidate)
     size_t edits = least_distance(s->word, n, candidate, m);
     if (edits <= limit)
         edits = distance(s->word, n, candidate, m);
-    edits = least(edits, of_parts(s, n, candidate, m, limit));
+    size_t parts = of_parts(s, n, candidate, m, limit);
+    edits = least(edits, parts);
     if (edits <= limit && (!s->best || edits < s->edits)) {
         s->best = candidate;
+        s->also = NULL;
         s->edits = edits;
+    } else if (parts == PARTS && edits == s->edits && !s->also) {
+        s->also = candidate;
     }
 }
 
@@ -118,6 +123,8 @@ const char *qg_suggest_text(const qg_suggest *s, char text[QG_SUGGEST_TEXT])
 {
     text[0] = 0;
     if (s->best)
-        (void)snprintf(text, QG_SUGGEST_TEXT, ", did you mean '%s'", s->best);
+        (void)snprintf(text, QG_SUGGEST_TEXT, ", did you mean '%s'%s%s%s", s->best,
+                       s->also ? " or '" : "", s->also ? s->also : "",
+                       s->also ? "'" : "");
     return text;
 }

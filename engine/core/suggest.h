@@ -17,6 +17,7 @@
 typedef struct qg_suggest {
     const char *word; /* as the user wrote it; borrowed */
     const char *best; /* NULL: nothing near enough so far */
+    const char *also; /* another with the same parts; NULL: none */
     size_t edits;     /* of best, doubled */
 } qg_suggest;
 
@@ -28,14 +29,14 @@ qg_suggest qg_suggest_for(const char *word);
  * Words of under six letters may differ by one edit.  A word of three letters or more
  * is nearest, but for its case, to those that continue after it with '-' (half an
  * edit), then to those with its parts between '-', in their order (one edit): vnni to
- * onnxruntime-x86-vnni.  It is just near enough to words that it continues.  Cost: the
- * product of the lengths. */
+ * onnxruntime-x86-vnni; of these, two are named.  It is just near enough to words that
+ * it continues.  Cost: the product of the lengths. */
 void qg_suggest_try(qg_suggest *s, const char *candidate);
 
 /* ", did you mean 'slot'", or "" when nothing is near.
- * Returns `text`, so that it can be an argument of a format; 96 holds the longest
- * candidate with its words around. */
-enum { QG_SUGGEST_TEXT = 96 };
+ * Returns `text`, so that it can be an argument of a format; 160 holds the longest
+ * candidates with the words around. */
+enum { QG_SUGGEST_TEXT = 160 };
 const char *qg_suggest_text(const qg_suggest *s, char text[QG_SUGGEST_TEXT]);
 
 #endif

@@ -208,6 +208,12 @@ static void suggestions_are_near(void **state)
         else
             assert_null(s.best);
     }
+    char text[QG_SUGGEST_TEXT];
+    qg_suggest several = qg_suggest_for("json");
+    qg_suggest_try(&several, "mnn-json");
+    qg_suggest_try(&several, "ppq-json");
+    assert_string_equal(qg_suggest_text(&several, text),
+                        ", did you mean 'mnn-json' or 'ppq-json'");
 }
 
 /* Random damage to a good file gives a tree or a message, never a crash. */
