@@ -118,6 +118,7 @@ qg_status qg_export_keep_beside(const qg_export *e, const char *beside,
                      e->path, beside);
 }
 
+/* `usual` rounds integers: floats of 8 bits round to even everywhere. */
 static uint32_t scheme_aspects(const qg_tqc *t, qg_rounding usual)
 {
     const qg_scheme *s = &t->scheme;
@@ -128,7 +129,8 @@ static uint32_t scheme_aspects(const qg_tqc *t, qg_rounding usual)
     used |= s->policy & QG_DYNAMIC ? QG_SAYS_DYNAMIC : 0u;
     used |=
         s->policy & QG_POWER_OF_2 && s->policy & QG_LINEAR ? QG_SAYS_POWER_OF_2 : 0u;
-    used |= s->rounding != usual ? QG_SAYS_ROUNDING : 0u;
+    const qg_rounding own = s->policy & QG_FLOATING ? QG_ROUND_HALF_EVEN : usual;
+    used |= s->rounding != own ? QG_SAYS_ROUNDING : 0u;
     used |= t->quantizer ? QG_SAYS_QUANTIZER : 0u;
     if (s->policy & QG_FLOATING)
         return used | QG_SAYS_FLOATING;

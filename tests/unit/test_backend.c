@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "engine/core/reads.h"
 #include "engine/core/file.h"
 #include "engine/config/backend_yaml.h"
 #include "engine/config/override.h"
@@ -50,6 +51,7 @@ static qg_status load_text(fixture *f, const char *name, const char *text,
                            qg_backend **out)
 {
     const char *file = qg_arena_printf(f->ctx->arena, "%s/%s.yaml", f->dir, name);
+    qg_reads_forget(f->ctx);
     assert_ok(f->ctx, qg_file_write(f->ctx, file, text, strlen(text)));
     return load(f, name, out);
 }
@@ -360,6 +362,7 @@ static void patches_need_no_reasons(void **state)
     const char *path = qg_path_join(f.ctx->arena, f.dir, "p.yaml");
     assert_ok(f.ctx, load(&f, "trt-int8", &b));
     size_t rules = b->rule.n, fusions = b->fusion.n;
+    qg_reads_forget(f.ctx);
     assert_ok(f.ctx, qg_file_write(f.ctx, path, patch, sizeof patch - 1));
     assert_ok(f.ctx, qg_backend_patch(f.ctx, f.ctx->arena, path, b));
     assert_int_equal(b->rule.n, rules + 1);
@@ -367,6 +370,7 @@ static void patches_need_no_reasons(void **state)
     assert_true(b->rule.at[rules].is_override);
     assert_null(b->rule.at[rules].origin.why);
     assert_string_equal(b->name, "trt-int8");
+    qg_reads_forget(f.ctx);
     assert_ok(f.ctx, qg_file_write(f.ctx, path, "extends: x\n", 11));
     assert_fails(f.ctx, qg_backend_patch(f.ctx, f.ctx->arena, path, b), QG_ECONFIG,
                  "p.yaml:1: extends: a policy patch has no parent");
@@ -384,6 +388,7 @@ static void a_patch_comes_after_options(void **state)
     const char *path = qg_path_join(f.ctx->arena, f.dir, "p.yaml");
     assert_ok(f.ctx, load(&f, "trt-int8", &b));
     size_t n = b->rule.n, settings = b->setting.n;
+    qg_reads_forget(f.ctx);
     assert_ok(f.ctx, qg_file_write(f.ctx, path, patch, sizeof patch - 1));
     assert_ok(f.ctx, qg_backend_patch(f.ctx, f.ctx->arena, path, b));
     assert_ok(f.ctx, qg_backend_set(f.ctx, f.ctx->arena, "pass=align run=no", b));
@@ -407,6 +412,7 @@ static void pipelines_are_strict(void **state)
     const char *path = qg_path_join(f.ctx->arena, f.dir, "p.yaml");
     static const char text[] = "name: p\nwhy: w\npases: [fuse]\n";
     qg_pipeline p;
+    qg_reads_forget(f.ctx);
     assert_ok(f.ctx, qg_file_write(f.ctx, path, text, sizeof text - 1));
     assert_fails(f.ctx,
                  qg_pipeline_load(f.ctx, f.ctx->arena, path, (qg_search){ 0 }, &p),
@@ -502,6 +508,7 @@ static void pipelines_hold_parameters(void **state)
         "name: p\nwhy: w\npasses:\n - fuse\n - {equalize: no}\n - {align: {run: 1}}\n";
     static const char two[] = "name: p\nwhy: w\npasses: [{a: no, b: no}]\n";
     qg_pipeline p;
+    qg_reads_forget(f.ctx);
     assert_ok(f.ctx, qg_file_write(f.ctx, path, good, sizeof good - 1));
     assert_ok(f.ctx, qg_pipeline_load(f.ctx, f.ctx->arena, path, (qg_search){ 0 }, &p));
     assert_int_equal(p.n, 3);
@@ -510,6 +517,7 @@ static void pipelines_hold_parameters(void **state)
     assert_int_equal(p.setting.n, 2);
     expect_setting(&p.setting.at[0], "equalize", "run", 0);
     expect_setting(&p.setting.at[1], "align", "run", 1);
+    qg_reads_forget(f.ctx);
     assert_ok(f.ctx, qg_file_write(f.ctx, path, two, sizeof two - 1));
     assert_fails(
         f.ctx, qg_pipeline_load(f.ctx, f.ctx->arena, path, (qg_search){ 0 }, &p),

@@ -220,7 +220,7 @@ static void refusals_leave_no_trace(void **state)
                  "2 inputs, expected 1");
     assert_fails(ctx, add(m, "Relu", INPUTS("new"), "h"), QG_EMODEL, "produced twice");
     assert_fails(ctx, add(m, "Relu", INPUTS("new"), "w"), QG_EMODEL, "a constant");
-    o = (qg_node_options){ .size = sizeof o, .op = "Mine", .domain = "com.microsoft" };
+    o = (qg_node_options){ .size = sizeof o, .op = "Mine", .domain = "quantgraph" };
     assert_fails(ctx, qg_model_add_node(m, &o, NULL), QG_EUNSUPPORTED, "Mine");
     assert_fails(ctx, qg_model_add_input(m, "", QG_F32, 1, odd), QG_EMODEL, "name");
     assert_fails(ctx, qg_model_add_input(m, "z", QG_F32, 1, odd), QG_EMODEL, "-2");

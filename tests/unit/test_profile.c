@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "engine/core/reads.h"
 #include "engine/config/profile_yaml.h"
 #include "engine/core/file.h"
 #include "engine/device/profile_file.h"
@@ -45,6 +46,7 @@ static qg_status load_text(fixture *f, const char *name, const char *text,
                            const qg_profile **out)
 {
     const char *file = qg_arena_printf(f->ctx->arena, "%s/%s.yaml", f->dir, name);
+    qg_reads_forget(f->ctx);
     assert_ok(f->ctx, qg_file_write(f->ctx, file, text, strlen(text)));
     return load(f, name, out);
 }
@@ -451,6 +453,7 @@ static void assert_row_returns(fixture *f, const qg_profile *p,
     qg_profile_part part = { *row, p->name, row->id, 7, 5 };
     part.row.id = "fit-1";
     const qg_profile_draft draft = { "x", p->name, &part, 1, 9, 8 };
+    qg_reads_forget(f->ctx);
     assert_ok(f->ctx, qg_profile_write(f->ctx, &draft, path));
     assert_ok(f->ctx, load(f, "x", &read));
     assert_string_equal(read->parent, p->name);
