@@ -338,6 +338,8 @@ qg_status qg_sink_warn(const qg_sink *k, const qg_plan *p, const qg_feed *feed,
 {
     qg_model *m = k->exe->model;
     const bool known = k->exe->mode != QG_RUN_FLOAT && m->info.manifest.not_finite;
+    if (k->exe->program && k->exe->program->options.float_inputs)
+        return QG_OK; /* floats for inputs in codes, which the network does not take */
     if (k->strange == feed->n && !known && !qg_search_is_little(p, feed->n))
         return QG_OK;
     return qg_model_warn_not_finite(m, k->exe->mode, work, feed, k->strange);

@@ -382,8 +382,9 @@ def every_backend(table, folder, path, x):
                         continue
                     raise
                 onnx.checker.check_model(str(file), full_check=True)
-                if report["changed_results"]:
-                    continue
+                rounded = "rounding" in {row["lost"] for row in report["losses"]}
+                if report["changed_results"] or placement == "openvino" and rounded:
+                    continue  # what OpenVINO rounds otherwise, it is no file for ORT
                 table.row(("digits", backend), f"{placement}, {weights}", None,
                           agreement.stack(Ort(file), s), simulated, plain)
 
