@@ -118,7 +118,6 @@ qg_status qg_export_keep_beside(const qg_export *e, const char *beside,
                      e->path, beside);
 }
 
-/* `usual` rounds integers: floats of 8 bits round to even everywhere. */
 static uint32_t scheme_aspects(const qg_tqc *t, qg_rounding usual)
 {
     const qg_scheme *s = &t->scheme;
@@ -129,8 +128,7 @@ static uint32_t scheme_aspects(const qg_tqc *t, qg_rounding usual)
     used |= s->policy & QG_DYNAMIC ? QG_SAYS_DYNAMIC : 0u;
     used |=
         s->policy & QG_POWER_OF_2 && s->policy & QG_LINEAR ? QG_SAYS_POWER_OF_2 : 0u;
-    const qg_rounding own = s->policy & QG_FLOATING ? QG_ROUND_HALF_EVEN : usual;
-    used |= s->rounding != own ? QG_SAYS_ROUNDING : 0u;
+    used |= s->rounding != usual ? QG_SAYS_ROUNDING : 0u;
     used |= t->quantizer ? QG_SAYS_QUANTIZER : 0u;
     if (s->policy & QG_FLOATING)
         return used | QG_SAYS_FLOATING;
@@ -166,15 +164,22 @@ uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual)
     return used | (qg_tqc_root(t) != t ? QG_SAYS_SHARING : 0u);
 }
 
-/* Of the reader that the file is for, if build knows it, and of all others. */
+/* Of the reader that the file is for, if build knows it: that of integers. */
+static qg_rounding reader_of(const qg_export *e, const qg_tqc *t)
+{
+    return t->scheme.policy & QG_FLOATING ? e->format->rounding : e->rounding;
+}
+
+/* Of the reader that the file is for, and of all others. */
 static qg_status lose_rounding(qg_export *e, const qg_tqc *t)
 {
+    const qg_rounding reader = reader_of(e, t);
     const char *own = qg_rounding_name((qg_rounding)t->scheme.rounding);
     const char *usual = qg_rounding_name(e->format->rounding);
-    if (t->scheme.rounding != e->rounding)
+    if (t->scheme.rounding != reader)
         return qg_export_lose(e, QG_SAYS_ROUNDING, t,
                               "rounding %s; readers of the file use %s", own,
-                              qg_rounding_name(e->rounding));
+                              qg_rounding_name(reader));
     QG_TRY(qg_export_lose(e, QG_SAYS_ROUNDING, t,
                           "rounding %s, as in the reader that the file is for; others "
                           "use %s",
@@ -188,7 +193,7 @@ static qg_status lose_rounding(qg_export *e, const qg_tqc *t)
 static qg_status lose_unsaid(qg_export *e, const qg_tqc *t)
 {
     uint32_t lost =
-        (qg_tqc_aspects(t, e->rounding) | qg_tqc_aspects(t, e->format->rounding)) &
+        (qg_tqc_aspects(t, reader_of(e, t)) | qg_tqc_aspects(t, e->format->rounding)) &
         ~e->format->says;
     if (t->visibility == QG_EXPORT_INTERNAL || !e->format->says)
         return QG_OK;
