@@ -62,15 +62,31 @@ static bool any_is_new(void)
     return new;
 }
 
-/* Walking up the calls is slow: a chain is recognized by its place and the address of
- * its frame. */
+/* Walking up all calls is slow: a chain is recognized by its place, the address of its
+ * frame, and the calls right above.  These tests are compiled with frame pointers; the
+ * walk ends where a frame is none. */
+enum { CALLS = 6, LARGEST_FRAME = 1 << 16 };
+static uintptr_t chain_of(const void *place, const void *frame)
+{
+    uintptr_t key = (uintptr_t)place * 31 ^ (uintptr_t)frame;
+    const uintptr_t *at = frame;
+    for (int i = 0; i < CALLS; i++) {
+        const uintptr_t up = at[0];
+        if (up <= (uintptr_t)at || up - (uintptr_t)at > LARGEST_FRAME ||
+            up % sizeof up || !is_ours((const void *)at[1]))
+            break;
+        key = key * UINT64_C(0x100000001B3) ^ at[1];
+        at = (const uintptr_t *)up;
+    }
+    return key;
+}
+
 static bool fails(place_kind kind, const void *place, const void *frame)
 {
     if (!now.armed || now.kind != kind || now.fired || now.paused || !is_ours(place))
         return false;
     (void)pthread_mutex_lock(&now.lock);
-    bool fire = !now.fired && add(&looked, (uintptr_t)place * 31 ^ (uintptr_t)frame) &&
-                any_is_new();
+    bool fire = !now.fired && add(&looked, chain_of(place, frame)) && any_is_new();
     now.fired = now.fired || fire;
     (void)pthread_mutex_unlock(&now.lock);
     return fire;
