@@ -324,28 +324,11 @@ static bool is_product(const qg_node *n)
            n->in[0]->type.rank == 2 && n->in[1]->constant;
 }
 
-/* Whether v comes from such a product through nodes that one kernel computes, or that
- * are perhaps removed, as two Transposes are. */
-static bool is_behind_product(const qg_value *v, int depth)
-{
-    const qg_node *n = v ? v->def : NULL;
-    if (!n || depth == 0)
-        return false;
-    if (is_product(n))
-        return true;
-    if (qg_node_has(n, QG_OP_COMPUTE))
-        return false;
-    for (uint32_t k = 0; k < n->n_in; k++)
-        if (is_behind_product(n->in[k], depth - 1))
-            return true;
-    return false;
-}
-
 /* Whether the plugin joins n, of several rows, and a product before it. */
 static bool is_chained(const qg_node *n)
 {
     return is_product(n) && n->in[0]->type.dim[0] != 1 && n->in[0]->type.dim[1] > 0 &&
-           is_behind_product(n->in[0], CHAIN);
+           qg_plugin_is_behind(n->in[0], is_product);
 }
 
 /* Whether that product has no constant operand. */

@@ -56,6 +56,10 @@
  * that it gives is; NULL: n is none, or nothing is to be done. */
 const qg_tqc *qg_plugin_before_maximum(const qg_node *n);
 
+/* Whether v comes from a node that `is` accepts through nodes that one kernel computes,
+ * or that are perhaps removed, as two Transposes are: none that is a product. */
+bool qg_plugin_is_behind(const qg_value *v, bool (*is)(const qg_node *n));
+
 /* Whether v, which t rounds, is on its grid already by the former. */
 bool qg_plugin_behind_maximum(const qg_value *v, const qg_tqc *t);
 

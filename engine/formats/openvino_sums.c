@@ -11,21 +11,30 @@ static bool is_one_of(const qg_node *n, const char *const *names, size_t count)
 
 static bool rounds(const qg_tqc *t) { return t && qg_tqc_rounds(t); }
 
-/* Whether v comes from a product through nodes that compute no other. */
-static bool is_of_product(const qg_value *v, int depth)
+static bool is_behind(const qg_value *v, bool (*is)(const qg_node *n), int depth)
 {
-    static const char *const names[] = { "MatMul", "Gemm" };
     const qg_node *n = v ? v->def : NULL;
     if (!n || depth == 0)
         return false;
-    if (is_one_of(n, names, sizeof names / sizeof *names))
+    if (is(n))
         return true;
     if (qg_node_has(n, QG_OP_COMPUTE))
         return false;
     for (uint32_t k = 0; k < n->n_in; k++)
-        if (is_of_product(n->in[k], depth - 1))
+        if (is_behind(n->in[k], is, depth - 1))
             return true;
     return false;
+}
+
+bool qg_plugin_is_behind(const qg_value *v, bool (*is)(const qg_node *n))
+{
+    return is_behind(v, is, CHAIN);
+}
+
+static bool is_product(const qg_node *n)
+{
+    static const char *const names[] = { "MatMul", "Gemm" };
+    return is_one_of(n, names, sizeof names / sizeof *names);
 }
 
 /* Whether a convolution makes v, with functions behind it. */
@@ -43,7 +52,7 @@ bool qg_plugin_sums_wrong(const qg_node *n)
 {
     static const char *const name = "ReduceSum";
     return is_one_of(n, &name, 1) && n->in[0] && n->in[0]->type.rank == 3 &&
-           n->in[0]->type.dim[0] != 1 && is_of_product(n->in[0], CHAIN);
+           n->in[0]->type.dim[0] != 1 && qg_plugin_is_behind(n->in[0], is_product);
 }
 
 bool qg_plugin_rounded_before_sum(const qg_node *n, uint32_t slot)
