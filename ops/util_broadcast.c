@@ -396,13 +396,3 @@ qg_status qg_binary_run_rows(const qg_call *k, const qg_row2 *rows)
     qg_binary_run(k, rows[k->in[0]->dtype]);
     return QG_OK;
 }
-
-uint32_t qg_absorb_clamp(const qg_compile *c, float *low, float *high)
-{
-    const qg_node *n = c->n_chain ? c->chain[0] : NULL;
-    if (n && n->op->clamp && n->op->clamp(n, c->chain_in[0], low, high))
-        return 1;
-    *low = -INFINITY;
-    *high = INFINITY;
-    return 0;
-}

@@ -106,10 +106,6 @@ qg_tensor qg_binary_view(const qg_call *k);
  * float32. */
 QG_NODISCARD qg_status qg_binary_run_rows(const qg_call *k, const qg_row2 *rows);
 
-/* How many followers a kernel absorbs that clamps to [low, high] by comparisons which
- * are false for NaN: 1 when the next is a clamp, else 0 and limits without effect. */
-uint32_t qg_absorb_clamp(const qg_compile *c, float *low, float *high);
-
 /* Before a loop over arrays that are the same or do not overlap: gcc may vectorise
  * without a check (clang checks at run time, at little cost). */
 #if defined(__GNUC__) && !defined(__clang__)

@@ -82,19 +82,21 @@ static qg_status run(const qg_kernel *k, const qg_call *call)
 static qg_status open_sums(const qg_kernel *k, qg_ctx *ctx, void **local)
 {
     const sums_kernel *s = k->state;
-    return s->sums->open(s->sums, ctx, local);
+    return s->sums->open ? s->sums->open(s->sums, ctx, local) : QG_OK;
 }
 
 static void close_sums(const qg_kernel *k, void *local)
 {
     const sums_kernel *s = k->state;
-    s->sums->close(s->sums, local);
+    if (s->sums->close)
+        s->sums->close(s->sums, local);
 }
 
 static void destroy_sums(qg_kernel *k)
 {
     sums_kernel *s = k->state;
-    s->sums->destroy(s->sums);
+    if (s->sums->destroy)
+        s->sums->destroy(s->sums);
 }
 
 /* Without zero points the library stores 0 to 255. */

@@ -332,9 +332,12 @@ TARGET static void softmax(const qg_softmax_shape *s, const float *x, float *y)
                                 x + o * slab + j, y + o * slab + j);
 }
 
-enum { WIDE = 16, HALVES = QG_PANEL / WIDE, TILES = 4 };
-typedef float wide
-    __attribute__((vector_size(WIDE * sizeof(float)), aligned(4), may_alias));
+/* In vectors of one register: a wider one does not stay in several. */
+typedef float vector
+    __attribute__((vector_size(REGISTER * sizeof(float)), aligned(4), may_alias));
+
+/* A panel's sums of one row take VECTORS registers, those of TILES tiles eight. */
+enum { VECTORS = QG_PANEL / REGISTER, TILES = 8 / VECTORS };
 
 /* Elements from one tile to the next. */
 typedef struct tile_steps {
@@ -342,30 +345,31 @@ typedef struct tile_steps {
 } tile_steps;
 
 /* TILES tiles of one row by one panel: of as many rows (step.x) or panels (step.w) as
- * there are tiles, whose sums fill the registers of every instruction set. */
+ * there are tiles. */
 INLINE void product_tiles(int64_t k, tile_steps step, const float *x, const float *w,
                           float *y)
 {
-    wide sum[TILES][HALVES] = { 0 };
+    vector sum[TILES][VECTORS] = { 0 };
     for (int64_t i = 0; i < k; i++)
         for (int t = 0; t < TILES; t++)
-            for (int h = 0; h < HALVES; h++)
-                sum[t][h] += x[t * step.x + i] *
-                             *(const wide *)(w + t * step.w + i * QG_PANEL + h * WIDE);
+            for (int h = 0; h < VECTORS; h++)
+                sum[t][h] +=
+                    x[t * step.x + i] *
+                    *(const vector *)(w + t * step.w + i * QG_PANEL + h * REGISTER);
     for (int t = 0; t < TILES; t++)
-        for (int h = 0; h < HALVES; h++)
-            *(wide *)(y + t * step.y + h * WIDE) = sum[t][h];
+        for (int h = 0; h < VECTORS; h++)
+            *(vector *)(y + t * step.y + h * REGISTER) = sum[t][h];
 }
 
 /* One row by one panel. */
 INLINE void product_tile(int64_t k, const float *x, const float *w, float *y)
 {
-    wide sum[HALVES] = { 0 };
+    vector sum[VECTORS] = { 0 };
     for (int64_t i = 0; i < k; i++)
-        for (int h = 0; h < HALVES; h++)
-            sum[h] += x[i] * *(const wide *)(w + i * QG_PANEL + h * WIDE);
-    for (int h = 0; h < HALVES; h++)
-        *(wide *)(y + h * WIDE) = sum[h];
+        for (int h = 0; h < VECTORS; h++)
+            sum[h] += x[i] * *(const vector *)(w + i * QG_PANEL + h * REGISTER);
+    for (int h = 0; h < VECTORS; h++)
+        *(vector *)(y + h * REGISTER) = sum[h];
 }
 
 /* Panels are the outer loop while there are several rows, since they are larger. */
@@ -386,27 +390,24 @@ TARGET static void product(const qg_panels *w, int64_t rows, const float *x, flo
     }
 }
 
-/* PARTS sums of WIDE columns at once. */
+/* Sums of 64 columns, or 32 in short registers, at once. */
 TARGET static void strip(int64_t n, int64_t k, const float *w, const float *x, float *y)
 {
-    enum { PARTS = 4 };
+    enum { PARTS = REGISTER == 16 ? 4 : 8 };
     for (int64_t j = 0; j < n; j++)
-        for (int64_t at = 0; at < QG_STRIP; at += PARTS * WIDE) {
-            wide sum[PARTS] = { 0 };
+        for (int64_t at = 0; at < QG_STRIP; at += PARTS * REGISTER) {
+            vector sum[PARTS] = { 0 };
             for (int64_t i = 0; i < k; i++)
                 for (int p = 0; p < PARTS; p++)
                     sum[p] += w[j * k + i] *
-                              *(const wide *)(x + i * QG_STRIP + at + p * WIDE);
+                              *(const vector *)(x + i * QG_STRIP + at + p * REGISTER);
             for (int p = 0; p < PARTS; p++)
-                *(wide *)(y + j * QG_STRIP + at + p * WIDE) = sum[p];
+                *(vector *)(y + j * QG_STRIP + at + p * REGISTER) = sum[p];
         }
 }
 
-/* LANES elements, in as many registers as they need: a vector that is wider than a
- * register does not stay in several. */
+/* LANES elements. */
 enum { REGISTERS = LANES / REGISTER };
-typedef float vector
-    __attribute__((vector_size(REGISTER * sizeof(float)), aligned(4), may_alias));
 
 /* `rows` products; a constant. */
 TARGET INLINE void dot_rows(const float *x, const float *y, const int64_t *at, int rows,

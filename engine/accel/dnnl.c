@@ -4,9 +4,18 @@
  * Written for the 2.x C API (Debian 12 has 2.6).  3.x replaces descriptors of
  * operations and of memory; CMakeLists.txt builds without oneDNN where it finds
  * that. */
-#include "engine/accel/kernels.h"
+#include "engine/accel/packed_gemm.h"
 
 #include <stdio.h>
+
+/* Results have the type of the inputs. */
+static bool all_float(const qg_compile *c)
+{
+    uint32_t i = 0;
+    while (i < c->node->n_in && (!c->in[i] || c->in[i]->dtype == QG_F32))
+        i++;
+    return i == c->node->n_in;
+}
 
 #if QG_HAVE_DNNL
 
@@ -27,15 +36,6 @@ static void describe(dnnl_memory_desc_t *md, dnnl_data_type_t type, int rank,
     dnnl_status_t s = dnnl_memory_desc_init_by_strides(md, rank, dims, type, strides);
     assert(s == dnnl_success);
     (void)s;
-}
-
-/* Results have the type of the inputs. */
-static bool all_float(const qg_compile *c)
-{
-    uint32_t i = 0;
-    while (i < c->node->n_in && (!c->in[i] || c->in[i]->dtype == QG_F32))
-        i++;
-    return i == c->node->n_in;
 }
 
 /* Codes times int8 weights into int32 sums.  Without these instructions oneDNN adds
@@ -574,11 +574,8 @@ static qg_status make_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
                              const qg_accel_codes *codes, qg_kernel **out)
 {
     const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
-    assert(a && b && y);
     *out = NULL;
-    if (any_empty(c) || p->alpha != 1 || a->rank < 2 || b->rank < 2 || y->rank < 2 ||
-        a->rank > y->rank || b->rank > y->rank || a->data ||
-        (bias >= 0 && (!c->in[bias]->data || qg_tensor_count(c->in[bias]) != p->n)))
+    if (!qg_is_plain_product(c, p, bias) || a->data)
         return QG_OK;
     product v = { *a, *b, *y, p->trans_a, p->trans_b, bias >= 0, codes };
     if (!p->trans_a && one_product(a, b)) {
@@ -604,8 +601,14 @@ static qg_status make_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
 qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
                           qg_kernel **out)
 {
+    const unsigned wide = dnnl_cpu_isa_avx512_core;
     *out = NULL;
-    return all_float(c) ? make_matmul(c, p, bias, NULL, out) : QG_OK;
+    if (!all_float(c))
+        return QG_OK;
+    if (((unsigned)dnnl_get_effective_cpu_isa() & wide) != wide &&
+        qg_is_plain_product(c, p, bias))
+        QG_TRY(qg_packed_gemm(c, p, bias, out));
+    return *out ? QG_OK : make_matmul(c, p, bias, NULL, out);
 }
 
 qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p,
@@ -675,9 +678,10 @@ qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p,
 qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
                           qg_kernel **out)
 {
-    (void)c, (void)p, (void)bias;
     *out = NULL;
-    return QG_OK;
+    return all_float(c) && qg_is_plain_product(c, p, bias)
+               ? qg_packed_gemm(c, p, bias, out)
+               : QG_OK;
 }
 
 qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out)

@@ -23,7 +23,9 @@
  *     conv     weights and bias constant, x not (constants stay plain); not three axes
  *              that shrink to one
  *     matmul   alpha 1, operands of rank 2 and more, the left one not constant; a bias
- *              of n constants
+ *              of n constants.  Without AVX-512, and where there is no oneDNN,
+ *              products of floats of several rows and columns are those of
+ *              packed_gemm.h
  *     pool     maximum without indices, average; not Lp, not of a constant */
 #ifndef QG_ENGINE_ACCEL_KERNELS_H
 #define QG_ENGINE_ACCEL_KERNELS_H

@@ -10,9 +10,11 @@
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #define UNROLLED    _Pragma("clang loop unroll(full)")
+#define BY_FOUR     _Pragma("clang loop unroll_count(4)")
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #define UNROLLED    _Pragma("GCC unroll 8")
+#define BY_FOUR     _Pragma("GCC unroll 4")
 #endif
 
 /* Columns of a block begin at 128 and are halved while they reach further than n; the
@@ -190,69 +192,105 @@ static void sum_slab(const qg_ref_slab *s, float *sum)
 }
 
 #if defined(__x86_64__)
-/* Tiles whose sums stay in registers: four rows of two vectors.  The last columns of a
- * row are in a masked vector. */
-enum { TILE_ROWS = 4, VECTOR = 8 };
+/* Tiles whose sums stay in registers: up to six rows of two vectors.  The last columns
+ * of a row are in a masked vector. */
+enum { TILE_ROWS = 6, VECTOR = 8 };
 
 #define AVX2 __attribute__((target("avx2,fma")))
-#define ADD(i)                                                                         \
-    do {                                                                               \
-        const __m256 w = _mm256_broadcast_ss(a + (i)*s->a_row);                        \
-        low##i = _mm256_fmadd_ps(x0, w, low##i);                                       \
-        high##i = _mm256_fmadd_ps(x1, w, high##i);                                     \
-    } while (0)
-#define STORE(i)                                                                       \
-    do {                                                                               \
-        _mm256_storeu_ps(sum + (i)*s->ld_sum, low##i);                                 \
-        _mm256_storeu_ps(sum + (i)*s->ld_sum + VECTOR, high##i);                       \
-    } while (0)
 
-/* a, b, sum: of the tile's first row and column. */
-static AVX2 void tile_of_four(const qg_ref_slab *s, const float *a, const float *b,
-                              float *sum)
+/* Of a tile's first row and column. */
+typedef struct tile_at {
+    const float *a, *b;
+    const float *before; /* NULL: none */
+    float *sum;
+} tile_at;
+
+static tile_at tile_of(const qg_ref_slab *s, int64_t i, int64_t j, float *sum)
 {
-    __m256 low0 = _mm256_setzero_ps(), high0 = low0, low1 = low0, high1 = low0;
-    __m256 low2 = low0, high2 = low0, low3 = low0, high3 = low0;
-    for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
-        const __m256 x0 = _mm256_loadu_ps(b), x1 = _mm256_loadu_ps(b + VECTOR);
-        ADD(0);
-        ADD(1);
-        ADD(2);
-        ADD(3);
-    }
-    STORE(0);
-    STORE(1);
-    STORE(2);
-    STORE(3);
+    return (tile_at){ .a = s->a + i * s->a_row,
+                      .b = s->b + j,
+                      .before = s->before ? s->before + i * s->ld_before + j : NULL,
+                      .sum = sum + i * s->ld_sum + j };
 }
 
-static AVX2 void tile_of_one(const qg_ref_slab *s, const float *a, const float *b,
-                             float *sum)
+/* A constant number of rows. */
+static inline __attribute__((always_inline)) AVX2 void sum_rows(const qg_ref_slab *s,
+                                                                int rows, tile_at at)
 {
-    __m256 low0 = _mm256_setzero_ps(), high0 = low0;
+    const float *a = at.a, *b = at.b;
+    __m256 low[TILE_ROWS], high[TILE_ROWS];
+    UNROLLED
+    for (int i = 0; i < rows; i++)
+        low[i] = high[i] = _mm256_setzero_ps();
+    BY_FOUR
     for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
         const __m256 x0 = _mm256_loadu_ps(b), x1 = _mm256_loadu_ps(b + VECTOR);
-        ADD(0);
+        UNROLLED
+        for (int i = 0; i < rows; i++) {
+            const __m256 w = _mm256_broadcast_ss(a + i * s->a_row);
+            low[i] = _mm256_fmadd_ps(x0, w, low[i]);
+            high[i] = _mm256_fmadd_ps(x1, w, high[i]);
+        }
     }
-    STORE(0);
+    if (at.before) {
+        UNROLLED
+        for (int i = 0; i < rows; i++, at.before += s->ld_before) {
+            low[i] = _mm256_add_ps(low[i], _mm256_loadu_ps(at.before));
+            high[i] = _mm256_add_ps(high[i], _mm256_loadu_ps(at.before + VECTOR));
+        }
+    }
+    UNROLLED
+    for (int i = 0; i < rows; i++) {
+        _mm256_storeu_ps(at.sum + i * s->ld_sum, low[i]);
+        _mm256_storeu_ps(at.sum + i * s->ld_sum + VECTOR, high[i]);
+    }
+}
+
+static AVX2 void sum_tile(const qg_ref_slab *s, int rows, tile_at at)
+{
+    switch (rows) {
+    case 1:
+        sum_rows(s, 1, at);
+        break;
+    case 2:
+        sum_rows(s, 2, at);
+        break;
+    case 3:
+        sum_rows(s, 3, at);
+        break;
+    case 4:
+        sum_rows(s, 4, at);
+        break;
+    case 5:
+        sum_rows(s, 5, at);
+        break;
+    default:
+        sum_rows(s, TILE_ROWS, at);
+    }
 }
 
 /* One row, n < 2 VECTOR columns. */
-static AVX2 void last_columns(const qg_ref_slab *s, const float *a, const float *b,
-                              int n, float *sum)
+static AVX2 void last_columns(const qg_ref_slab *s, int n, tile_at at)
 {
-    const __m256i at = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const __m256i in0 = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), at);
-    const __m256i in1 = _mm256_cmpgt_epi32(_mm256_set1_epi32(n - VECTOR), at);
-    __m256 low0 = _mm256_setzero_ps(), high0 = low0;
+    const int second = n > VECTOR ? VECTOR : 0;
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i in0 = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane);
+    const __m256i in1 = _mm256_cmpgt_epi32(_mm256_set1_epi32(n - VECTOR), lane);
+    const float *a = at.a, *b = at.b;
+    __m256 low = _mm256_setzero_ps(), high = low;
     for (int64_t t = 0; t < s->terms; t++, a += s->a_term, b += s->ldb) {
-        const __m256 x0 = _mm256_maskload_ps(b, in0);
-        const __m256 x1 = _mm256_maskload_ps(b + (n > VECTOR ? VECTOR : 0), in1);
-        ADD(0);
+        const __m256 x0 = _mm256_maskload_ps(b, in0), w = _mm256_broadcast_ss(a);
+        const __m256 x1 = _mm256_maskload_ps(b + second, in1);
+        low = _mm256_fmadd_ps(x0, w, low);
+        high = _mm256_fmadd_ps(x1, w, high);
     }
-    _mm256_maskstore_ps(sum, in0, low0);
-    if (n > VECTOR)
-        _mm256_maskstore_ps(sum + VECTOR, in1, high0);
+    if (at.before) {
+        low = _mm256_add_ps(low, _mm256_maskload_ps(at.before, in0));
+        high = _mm256_add_ps(high, _mm256_maskload_ps(at.before + second, in1));
+    }
+    _mm256_maskstore_ps(at.sum, in0, low);
+    if (second)
+        _mm256_maskstore_ps(at.sum + VECTOR, in1, high);
 }
 
 static void sum_slab_avx2(const qg_ref_slab *s, float *sum)
@@ -261,15 +299,11 @@ static void sum_slab_avx2(const qg_ref_slab *s, float *sum)
         n = s->columns - j < 2 * VECTOR ? s->columns - j : 2 * VECTOR;
         const bool whole = n == 2 * VECTOR;
         for (int64_t i = 0, rows; i < s->rows; i += rows) {
-            const float *a = s->a + i * s->a_row;
-            float *to = sum + i * s->ld_sum + j;
-            rows = whole && s->rows - i >= TILE_ROWS ? TILE_ROWS : 1;
-            if (rows > 1)
-                tile_of_four(s, a, s->b + j, to);
-            else if (whole)
-                tile_of_one(s, a, s->b + j, to);
+            rows = !whole ? 1 : s->rows - i < TILE_ROWS ? s->rows - i : TILE_ROWS;
+            if (whole)
+                sum_tile(s, (int)rows, tile_of(s, i, j, sum));
             else
-                last_columns(s, a, s->b + j, (int)n, to);
+                last_columns(s, (int)n, tile_of(s, i, j, sum));
         }
     }
 }
@@ -286,9 +320,9 @@ typedef struct wide_columns {
 
 /* A tile of a constant number of rows; whether it is whole is constant, too. */
 static inline __attribute__((always_inline)) AVX512 void
-wide_tile(const qg_ref_slab *s, int rows, wide_columns in, const float *a,
-          const float *b, float *sum)
+wide_tile(const qg_ref_slab *s, int rows, wide_columns in, tile_at at)
 {
+    const float *a = at.a, *b = at.b;
     __m512 low[WIDE_ROWS], high[WIDE_ROWS];
     UNROLLED
     for (int i = 0; i < rows; i++)
@@ -305,18 +339,26 @@ wide_tile(const qg_ref_slab *s, int rows, wide_columns in, const float *a,
             high[i] = _mm512_fmadd_ps(x1, w, high[i]);
         }
     }
+    if (at.before) {
+        UNROLLED
+        for (int i = 0; i < rows; i++, at.before += s->ld_before) {
+            low[i] = _mm512_add_ps(low[i], _mm512_maskz_loadu_ps(in.low, at.before));
+            high[i] = _mm512_add_ps(high[i],
+                                    _mm512_maskz_loadu_ps(in.high, at.before + WIDE));
+        }
+    }
     UNROLLED
-    for (int i = 0; i < rows; i++, sum += s->ld_sum) {
-        _mm512_mask_storeu_ps(sum, in.low, low[i]);
-        _mm512_mask_storeu_ps(sum + WIDE, in.high, high[i]);
+    for (int i = 0; i < rows; i++, at.sum += s->ld_sum) {
+        _mm512_mask_storeu_ps(at.sum, in.low, low[i]);
+        _mm512_mask_storeu_ps(at.sum + WIDE, in.high, high[i]);
     }
 }
 
 /* The same with at most a vector of columns. */
 static inline __attribute__((always_inline)) AVX512 void
-narrow_tile(const qg_ref_slab *s, int rows, wide_columns in, const float *a,
-            const float *b, float *sum)
+narrow_tile(const qg_ref_slab *s, int rows, wide_columns in, tile_at at)
 {
+    const float *a = at.a, *b = at.b;
     __m512 part[WIDE_ROWS];
     UNROLLED
     for (int i = 0; i < rows; i++)
@@ -327,28 +369,32 @@ narrow_tile(const qg_ref_slab *s, int rows, wide_columns in, const float *a,
         for (int i = 0; i < rows; i++)
             part[i] = _mm512_fmadd_ps(x, _mm512_set1_ps(a[i * s->a_row]), part[i]);
     }
+    if (at.before) {
+        UNROLLED
+        for (int i = 0; i < rows; i++, at.before += s->ld_before)
+            part[i] = _mm512_add_ps(part[i], _mm512_maskz_loadu_ps(in.low, at.before));
+    }
     UNROLLED
     for (int i = 0; i < rows; i++)
-        _mm512_mask_storeu_ps(sum + i * s->ld_sum, in.low, part[i]);
+        _mm512_mask_storeu_ps(at.sum + i * s->ld_sum, in.low, part[i]);
 }
 
 /* As many rows as a call has at most, of two vectors. */
-static AVX512 void tile_of_eight(const qg_ref_slab *s, const float *a, const float *b,
-                                 float *sum)
+static AVX512 void tile_of_eight(const qg_ref_slab *s, tile_at at)
 {
     const wide_columns all = { 0xffff, 0xffff, true };
-    wide_tile(s, WIDE_ROWS, all, a, b, sum);
+    wide_tile(s, WIDE_ROWS, all, at);
 }
 
 static AVX512 void part_of_tile(const qg_ref_slab *s, int rows, wide_columns in,
-                                const float *a, const float *b, float *sum)
+                                tile_at at)
 {
 #define TILE(n)                                                                        \
     case n:                                                                            \
         if (in.high)                                                                   \
-            wide_tile(s, n, in, a, b, sum);                                            \
+            wide_tile(s, n, in, at);                                                   \
         else                                                                           \
-            narrow_tile(s, n, in, a, b, sum);                                          \
+            narrow_tile(s, n, in, at);                                                 \
         break
     switch (rows) {
         TILE(1);
@@ -371,13 +417,12 @@ static void sum_columns_avx512(const qg_ref_slab *s, int64_t j, int64_t n, float
                                                   : n > WIDE    ? (1u << (n - WIDE)) - 1
                                                                 : 0) };
     for (int64_t i = 0, rows; i < s->rows; i += rows) {
-        const float *a = s->a + i * s->a_row;
-        float *to = sum + i * s->ld_sum + j;
+        const tile_at at = tile_of(s, i, j, sum);
         rows = s->rows - i < WIDE_ROWS ? s->rows - i : WIDE_ROWS;
         if (rows == WIDE_ROWS && n >= 2 * WIDE)
-            tile_of_eight(s, a, s->b + j, to);
+            tile_of_eight(s, at);
         else
-            part_of_tile(s, (int)rows, in, a, s->b + j, to);
+            part_of_tile(s, (int)rows, in, at);
     }
 }
 

@@ -62,12 +62,14 @@ typedef struct qg_ref_slab {
     const float *a;
     int64_t a_row, a_term;
     const float *b;
-    int64_t ldb;    /* elements from one term's row of columns to the next */
-    int64_t ld_sum; /* and from one row of sums to the next; >= columns */
+    int64_t ldb;         /* elements from one term's row of columns to the next */
+    int64_t ld_sum;      /* and from one row of sums to the next; >= columns */
+    const float *before; /* to which the sums are added; NULL: none; may be `sum` */
+    int64_t ld_before;   /* 0: all rows have the same */
 } qg_ref_slab;
 
-/* sum[i * ld_sum + j], started from zero, terms in ascending order.  The same bits
- * with and without the instruction. */
+/* sum[i * ld_sum + j], started from zero, terms in ascending order, then added to what
+ * is before them.  The same bits with and without the instruction. */
 void qg_ref_sum_slab(const qg_ref_slab *s, float *sum);
 
 /* sum[i] = x[i * step] * w + sum[i], i < n.  fused: one rounding, else two.  The same

@@ -22,6 +22,8 @@
 #ifndef QG_ENGINE_IR_KERNEL_H
 #define QG_ENGINE_IR_KERNEL_H
 
+#include <math.h>
+
 #include "engine/ir/graph.h"
 
 /* Whole-tensor orders only; see the file comment. */
@@ -90,6 +92,18 @@ static inline uint32_t qg_compile_parts(const qg_compile *c, int64_t rows, doubl
     if (!c->split_small && (double)n * least > work)
         n = (int64_t)(work / least);
     return n > 1 ? (uint32_t)n : 1;
+}
+
+/* How many followers a kernel absorbs that clamps to [low, high] by comparisons which
+ * are false for NaN: 1 when the next is a clamp, else 0 and limits without effect. */
+static inline uint32_t qg_absorb_clamp(const qg_compile *c, float *low, float *high)
+{
+    const qg_node *n = c->n_chain ? c->chain[0] : NULL;
+    if (n && n->op->clamp && n->op->clamp(n, c->chain_in[0], low, high))
+        return 1;
+    *low = -INFINITY;
+    *high = INFINITY;
+    return 0;
 }
 
 /* The call that run would get, with data only for constants: lets an operator use the

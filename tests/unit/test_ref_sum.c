@@ -57,29 +57,60 @@ static void rows_are_fused(void **state)
         }
 }
 
-/* Whole tiles, single rows and columns that are left over. */
+enum { ROWS = 9, TERMS = 5, COLUMNS = 40, WIDE = COLUMNS + 3, GAP = 2 };
+
+/* The operands of a slab of any rows and columns. */
+typedef struct slab_case {
+    float a[ROWS * TERMS], b[TERMS * WIDE], before[ROWS * COLUMNS];
+} slab_case;
+
+static float slab_element(const slab_case *c, const qg_ref_slab *s, int64_t i,
+                          int64_t j)
+{
+    float sum = 0;
+    for (int64_t t = 0; t < TERMS; t++)
+        sum = fmaf(c->b[t * WIDE + j], c->a[t * ROWS + i], sum);
+    return s->before ? sum + c->before[i * s->ld_before + j] : sum;
+}
+
+/* ld_before: -1 without values before the sums. */
+static void try_slab(const slab_case *c, int64_t rows, int64_t n, int64_t ld_before)
+{
+    float sum[ROWS * (COLUMNS + GAP)] = { 0 };
+    const int64_t ld = n + GAP;
+    const qg_ref_slab s = { .rows = rows,
+                            .terms = TERMS,
+                            .columns = n,
+                            .a = c->a,
+                            .a_row = 1,
+                            .a_term = ROWS,
+                            .b = c->b,
+                            .ldb = WIDE,
+                            .ld_sum = ld,
+                            .before = ld_before < 0 ? NULL : c->before,
+                            .ld_before = ld_before };
+    qg_ref_sum_slab(&s, sum);
+    for (int64_t i = 0; i < rows * ld; i++) { /* behind the columns of a row, too */
+        float want = i % ld < n ? slab_element(c, &s, i / ld, i % ld) : 0;
+        assert_cmp_f64(sum[i], ==, want);
+    }
+}
+
+/* Whole tiles, single rows and columns that are left over; added to nothing, to one row
+ * and to rows of their own. */
 static void slabs_are_rows(void **state)
 {
     (void)state;
-    enum { ROWS = 9, TERMS = 5, COLUMNS = 40, WIDE = COLUMNS + 3, GAP = 2 };
     qg_rng rng = { SEED };
-    float a[ROWS * TERMS], b[TERMS * WIDE], sum[ROWS * (COLUMNS + GAP)];
-    for (int i = 0; i < ROWS * TERMS; i++)
-        a[i] = qg_rng_range(&rng, -1, 1);
-    for (int i = 0; i < TERMS * WIDE; i++)
-        b[i] = qg_rng_range(&rng, -1, 1);
+    static slab_case c;
+    float *all = c.a;
+    for (size_t i = 0; i < sizeof c / sizeof *all; i++)
+        all[i] = qg_rng_range(&rng, -1, 1);
     for (int64_t rows = 1; rows <= ROWS; rows++)
         for (int64_t n = 1; n <= COLUMNS; n++) {
-            const int64_t ld = n + GAP;
-            memset(sum, 0, sizeof sum);
-            qg_ref_sum_slab(&(qg_ref_slab){ rows, TERMS, n, a, 1, ROWS, b, WIDE, ld },
-                            sum);
-            for (int64_t i = 0; i < rows * ld; i++) {
-                float want = 0; /* behind the columns of a row, too */
-                for (int64_t t = 0; t < TERMS && i % ld < n; t++)
-                    want = fmaf(b[t * WIDE + i % ld], a[t * ROWS + i / ld], want);
-                assert_cmp_f64(sum[i], ==, want);
-            }
+            try_slab(&c, rows, n, -1);
+            try_slab(&c, rows, n, 0);
+            try_slab(&c, rows, n, COLUMNS);
         }
 }
 
