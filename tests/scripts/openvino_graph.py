@@ -43,6 +43,11 @@ def data_types(op, kind):
     return types[:1] if kind in ONE_DATA else types[:2] if kind == "MatMul" else types
 
 
+def multiplies_activations(op, kind):
+    """Of no weights: on integers or not, as the CPU has it (docs/lint.md)."""
+    return kind == "MatMul" and len(data_types(op, kind)) > 1
+
+
 def state_of(op, kind, layers):
     types = data_types(op, kind)
     if not types or not all(t in CODES for t in types):
@@ -66,7 +71,7 @@ def states(model, operators, apart=()):
         names = [name for name in (name_of(layer, operators) for layer in layers) if name]
         main = name_of(op.get_friendly_name(), operators) or name_of(layers[0], operators)
         composed = kind == "MVN" and operators.get(main) != "InstanceNormalization"
-        if main in apart or composed or (kind in COMPILED and
+        if main in apart or composed or multiplies_activations(op, kind) or (kind in COMPILED and
                              any(operators[n] in ("Softmax", "MatMul") for n in names)):
             continue
         own = "float" if kind in COMPILED else state_of(op, kind, layers)
