@@ -23,12 +23,14 @@ typedef struct packed_gemm {
 bool qg_is_plain_product(const qg_compile *c, const qg_gemm_problem *p, int bias)
 {
     const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
+    const qg_tensor *add = bias < 0 ? NULL : c->in[bias];
     for (uint32_t i = 0; i < c->node->n_in; i++)
         if (c->in[i] && qg_tensor_count(c->in[i]) == 0)
             return false;
     return p->alpha == 1 && a->rank >= 2 && b->rank >= 2 && y->rank >= 2 &&
            a->rank <= y->rank && b->rank <= y->rank && qg_tensor_count(y) > 0 &&
-           (bias < 0 || (c->in[bias]->data && qg_tensor_count(c->in[bias]) == p->n));
+           (!add || (add->data && qg_tensor_count(add) == p->n &&
+                     (p->n == 1 || add->dim[add->rank - 1] == p->n)));
 }
 
 /* --- packing --- */

@@ -23,7 +23,7 @@
 #include "engine/accel/kernels.h"
 
 /* Whether y = a b + bias has operands as qg_accel_matmul describes them: not empty,
- * alpha 1, matrices or batches of them, the bias n constants. */
+ * alpha 1, matrices or batches of them, the bias n constants, one per column. */
 bool qg_is_plain_product(const qg_compile *c, const qg_gemm_problem *p, int bias);
 
 /* As qg_accel_matmul, for a plain product of floats.  *out stays NULL for one row or

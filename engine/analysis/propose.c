@@ -266,6 +266,18 @@ static qg_status too_tight(const search *p, double best)
                    o->budget, best, p->harmful, o->bits ? "at more bits" : "in float");
 }
 
+/* More bits than any of the values has: the others stay as they are. */
+static qg_status expect_risable(search *p)
+{
+    const qg_proposal_options *o = &p->s->o->proposal;
+    if (!o->bits || !p->harmful || choose_values(p, p->harmful) > 0)
+        return QG_OK;
+    return qg_fail(p->s->m->ctx, QG_ECONFIG,
+                   "propose: raise to %u bits: no value of the %zu harmful rows has "
+                   "fewer, expected more bits than they have",
+                   o->bits, p->harmful);
+}
+
 static qg_status write_patch(search *p, size_t k)
 {
     qg_writer w;
@@ -338,6 +350,8 @@ static qg_status propose_nothing(search *p, qg_report *r)
 {
     const qg_sensitivity *s = p->s;
     double error = s->all;
+    QG_TRY(qg_report_add(r, "budget",
+                         qg_measure_cell(s->study.metric, s->o->proposal.budget)));
     if (s->split.judge)
         QG_TRY(measure(p, s->m, s->split.judge, &error));
     if (meets(p, error))
@@ -356,6 +370,7 @@ static qg_status find_and_judge(search *p, qg_report *r, size_t *rows)
     size_t k;
     double error = s->all;
     verdict v = { 0 };
+    QG_TRY(expect_risable(p));
     QG_TRY(find_number(p, &k, &error));
     if (k == 0)
         return too_tight(p, error);

@@ -232,6 +232,23 @@ static qg_status warn_not_finite(qg_sensitivity *s)
     return qg_model_warn_not_finite(s->m, QG_RUN_SIMULATE, &s->o->work, all, sample);
 }
 
+static qg_status check_proposal(const qg_sensitivity *s)
+{
+    const qg_proposal_options *o = &s->o->proposal;
+    qg_ctx *ctx = s->m->ctx;
+    if (s->all_but)
+        return qg_fail(ctx, QG_ECONFIG, "propose: expected direction only");
+    if (strcmp(s->study.metric->name, "nsr") == 0 && o->budget >= 1)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "propose: budget %g: is noise as large as the signal, expected "
+                       "less, such as 1%%",
+                       o->budget);
+    if (o->bits && (o->bits < QG_LEAST_BITS || o->bits > QG_MOST_BITS))
+        return qg_fail(ctx, QG_ECONFIG, "propose: raise to %u bits, expected %d to %d",
+                       o->bits, QG_LEAST_BITS, QG_MOST_BITS);
+    return qg_writer_check(ctx, o->patch);
+}
+
 static qg_status run(qg_sensitivity *s, qg_report **out)
 {
     qg_report *r;
@@ -243,10 +260,8 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
                            .stage = "sensitivity" };
     QG_TRY(read_options(s));
     s->study.rounding_base = s->all_but;
-    if (s->o->proposal.patch && s->all_but)
-        return qg_fail(s->m->ctx, QG_ECONFIG, "propose: expected direction only");
     if (s->o->proposal.patch)
-        QG_TRY(qg_writer_check(s->m->ctx, s->o->proposal.patch));
+        QG_TRY(check_proposal(s));
     QG_TRY(open_samples(s));
     QG_TRY(choose_subjects(s));
     QG_TRY(qg_measured_find(s->m->graph, s->study.feed, "sensitivity", s->arena,

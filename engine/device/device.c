@@ -426,10 +426,7 @@ static qg_status expect_results(const qg_device *d)
     for (size_t i = 0; i < d->n_step; i++)
         if (d->step[i].value->def)
             return QG_OK;
-    return qg_fail(d->ctx, QG_EDATA,
-                   "read %.200s: all arrays are inputs of the network, expected values "
-                   "that the device computed (docs/trace.md)",
-                   d->trace->path);
+    return qg_trace_lacks_results(d->ctx, d->trace);
 }
 
 qg_status qg_device_pair(qg_device *d, qg_trace *t)

@@ -242,6 +242,20 @@ static qg_status find_base(const inference *f)
     return qg_config_find(f->m->ctx, f->arena, &w, &path);
 }
 
+/* Inputs alone are equal on every device: nothing says which backend it has. */
+static qg_status expect_results(const inference *f)
+{
+    const qg_graph *g = f->m->graph;
+    bool inputs = false;
+    for (size_t i = 0; i < g->value.n; i++) {
+        const bool seen = f->seen.at[i].kind != QG_SEEN_HIDDEN;
+        if (seen && g->value.at[i]->def)
+            return QG_OK;
+        inputs = inputs || seen;
+    }
+    return inputs ? qg_trace_lacks_results(f->m->ctx, f->trace) : QG_OK;
+}
+
 static qg_status run(inference *f, const char *dump, const char *yaml, qg_report **out)
 {
     qg_ctx *ctx = f->m->ctx;
@@ -260,6 +274,7 @@ static qg_status run(inference *f, const char *dump, const char *yaml, qg_report
     QG_TRY(qg_feed_open(f->m, &f->o->work, &f->feed));
     QG_TRY(qg_trace_open(ctx, dump, &f->trace));
     QG_TRY(qg_see_values(f->m, &f->feed.feed, f->trace, f->arena, &f->seen));
+    QG_TRY(expect_results(f));
     f->ranking = (qg_ranking){ .how = &f->how,
                                .quick = &f->quick,
                                .from = f->o->from,

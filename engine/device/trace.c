@@ -471,6 +471,14 @@ qg_status qg_trace_open(qg_ctx *ctx, const char *path, qg_trace **out)
     return s;
 }
 
+qg_status qg_trace_lacks_results(qg_ctx *ctx, const qg_trace *t)
+{
+    return qg_fail(ctx, QG_EDATA,
+                   "read %.200s: all arrays are inputs of the network, expected values "
+                   "that the device computed (docs/trace.md)",
+                   t->path);
+}
+
 qg_status qg_trace_expect(qg_ctx *ctx, const qg_trace *t, size_t samples)
 {
     for (size_t i = 0; i < t->n; i++)

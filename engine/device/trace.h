@@ -59,6 +59,8 @@ void qg_trace_close(qg_trace *t); /* NULL is fine */
 
 /* QG_EDATA names the first array with fewer samples. */
 QG_NODISCARD qg_status qg_trace_expect(qg_ctx *ctx, const qg_trace *t, size_t samples);
+/* QG_EDATA, for a trace whose arrays are all inputs of the network. */
+QG_NODISCARD qg_status qg_trace_lacks_results(qg_ctx *ctx, const qg_trace *t);
 
 /* The elements of one array, ready to be read. */
 typedef struct qg_trace_data {

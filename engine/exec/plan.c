@@ -307,13 +307,21 @@ static qg_tensor memory_view(const qg_tensor *t, int32_t rank)
     return view;
 }
 
+/* Whether dims are aligned by an attribute of the node (`axis` before opset 7), which
+ * counts the axes of the network, not those of memory. */
+static bool names_axes(const qg_node *n, const node_types *t)
+{
+    const qg_call k = { .node = n, .param = n->param, .n_in = n->n_in, .in = t->in };
+    return n->op->free_axes && n->op->free_axes(&k) == 0;
+}
+
 /* True when an element-wise node should run on channels-last memory: some input is only
  * there in that layout and every other input can be. */
 static bool wants_memory_view(const builder *b, const qg_node *n, const node_types *t)
 {
     bool some = false;
     if (!qg_node_has(n, QG_OP_ELEMENTWISE) || !t->all_known || n->n_out != 1 ||
-        rests_on_written(b, n))
+        rests_on_written(b, n) || names_axes(n, t))
         return false;
     int32_t rank = t->out[0]->rank;
     for (uint32_t i = 0; i < n->n_in; i++) {

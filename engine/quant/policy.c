@@ -164,8 +164,9 @@ qg_status qg_scheme_check(qg_ctx *ctx, const char *what, const qg_scheme *s)
     if (s->nan >= QG_NNAN)
         return qg_fail(ctx, QG_ECONFIG, "%s: nan %d, expected 0 to %d", what, s->nan,
                        QG_NNAN - 1);
-    if (s->bits < 2 || s->bits > 32)
-        return qg_fail(ctx, QG_ECONFIG, "%s: bits %d, expected 2 to 32", what, s->bits);
+    if (s->bits < QG_LEAST_BITS || s->bits > QG_MOST_BITS)
+        return qg_fail(ctx, QG_ECONFIG, "%s: bits %d, expected %d to %d", what, s->bits,
+                       QG_LEAST_BITS, QG_MOST_BITS);
     QG_TRY(check_fields(ctx, what, s));
     QG_TRY(check_range(ctx, what, s));
     if (s->rounding == QG_ROUND_HALF_EVEN_LEVEL &&

@@ -58,6 +58,9 @@ enum qg_float_variant {
                             * 30 bits do */
 };
 
+/* Bits of a scheme. */
+enum { QG_LEAST_BITS = 2, QG_MOST_BITS = 32 };
+
 /* Most levels under half-even-level: float32 represents all of them exactly, and no
  * integer kernel of OpenVINO has more. */
 enum { QG_LEVELS = 65536 };
@@ -67,7 +70,7 @@ enum { QG_LEVELS = 65536 };
 typedef struct qg_scheme {
     uint16_t policy;       /* sum of qg_policy_bit */
     uint8_t rounding;      /* qg_rounding */
-    uint8_t bits;          /* 2..32 */
+    uint8_t bits;          /* QG_LEAST_BITS to QG_MOST_BITS */
     uint8_t exponent_bits; /* 1..8 under FLOATING, at most 23 of mantissa; else 0 */
     uint8_t variant;       /* sum of qg_float_variant */
     int16_t axis;          /* >= 0 under PER_CHANNEL and BLOCK, else -1 */

@@ -98,6 +98,10 @@ qg_status qg_report_certainty(qg_report *r, const char *fact, const qg_certainty
     const char *plural = c->scales == 1 ? "" : "s";
     if (!c->scales)
         return QG_OK;
+    if (c->worst == 0) /* of ranges that differ by chance it is above 0 */
+        return qg_report_addf(r, fact,
+                              "not known: all samples gave the same ranges, expected "
+                              "samples that differ");
     if (isinf(c->worst))
         return qg_report_addf(r, fact, "not known from %llu sample%s, expected several",
                               (unsigned long long)samples, samples == 1 ? "" : "s");

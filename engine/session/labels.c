@@ -51,8 +51,10 @@ qg_status qg_labels_check(qg_ctx *ctx, const char *doing, const qg_tensor *y,
         int64_t label = l->label[sample * l->each + r];
         if (label < 0 || label >= n)
             return qg_fail(ctx, QG_EDATA,
-                           "%s: labels: %lld, expected a class from 0 to %lld", doing,
-                           (long long)label, (long long)(n - 1));
+                           "%s: labels: %lld (number %zu), expected a class from 0 to "
+                           "%lld",
+                           doing, (long long)label, sample * l->each + r + 1,
+                           (long long)(n - 1));
     }
     return QG_OK;
 }

@@ -134,9 +134,10 @@ qg_status qg_masks_describe(const qg_graph *g, const qg_exponents *seen, bool si
     }
     if (names && n > 0)
         out->masks = qg_arena_printf(a,
-                                     "%zu values hold a mask beside ordinary numbers, "
-                                     "of which a grid keeps only the mask: %s%s",
-                                     n, names, n > NAMES ? ", ..." : "");
+                                     "%zu %s a mask beside ordinary numbers, of "
+                                     "which a grid keeps only the mask: %s%s",
+                                     n, n == 1 ? "value holds" : "values hold", names,
+                                     n > NAMES ? ", ..." : "");
     return names && (n == 0 || out->masks) ? QG_OK : qg_nomem(g->ctx);
 }
 

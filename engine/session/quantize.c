@@ -529,9 +529,14 @@ static qg_status look_along(job *j, bool report)
 static qg_status read_stats(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
-    if (qg_workload_has_samples(&j->o->work) || j->o->work.samples)
+    if (qg_workload_has_samples(&j->o->work))
         return qg_fail(ctx, QG_ECONFIG,
                        "quantize: statistics and data are given, expected one of them");
+    if (j->o->work.samples)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "quantize: statistics and a number of samples (%zu) are given, "
+                       "expected statistics alone: they hold all of their samples",
+                       (size_t)j->o->work.samples);
     QG_TRY(qg_stats_load(ctx, j->o->stats, &j->stats));
     if (strcmp(j->stats->manifest.model, j->m->sha256) == 0)
         return QG_OK;

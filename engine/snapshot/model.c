@@ -131,11 +131,24 @@ qg_status qg_model_begin_float32(qg_model *m)
     return changed ? qg_infer(m->graph, NULL, 0) : QG_OK;
 }
 
+static bool has_quantizers(const qg_graph *g)
+{
+    for (size_t i = 0; i < g->node.n; i++)
+        if (qg_node_has(g->node.at[i], QG_OP_QUANTIZER))
+            return true;
+    return false;
+}
+
 qg_status qg_model_expect_quantized(const qg_model *m, const char *what)
 {
     QG_TRY(qg_model_expect_finished(m, what));
     if (m->quant)
         return QG_OK;
+    if (has_quantizers(m->graph))
+        return qg_fail(m->ctx, QG_ESTATE,
+                       "%s: %s has quantizers as nodes, expected a snapshot (qg import "
+                       "--format onnx-qdq makes one of it)",
+                       what, m->path);
     return qg_fail(m->ctx, QG_ESTATE,
                    "%s: %s is not quantized, expected a snapshot of qg quantize", what,
                    m->path);

@@ -163,6 +163,13 @@ def check_judge(folder):
     check("a proposal for a snapshot with two overrides", "written" in four)
     three = answer("sensitivity", folder / "d", "-d", CALIB, "-n", "12", "--propose", "50%",
                    "-o", out)
+    check("the budget is told", three["budget"] == 0.5, three.get("budget"))
+    for words, fails in ((("1",), "budget 1: is noise as large as the signal"),
+                         (("1e-9", "--raise-to", "4"), "expected more bits than they have"),
+                         (("1%", "--raise-to", "99"), "raise to 99 bits, expected 2 to 32")):
+        qg("sensitivity", folder / "d", "-d", CALIB, "-n", "4", "-o", folder / "no.yaml",
+           "--propose", *words, fails=fails)
+    check("no policy for wrong options", not (folder / "no.yaml").exists())
     check("within the budget an older policy does not stay", three["proposal"] ==
           "none: within the budget" and three["written"] == str(out) and is_empty(out))
     qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-n", "12", "-o", folder / "f",
@@ -183,7 +190,7 @@ def check_proposal_labels(folder):
             ("floats", good.astype("f"), "is float32[12], expected one integer"),
             ("boxes", good.reshape(12, 1, 1, 1), "is int64[12,1,1,1], expected one integer"),
             ("above", np.append(good[:11], 99),
-             "propose: labels: 99, expected a class from 0 to 9")):
+             "propose: labels: 99 (number 12), expected a class from 0 to 9")):
         np.save(folder / f"{name}.npy", labels)
         qg("sensitivity", folder / "s", "-d", folder / "x.npy", "--propose", "50%", "-o",
            folder / "no.yaml", "--labels", folder / f"{name}.npy", fails=message)

@@ -696,6 +696,9 @@ class Device(unittest.TestCase):
         alone = self.work / "alone.npz"
         np.savez(alone, image=np.load(self.data)[:6])
         self.refused(alone, "alone.npz", "inputs of the network", "values that the device")
+        status, _, error = qg("infer-backend", MODEL, "-d", self.data, "--against", alone)
+        self.assertEqual(status, 1)
+        self.assertIn("inputs of the network", error)
 
     def test_own_keys_of_a_producer_are_ignored(self):
         self.assertEqual(self.diverge(self.changed("own_key", board="rev 3"))["differing"], 0)
