@@ -616,7 +616,7 @@ static const qg_attr nearest[] = {
     }
 /* clang-format off */
 const qg_op qg_ops_resize[] = {
-    ROW("Upsample", 7, 1, 1, "d", 9, upsample, 0),
+    ROW("Upsample", 7, 1, 1, "d", 8, upsample, 0),
     ROW("Upsample", 9, 2, 2, "ds", 9, upsample, 0),
     ROW("Resize", 10, 2, 2, "ds", 0, upsample, 1),
     ROW("Resize", 11, 3, 4, "dsss", 0, resize, 3),

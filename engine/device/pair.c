@@ -102,7 +102,8 @@ qg_status qg_pair_unfit(const qg_graph *g, const qg_trace *t, const qg_trace_arr
                    qg_tensor_text(type, text[1]), order,
                    qg_tensor_known(type) || qg_graph_inputs_are_known(g)
                        ? ""
-                       : "; the network leaves dims open, --shape gives them");
+                       : "; the network leaves dims open: samples of one shape "
+                         "are compared, and --shape gives it");
 }
 
 bool qg_pair_is_ambiguous(const qg_trace_array *a, const qg_tensor *type)
