@@ -239,15 +239,13 @@ qg_status qg_packed_gemm(qg_compile *c, const qg_gemm_problem *p, int bias,
 {
     *out = NULL;
     assert(qg_is_plain_product(c, p, bias));
-    if (!is_fast() || p->n == 1)
+    if (!is_fast() || p->m == 1 || p->n == 1)
         return QG_OK;
     packed_gemm *g = QG_NEW(c->arena, packed_gemm);
     qg_kernel *k = QG_NEW(c->arena, qg_kernel);
     if (!g || !k)
         return qg_nomem(c->ctx);
     QG_TRY(make_gemm(c, p, bias, g));
-    if (g->p.m == 1)
-        return QG_OK;
     const int64_t rows = g->batch * g->p.m;
     *k = (qg_kernel){ .run = kernel_run,
                       .part = kernel_part,
