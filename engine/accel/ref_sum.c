@@ -248,25 +248,19 @@ static inline __attribute__((always_inline)) AVX2 void sum_rows(const qg_ref_sla
 
 static AVX2 void sum_tile(const qg_ref_slab *s, int rows, tile_at at)
 {
+#define TILE(n)                                                                        \
+    case n:                                                                            \
+        sum_rows(s, n, at);                                                            \
+        break
     switch (rows) {
-    case 1:
-        sum_rows(s, 1, at);
-        break;
-    case 2:
-        sum_rows(s, 2, at);
-        break;
-    case 3:
-        sum_rows(s, 3, at);
-        break;
-    case 4:
-        sum_rows(s, 4, at);
-        break;
-    case 5:
-        sum_rows(s, 5, at);
-        break;
-    default:
-        sum_rows(s, TILE_ROWS, at);
+        TILE(1);
+        TILE(2);
+        TILE(3);
+        TILE(4);
+        TILE(5);
+        TILE(TILE_ROWS);
     }
+#undef TILE
 }
 
 /* One row, n < 2 VECTOR columns. */

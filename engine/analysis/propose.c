@@ -318,7 +318,6 @@ static qg_status report(search *p, qg_report *r, size_t k, double error)
     size_t values = choose_values(p, k);
     const qg_sensitivity *s = p->s;
     const qg_metric *metric = s->study.metric;
-    QG_TRY(qg_report_add(r, "budget", qg_measure_cell(metric, s->o->proposal.budget)));
     QG_TRY(qg_report_add(r, "error_with_proposal", qg_measure_cell(metric, error)));
     QG_TRY(qg_report_add(r, "rows_raised", qg_cell_count(k)));
     QG_TRY(qg_report_add(r, "values_raised", qg_cell_count(values)));
@@ -350,8 +349,6 @@ static qg_status propose_nothing(search *p, qg_report *r)
 {
     const qg_sensitivity *s = p->s;
     double error = s->all;
-    QG_TRY(qg_report_add(r, "budget",
-                         qg_measure_cell(s->study.metric, s->o->proposal.budget)));
     if (s->split.judge)
         QG_TRY(measure(p, s->m, s->split.judge, &error));
     if (meets(p, error))
@@ -399,6 +396,8 @@ static qg_status propose(search *p, qg_report *r)
     QG_TRY(qg_parts_read(s->m->ctx, s->m->quant, s->arena, &p->parts));
     p->again = (qg_again){ .m = s->m, .work = &s->o->work, .split = &s->split };
     QG_TRY(qg_again_read(&p->again, s->arena, s->o->proposal.backend));
+    QG_TRY(qg_report_add(r, "budget",
+                         qg_measure_cell(s->study.metric, s->o->proposal.budget)));
     if (meets(p, s->all))
         QG_TRY(propose_nothing(p, r));
     else

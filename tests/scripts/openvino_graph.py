@@ -57,11 +57,10 @@ def state_of(op, kind, layers):
     return "codes" if stored or kind in KERNELS else "float"
 
 
-def states(model, operators, apart=()):
+def states(model, operators, apart=(), activations=True):
     """{name: 'codes', 'fused' (into a kernel on codes), 'float'} of nodes that are found;
-    operators: of all nodes, by name.  Nodes in `apart`, and what they take in, are left out,
-    and so are the parts of an
-    attention, which is one kernel where the CPU has AVX-512, and of other normalizations."""
+    operators: of all nodes, by name; activations: products of two of them count.  Nodes in
+    `apart`, and what they take in, are left out, and so are the parts of an attention, which is one kernel where the CPU has AVX-512, and of other normalizations."""
     found = {}
     for op in model.get_runtime_model().get_ordered_ops():
         kind = word(op, "layerType")
@@ -71,7 +70,8 @@ def states(model, operators, apart=()):
         names = [name for name in (name_of(layer, operators) for layer in layers) if name]
         main = name_of(op.get_friendly_name(), operators) or name_of(layers[0], operators)
         composed = kind == "MVN" and operators.get(main) != "InstanceNormalization"
-        if main in apart or composed or multiplies_activations(op, kind) or (kind in COMPILED and
+        left = main in apart or not activations and multiplies_activations(op, kind)
+        if left or composed or (kind in COMPILED and
                              any(operators[n] in ("Softmax", "MatMul") for n in names)):
             continue
         own = "float" if kind in COMPILED else state_of(op, kind, layers)

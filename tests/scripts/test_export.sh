@@ -40,6 +40,8 @@ for jobs in trt trt2; do
         --report "$work/$jobs.json"
 done
 same "$work/trt.onnx" "$work/trt2.onnx"
+expect 1 'has quantizers as nodes, expected a snapshot .qg import --format onnx-qdq' \
+    "$qg" analyse "$work/trt.onnx" -d "$data"
 same "$work/trt/quant.json" "$work/trt2/quant.json"
 expect 0 '' "$qg" export "$work/trt" --format onnx-qdq -o "$work/again.onnx" --strict
 same "$work/trt.onnx" "$work/again.onnx"

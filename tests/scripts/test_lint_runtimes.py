@@ -143,7 +143,8 @@ def all_of_openvino(snapshot, model):
                           capture_output=True, text=True)
     nodes = {n["node"]: n for n in json.loads(done.stdout)["nodes"]}
     apart = {name for name, n in nodes.items() if "'weight-constant' must hold" in n.get("why", "")}
-    states = openvino_graph.states(model, {k: n["operator"] for k, n in nodes.items()}, apart)
+    states = openvino_graph.states(model, {k: n["operator"] for k, n in nodes.items()}, apart,
+                                   "avx512f" in agreement.cpu_flags())
     word = {"integer": "codes", "moves": "codes", "fused": "fused"}
     said = {name: word.get(nodes[name]["fate"], "float") for name in states}
     return tuple({name + "+" * (s == "fused") for name, s in of.items() if s != "float"}

@@ -65,11 +65,9 @@ def optimized(path, centred, opset, random):
 
 
 def outputs(path, x):
-    """By kernels on integers where they do not saturate."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    if not agreement.integers_are_exact():
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    agreement.do_not_saturate(options, path)
     session = onnxruntime.InferenceSession(str(path), options,
                                            providers=["CPUExecutionProvider"])
     return session.run(["y"], {"x": x})[0]

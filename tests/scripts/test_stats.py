@@ -190,6 +190,8 @@ def same_snapshots(work, model, data, stats, backend):
             assert read(f"{work}/s/{name}") == read(f"{work}/d/{name}"), (observer, name)
     qg("quantize", model, "-b", backend, "--observer", "ppq-percentile", "--stats", stats,
        "-o", f"{work}/no", fails="observer ppq-percentile needs the samples themselves")
+    qg("quantize", model, "-b", backend, "--stats", stats, "-n", "3", "-o", f"{work}/no",
+       fails="statistics and a number of samples (3) are given")
     qg("quantize", model, "-b", backend, "--observer", "ppq-isotone", "--stats", stats,
        "-o", f"{work}/no", fails="observer ppq-isotone needs the samples themselves (PPQ: "
                                  "the scale that preserves the largest element along an axis)")
