@@ -174,7 +174,7 @@ qg_status qg_sensitivity_labels(qg_sensitivity *s)
         memcpy(&label[i * all.each],
                &all.label[qg_split_judge_index(&s->split, i) * all.each],
                all.each * sizeof *label);
-    s->label = (qg_labels){ label, all.each };
+    s->label = (qg_labels){ label, all.each, all.origin };
     return QG_OK;
 }
 

@@ -425,7 +425,9 @@ void qg_watch_merge(qg_watch *into, const qg_watch *from)
 
 static double deviation(const qg_watch *w, size_t c)
 {
-    double mean = qg_wide_value(&w->moment[c].sums) / w->count;
+    const double mean = qg_wide_value(&w->moment[c].sums) / w->count;
+    if (w->low[c] == w->high[c])
+        return 0; /* without what the roundings below leave */
     return sqrt(fmax(qg_wide_value(&w->moment[c].squares) / w->count - mean * mean, 0));
 }
 
@@ -447,6 +449,8 @@ qg_status qg_judge_scale(qg_findings *f, const qg_expected *e, const qg_watch *w
         ratio[c] = (float)fmin(deviation(w, c) / fmax(want, 1e-12), FLT_MAX);
     }
     QG_TRY(median(f, ratio, e->n, &middle));
+    if (middle <= 0) /* constant data or dead channels, which have findings of their own */
+        return QG_OK;
     if ((double)middle < most && (double)middle > 1 / most)
         return QG_OK;
     return add(

@@ -139,7 +139,7 @@ static qg_status top1_of(const qg_stream *s, const qg_loss *loss, enum qg_lane l
     for (size_t i = 0; i < s->sample.n; i++) {
         if (!qg_judges(s->sample, i))
             continue;
-        const qg_labels own = { qg_loss_label(loss, i), each };
+        const qg_labels own = { qg_loss_label(loss, i), each, loss->label.origin };
         QG_TRY(qg_labels_vote(s->ctx, "tune", qg_stream_value(s, y, lane, i), &own, 0,
                               vote));
         for (size_t r = 0; r < each; r++)

@@ -58,9 +58,9 @@ qg_status qg_loss_check(qg_ctx *ctx, const qg_loss *l, const qg_tensor *f,
         const int64_t label = qg_loss_label(l, sample)[r];
         if (label < 0 || label >= n)
             return qg_fail(ctx, QG_EDATA,
-                           "labels: sample %zu: is %lld, expected one of the %lld "
+                           "labels: %s: sample %zu: is %lld, expected one of the %lld "
                            "classes of the first output",
-                           qg_loss_given(l, sample), (long long)label, (long long)n);
+                           l->label.origin, qg_loss_given(l, sample), (long long)label, (long long)n);
     }
     return QG_OK;
 }

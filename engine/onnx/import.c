@@ -391,6 +391,21 @@ static qg_status read_attributes(qg_onnx_draft *d, attribute_proto *const *from,
 
 /* ---- Functions ---- */
 
+/* Attributes with a default came with IR 9: an older onnx.proto has no member for them. */
+static qg_status read_presets(qg_onnx_draft *d, const function_proto *p)
+{
+#ifdef QG_ONNX_FUNCTION_PRESETS
+    return read_attributes(d, p->attribute_proto, p->n_attribute_proto);
+#else
+    for (size_t i = 0; i < p->base.n_unknown_fields; i++)
+        if (p->base.unknown_fields[i].tag == 11) /* attribute_proto */
+            return qg_onnx_draft_fail(d, QG_EUNSUPPORTED,
+                                      "attributes with defaults, expected a build with "
+                                      "the onnx.proto of IR 9 or newer");
+    return QG_OK;
+#endif
+}
+
 static qg_status add_function(qg_onnx_scope *s, const function_proto *p)
 {
     qg_onnx_build *b = s->build;
@@ -402,9 +417,7 @@ static qg_status add_function(qg_onnx_scope *s, const function_proto *p)
     for (size_t i = 0; i < p->n_opset_import; i++)
         QG_TRY(qg_onnx_opset(b, what, p->opset_import[i]->domain,
                              p->opset_import[i]->version, &opset[i]));
-#ifdef QG_ONNX_FUNCTION_PRESETS
-    QG_TRY(read_attributes(&d, p->attribute_proto, p->n_attribute_proto));
-#endif
+    QG_TRY(read_presets(&d, p));
     /* clang-format off */
     qg_onnx_function f = {
         .domain = qg_onnx_domain(p->domain), .name = d.op,

@@ -70,6 +70,15 @@ static const char *names_text(const qg_cell *c, char text[CELL_TEXT])
     return text;
 }
 
+/* In four digits; near 1, as cosines are, in as many as tell it from 1. */
+static const char *number_text(double x, char text[CELL_TEXT])
+{
+    const double from = fabs(fabs(x) - 1);
+    (void)snprintf(text, CELL_TEXT, "%.*g", from > 0 && from < 5e-4 ? 9 : 4, x);
+    qg_num_set_point(text);
+    return text;
+}
+
 /* The text of a cell on the page; `text` is a buffer for formatted text. */
 static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
 {
@@ -82,9 +91,7 @@ static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
     case QG_CELL_PAGE:
         return c->text;
     case QG_CELL_NUMBER:
-        (void)snprintf(text, CELL_TEXT, "%.4g", number);
-        qg_num_set_point(text);
-        return text;
+        return number_text(number, text);
     case QG_CELL_COUNT:
         (void)snprintf(text, CELL_TEXT, "%.0f", c->number);
         return text;

@@ -51,9 +51,9 @@ qg_status qg_labels_check(qg_ctx *ctx, const char *doing, const qg_tensor *y,
         int64_t label = l->label[sample * l->each + r];
         if (label < 0 || label >= n)
             return qg_fail(ctx, QG_EDATA,
-                           "%s: labels: %lld (number %zu), expected a class from 0 to "
-                           "%lld",
-                           doing, (long long)label, sample * l->each + r + 1,
+                           "%s: labels: %s: %lld (number %zu), expected a class from "
+                           "0 to %lld",
+                           doing, l->origin, (long long)label, sample * l->each + r + 1,
                            (long long)(n - 1));
     }
     return QG_OK;
@@ -100,7 +100,7 @@ size_t qg_labels_first_without(const qg_labels *l, const int32_t *vote, size_t n
 
 /* The labels of `of` from `origin`, for messages, each of a sample. */
 typedef struct wanted {
-    const char *origin; /* "labels.npy" */
+    const char *origin;
     const qg_labelled *of;
     size_t each;
 } wanted;
@@ -160,7 +160,7 @@ qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a,
                            ", expected a class of the first output",
                            path, i / w.each, (uint64_t)label[i]);
     }
-    *out = (qg_labels){ label, w.each };
+    *out = (qg_labels){ label, w.each, w.origin };
     return QG_OK;
 }
 
@@ -170,6 +170,6 @@ qg_status qg_labels_take(qg_ctx *ctx, const int64_t *label, size_t given,
     const wanted w = want("the array", of);
     qg_tensor t;
     qg_tensor_init(&t, QG_I64, 1, (const int64_t[]){ (int64_t)given });
-    *out = (qg_labels){ label, w.each };
+    *out = (qg_labels){ label, w.each, w.origin };
     return fits(&w, given, w.each) ? QG_OK : unfit(ctx, &w, &t);
 }

@@ -21,6 +21,7 @@
 typedef struct qg_labels {
     const int64_t *label; /* NULL: none */
     size_t each;          /* of a sample: rows of the first output */
+    const char *origin;   /* "labels.npy", for messages */
 } qg_labels;
 
 /* What labels are for: n samples of a graph; where options limit the samples (`cut`)

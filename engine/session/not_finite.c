@@ -26,6 +26,7 @@ typedef struct search {
     place nan, infinity;
     const qg_graph *graph;
     size_t first;       /* sample: constants are looked at in it alone */
+    size_t spoiled;     /* sample whose data hold a NaN; SIZE_MAX: none was met */
     qg_exponents *seen; /* [values] of outputs of nodes; NULL: no masks are searched */
 } search;
 
@@ -68,12 +69,16 @@ bool qg_tensor_is_finite(const qg_tensor *plain)
     return !nan && !infinity;
 }
 
-/* Results of all samples are united: a mask may appear in one sample only.  Inputs of
- * the graph and constants have no producer to name in a policy. */
-static void note_exponents(search *s, const qg_hook_point *at, const qg_tensor *plain)
+/* Results of all samples are united: a mask may appear in one sample only, and none in
+ * one whose data hold a NaN, of which a MaxPool makes the lowest number.  Inputs of the
+ * graph and constants have no producer to name in a policy. */
+static void note_exponents(search *s, size_t sample, const qg_hook_point *at,
+                           const qg_tensor *plain, bool nan)
 {
     const qg_value *v = qg_endpoint_value(at->endpoint);
-    if (s->seen && v && v->def && at->endpoint.is_output)
+    if (nan && v && !v->def && !v->constant)
+        s->spoiled = sample;
+    if (s->seen && sample != s->spoiled && v && v->def && at->endpoint.is_output)
         qg_exponents_add(&s->seen[v->id], plain);
 }
 
@@ -102,7 +107,7 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
         note(&s->infinity, sample, at);
     if (constant)
         qg_graph_release(s->graph, v->constant);
-    note_exponents(s, at, &plain);
+    note_exponents(s, sample, at, &plain, nan);
     return QG_OK;
 }
 
@@ -244,7 +249,8 @@ qg_status qg_model_strange(qg_model *m, const qg_finite_request *r, qg_arena *a,
 {
     search s = { .sample = qg_arena_new(m->ctx->alloc),
                  .copy = qg_arena_new(m->ctx->alloc),
-                 .graph = m->graph };
+                 .graph = m->graph,
+                 .spoiled = SIZE_MAX };
     *out = (qg_strange){ 0 };
     qg_status st = s.sample && s.copy ? search_all(m, r, a, &s) : qg_nomem(m->ctx);
     if (st == QG_OK && (s.nan.there || s.infinity.there)) {

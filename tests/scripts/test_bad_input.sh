@@ -146,7 +146,7 @@ expect 0 "" "$qg" evaluate $model -d $data -n 20 --labels configs/data/digits_la
 expect 1 'labels: .*is int64\[10\], expected one integer for each of 64 samples' \
     "$qg" evaluate $model -d $data --labels "$work/few.npy"
 { zeros 504; printf '\012\0\0\0\0\0\0\0'; } | npy "$work/beyond.npy" '<i8' 64
-expect 1 'labels: 10 \(number 64\), expected a class from 0 to 9' \
+expect 1 'labels: .*beyond.npy: 10 \(number 64\), expected a class from 0 to 9' \
     "$qg" evaluate $model -d $data --labels "$work/beyond.npy"
 expect 1 "no such topic.*did you mean 'backends'" "$qg" list backend
 expect 1 "'conv00.out0': no such.*did you mean 'conv0.out0'" "$qg" explain "$snapshot" conv00.out0

@@ -190,7 +190,7 @@ def check_proposal_labels(folder):
             ("floats", good.astype("f"), "is float32[12], expected one integer"),
             ("boxes", good.reshape(12, 1, 1, 1), "is int64[12,1,1,1], expected one integer"),
             ("above", np.append(good[:11], 99),
-             "propose: labels: 99 (number 12), expected a class from 0 to 9")):
+             "above.npy: 99 (number 12), expected a class from 0 to 9")):
         np.save(folder / f"{name}.npy", labels)
         qg("sensitivity", folder / "s", "-d", folder / "x.npy", "--propose", "50%", "-o",
            folder / "no.yaml", "--labels", folder / f"{name}.npy", fails=message)

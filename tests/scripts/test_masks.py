@@ -462,6 +462,22 @@ def check_export(folder):
                                  f"{np.abs(theirs - ours[k].reshape(theirs.shape)).max()}")
 
 
+def check_spoiled(folder):
+    """MaxPool makes the lowest float of windows of NaN: a fault of the data, no mask."""
+    n = Network()
+    y = n.node("MaxPool", [n.node("Neg", ["x"], "less")], "y", kernel_shape=[2, 2],
+               strides=[2, 2])
+    onnx.save(save(n, [("x", T.FLOAT, [1, 1, 8, 8])], (y, [1, 1, 4, 4])), folder / "w.onnx")
+    x = n.random.standard_normal((SAMPLES, 1, 1, 8, 8)).astype(np.float32)
+    x[3] = np.nan
+    np.save(folder / "w.npy", x)
+    report = json.loads(agreement.qg("stats", "doctor", folder / "w.onnx", "-d",
+                                     folder / "w.npy", "--json"))
+    kinds = [r["kind"] for r in report["warnings"]]
+    if "mask_policy" in report or "not-finite" not in kinds:
+        raise ValueError(f"NaN in the data: {report.get('mask_policy')}, {kinds}")
+
+
 def main():
     bad = 0
     with tempfile.TemporaryDirectory() as work:
@@ -487,6 +503,7 @@ def main():
             check_stats(folder)
             check_infinite(folder)
             check_input(folder)
+            check_spoiled(folder)
             check_advice(folder)
             check_kinds(folder)
             check_names(folder)

@@ -357,7 +357,7 @@ def test_equal_samples(root, four):
     classes[5] = 10
     np.save(root / "wrong.npy", classes[twice])
     qg("tune", four, "-d", root / "twice.npy", "--loss", "labels", "--labels", root / "wrong.npy",
-       "-o", root / "m", fails="labels: sample 20: is 10, expected one of the 10 classes")
+       "-o", root / "m", fails=".npy: sample 20: is 10, expected one of the 10 classes")
 
 
 def test_divergence(root, four):
@@ -756,7 +756,7 @@ def test_labels(root):
        fails="loss blocks does not read them, expected --loss labels")
     np.save(root / "wrong.npy", np.full(200, 10))
     qg(*words, "--labels", root / "wrong.npy", "-o", root / "m",
-       fails="labels: sample 0: is 10, expected one of the 10 classes")
+       fails=".npy: sample 0: is 10, expected one of the 10 classes")
     np.save(root / "huge.npy", np.full(200, 2**64 - 1, "u8"))
     for verb in (words, ["evaluate", three, "-d", root / "learn.npy"]):
         qg(*verb, "--labels", root / "huge.npy", *(["-o", root / "m"] if verb is words else []),

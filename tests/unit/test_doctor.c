@@ -234,6 +234,10 @@ static void scale_of_the_first_layer(void **state)
     w = watched(f, true, 1 / 255., -1);
     assert_ok(f->ctx, qg_judge_scale(&f->f, &normal, &w, "y"));
     expect_one(f, QG_FINDING_RANGE, SIZE_MAX, "0..255 instead of 0..1?");
+    f->f.found.n = 0;
+    w = watched(f, true, 0, -1); /* a constant tells nothing about the scale */
+    assert_ok(f->ctx, qg_judge_scale(&f->f, &normal, &w, "y"));
+    assert_int_equal(f->f.found.n, 0);
 }
 
 static void samples_that_stand_alone(void **state)

@@ -75,7 +75,7 @@ static void test_gradients(void **state)
     static const int32_t ranks[] = { 2, 3, 4 };
     const int64_t labels[] = { 3 };
     const qg_loss kd = { .kind = QG_LOSS_KD },
-                  ce = { QG_LOSS_LABELS, { labels, 1 }, NULL };
+                  ce = { QG_LOSS_LABELS, { labels, 1, "labels.npy" }, NULL };
     qg_rng r = { 3 };
     outputs o;
     (void)state;
@@ -94,7 +94,7 @@ static void test_probabilities(void **state)
     const int64_t labels[] = { 1 };
     const qg_loss all[] = {
         {.kind = QG_LOSS_KD},
-        { QG_LOSS_LABELS, { labels, 1 }, NULL }
+        { QG_LOSS_LABELS, { labels, 1, "labels.npy" }, NULL }
     };
     qg_rng r = { 4 };
     outputs logits, p;
@@ -149,7 +149,7 @@ static void test_labels_outside(void **state)
 {
     const int64_t labels[] = { 0, 2, 3, -1 };
     const qg_loss ce = {
-        QG_LOSS_LABELS, {labels, 1},
+        QG_LOSS_LABELS, {labels, 1, "labels.npy"},
          NULL
     };
     qg_ctx *ctx = *state;
@@ -158,7 +158,7 @@ static void test_labels_outside(void **state)
     assert_ok(ctx, qg_loss_check(ctx, &ce, &o.tf, 0));
     assert_ok(ctx, qg_loss_check(ctx, &ce, &o.tf, 1));
     assert_fails(ctx, qg_loss_check(ctx, &ce, &o.tf, 2), QG_EDATA,
-                 "labels: sample 2: is 3, expected one of the 3 classes");
+                 "labels: labels.npy: sample 2: is 3, expected one of the 3 classes");
     assert_fails(ctx, qg_loss_check(ctx, &ce, &o.tf, 3), QG_EDATA, "sample 3: is -1");
 }
 
