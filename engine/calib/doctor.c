@@ -449,8 +449,8 @@ qg_status qg_judge_scale(qg_findings *f, const qg_expected *e, const qg_watch *w
         ratio[c] = (float)fmin(deviation(w, c) / fmax(want, 1e-12), FLT_MAX);
     }
     QG_TRY(median(f, ratio, e->n, &middle));
-    if (middle <= 0) /* constant data or dead channels, which have findings of their own */
-        return QG_OK;
+    if (middle <= 0)
+        return QG_OK; /* constant data and dead channels have findings of their own */
     if ((double)middle < most && (double)middle > 1 / most)
         return QG_OK;
     return add(

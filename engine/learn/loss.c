@@ -60,7 +60,8 @@ qg_status qg_loss_check(qg_ctx *ctx, const qg_loss *l, const qg_tensor *f,
             return qg_fail(ctx, QG_EDATA,
                            "labels: %s: sample %zu: is %lld, expected one of the %lld "
                            "classes of the first output",
-                           l->label.origin, qg_loss_given(l, sample), (long long)label, (long long)n);
+                           l->label.origin, qg_loss_given(l, sample), (long long)label,
+                           (long long)n);
     }
     return QG_OK;
 }

@@ -391,7 +391,8 @@ static qg_status read_attributes(qg_onnx_draft *d, attribute_proto *const *from,
 
 /* ---- Functions ---- */
 
-/* Attributes with a default came with IR 9: an older onnx.proto has no member for them. */
+/* Attributes with a default came with IR 9: an older onnx.proto has no member for
+ * them. */
 static qg_status read_presets(qg_onnx_draft *d, const function_proto *p)
 {
 #ifdef QG_ONNX_FUNCTION_PRESETS
