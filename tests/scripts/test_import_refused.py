@@ -230,8 +230,8 @@ REFUSED = [  # files, change, pattern of the message
       for bits in ("7fc00000", "ffc00000", "7f800000", "bc008081", "00000001", "80000000")],
     *[("trt.cache", text("TRT-8601-EntropyCalibration2", head), "line 1: expected 'TRT-<version>-")
       for head in ("TRT-110000-EntropyCalibration2", "TRT-8601-EntropyCalibration3", "1",
-                   "TRT-8601-EntropyCalibration2 12", "TRT-x-EntropyCalibration2", "",
-                   "TRT-12-MinMaxCalibration", "TRT-8601")],
+                   "TRT-4999-EntropyCalibration2", "TRT-8601-EntropyCalibration2 12",
+                   "TRT-x-EntropyCalibration2", "", "TRT-12-MinMaxCalibration", "TRT-8601")],
     ("trt.cache", again(2), "line 14: conv0.in0: has two entries, expected one per tensor"),
     ("trt.cache", lambda data: data + b"12\n", "line 14: expected 'name: ' .*, not '12'"),
     ("trt.cache", text("3c008081", "3c00808"), "line 2: expected 'name: ' .* or 0, not 'image: "),
@@ -321,6 +321,7 @@ LENIENT = [  # files, change, entry that is left out and why, or a warning, or N
     ("trt.cache", text("3c008081", "00000000"), ("image", UNSCALED)),
     ("trt.cache", text("3c008081", "0"), ("image", UNSCALED)),
     ("trt.cache", text("TRT-8601-EntropyCalibration2", "TRT-100300-MinMaxCalibration"), None),
+    ("trt.cache", text("TRT-8601-EntropyCalibration2", "TRT-5000-EntropyCalibration"), None),
     ("trt.cache", text("image:", "nothing:"), ("nothing", MISSING)),
     ("trt.json", text('"image"', '"nothing"'), ("nothing", MISSING)),
     ("ncnn.table", text("\n", "\r\n", -1), None),

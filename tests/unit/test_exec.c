@@ -288,6 +288,23 @@ static void workers_do_not_show(void **state)
     toy_free(&t);
 }
 
+/* An output that is the input, or a constant, needs no memory. */
+static void nothing_alive_takes_nothing(void **state)
+{
+    (void)state;
+    const float one = 1;
+    toy t = toy_new();
+    t.ctx->registry = &qg_ops_registry;
+    toy_constant(&t, "k", QG_F32, 0, NULL, &one);
+    toy_node(&t, "Neg", "neg", "k", "y");
+    toy_output(&t, "y");
+    qg_plan *p = plan_of(&t, (qg_plan_options){ 0 });
+    assert_int_equal(p->report.bytes, 0);
+    assert_int_equal(p->report.lower_bound, 0);
+    qg_plan_free(p);
+    toy_free(&t);
+}
+
 static qg_status fail_late(void *ud, qg_ctx *ctx, void *state, size_t index)
 {
     (void)ud, (void)state;
@@ -312,4 +329,5 @@ QG_TEST_MAIN(cmocka_unit_test(kernels_agree_with_definition),
              cmocka_unit_test(repeated_input_keeps_its_value),
              cmocka_unit_test(partial_equals_full),
              cmocka_unit_test(workers_do_not_show),
-             cmocka_unit_test(lowest_failure_is_reported))
+             cmocka_unit_test(lowest_failure_is_reported),
+             cmocka_unit_test(nothing_alive_takes_nothing))

@@ -24,7 +24,9 @@ static void the_widest_gap_counts(void **state)
         float x[4];
         qg_far far;
     } row[] = {
-        {{ -10000, 1, 0, 3 },                    { 127 + 13, 11, true, false }  },
+        {{ -512, 1, 0, 3 },                      { 127 + 9, 7, true, false }    },
+        { { 512, 1, 0, 3 },                      { 127 + 9, 7, true, true }     },
+        { { -10000, 1, 0, 3 },                   { 127 + 13, 11, true, false }  },
         { { -10000, 0, 0, 0 },                   { 127 + 13, 139, false, false }},
         { { 10000, -1, 0, 3 },                   { 127 + 13, 11, true, true }   },
         { { -10000, 10000, 1, 3 },               { 0 }                          },

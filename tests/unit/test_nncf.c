@@ -98,6 +98,21 @@ static void exact_gradient_is_the_derivative(void **state)
     qg_ctx_free(ctx);
 }
 
+/* The lowest one of an asymmetric grid. */
+static void narrow_gives_up_a_level(void **state)
+{
+    (void)state;
+    for (int bits = 2; bits <= 16; bits++) {
+        const qg_levels all = qg_nncf_levels_asymmetric(bits, false),
+                        narrow = qg_nncf_levels_asymmetric(bits, true);
+        assert_int_equal(all.low, 0);
+        assert_int_equal(all.count, 1 << bits);
+        assert_int_equal(narrow.low, 1);
+        assert_int_equal(narrow.high, all.high);
+        assert_int_equal(narrow.count, all.count - 1);
+    }
+}
+
 static void zero_is_exact_in_the_new_formula(void **state)
 {
     (void)state;
@@ -223,6 +238,7 @@ static void bad_ranges_are_refused(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(exact_gradient_is_the_derivative),
              cmocka_unit_test(zero_is_exact_in_the_new_formula),
+             cmocka_unit_test(narrow_gives_up_a_level),
              cmocka_unit_test(tuning_widens_and_aligns),
              cmocka_unit_test(channels_are_independent),
              cmocka_unit_test(signed_scale_selects_the_end),

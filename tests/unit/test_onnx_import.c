@@ -6,6 +6,7 @@
 
 #include "engine/core/file.h"
 #include "engine/onnx/import.h"
+#include "engine/onnx/tensor.h"
 #include "engine/ir/infer.h"
 #include "ops/families.h"
 
@@ -425,6 +426,26 @@ static void deep_nesting_is_refused(void **state)
                  "nest deeper than 64 levels");
 }
 
+/* Each dim of a tensor, the first and the last among them. */
+static void negative_dims_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    qg_graph *g;
+    assert_ok(f->ctx, qg_graph_new(f->ctx, "g", &g));
+    for (size_t i = 0; i < 3; i++) {
+        int64_t dim[3] = { 2, 3, 4 };
+        const qg_tensor *read;
+        qg_onnx_files files = { .graph = g };
+        dim[i] = -dim[i];
+        const qg_onnx_tensor t = {
+            .what = "initializer 'w'", .data_type = 1, .dim = dim, .n_dim = 3
+        };
+        assert_fails(f->ctx, qg_onnx_tensor_read(&files, &t, &read), QG_EMODEL,
+                     "initializer 'w': negative dimension");
+    }
+    qg_graph_free(g);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 QG_TEST_MAIN(TEST(conv_relu_is_what_the_file_says), TEST(a_body_names_what_it_captures),
              TEST(functions_are_replaced_by_their_nodes),
@@ -434,4 +455,4 @@ QG_TEST_MAIN(TEST(conv_relu_is_what_the_file_says), TEST(a_body_names_what_it_ca
              TEST(an_empty_name_is_an_absent_slot), TEST(malformed_files_are_refused),
              TEST(malformed_files_do_not_run), TEST(every_malformed_file_is_listed),
              TEST(damaged_bytes_never_crash), TEST(not_a_model_is_refused),
-             TEST(deep_nesting_is_refused))
+             TEST(deep_nesting_is_refused), TEST(negative_dims_are_refused))

@@ -114,4 +114,35 @@ static void lists_are_read(void **state)
     qg_graph_free(g);
 }
 
-QG_TEST_MAIN(WITH_CTX(all_of_it_is_read), WITH_CTX(lists_are_read))
+/* Any attribute in another type: numbers as texts, texts as numbers. */
+static void other_types_are_refused(void **state)
+{
+    qg_ctx *ctx = *state;
+    qg_graph *g;
+    qg_recipe w = written(), r;
+    const int64_t seven = 7;
+    const qg_attr *attr;
+    size_t n;
+    assert_ok(ctx, qg_graph_new(ctx, "g", &g));
+    assert_ok(ctx, qg_recipe_write(g, &w, NULL, 0, &attr, &n));
+    for (size_t i = 0; i < n; i++) {
+        qg_attr *other = qg_arena_get(ctx->arena, n * sizeof *other, _Alignof(qg_attr));
+        assert_non_null(other);
+        memcpy(other, attr, n * sizeof *other);
+        const bool was_int = attr[i].type == QG_ATTR_INT;
+        other[i] = (qg_attr){ .name = attr[i].name,
+                              .type = was_int ? QG_ATTR_FLOAT : QG_ATTR_INT,
+                              .count = 1 };
+        if (was_int)
+            other[i].floats = &one;
+        else
+            other[i].ints = &seven;
+        const qg_node node = with(other, n);
+        if (qg_recipe_read(ctx, &node, &r) != QG_EMODEL)
+            fail_msg("%s of another type is read", attr[i].name);
+    }
+    qg_graph_free(g);
+}
+
+QG_TEST_MAIN(WITH_CTX(all_of_it_is_read), WITH_CTX(lists_are_read),
+             WITH_CTX(other_types_are_refused))
