@@ -227,9 +227,28 @@ static void nesting_is_bounded(void **state)
     qg_ctx_free(ctx);
 }
 
+/* What lies behind the size is not read, be it what the text lacks. */
+static void text_ends_at_its_size(void **state)
+{
+    (void)state;
+    static const char text[] = "graph \"g\" { x = input f32[1] }";
+    qg_ctx *ctx = ctx_new();
+    for (size_t n = 0; n + 1 < sizeof text; n++) {
+        const qg_text_source source = { .text = text, .size = n };
+        qg_graph *g = NULL;
+        if (n == 8)
+            assert_fails(ctx, qg_text_parse(ctx, &source, &g), QG_EPARSE,
+                         "expected a string that ends on its line");
+        else
+            assert_int_not_equal(qg_text_parse(ctx, &source, &g), QG_OK);
+    }
+    qg_ctx_free(ctx);
+}
+
 QG_TEST_MAIN(cmocka_unit_test(samples_are_read),
              cmocka_unit_test(everything_prints_as_it_was),
              cmocka_unit_test(generators_fill),
              cmocka_unit_test(large_constants_travel_by_table),
              cmocka_unit_test(faults_have_a_place),
-             cmocka_unit_test(nesting_is_bounded))
+             cmocka_unit_test(nesting_is_bounded),
+             cmocka_unit_test(text_ends_at_its_size))
