@@ -113,9 +113,11 @@ static qg_status extents_of(const qg_call *k, extents *e)
 /* Unknown extents match any extent. */
 static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
 
-/* Both caches have the same length, the past. */
-static qg_status check_past(const qg_call *k, size_t slot, const operand *o)
+/* Both caches have the same length, the past, and the type of what is appended. */
+static qg_status check_past(const qg_call *k, size_t slot, size_t fresh,
+                            const operand *o)
 {
+    QG_TRY(qg_check_type(k, slot, UINT64_C(1) << k->in[fresh]->dtype));
     QG_TRY(qg_check_rank(k, slot, 4, 4));
     QG_TRY(qg_check_dim(k, slot, 0, o->batch));
     QG_TRY(qg_check_dim(k, slot, 1, o->heads));
@@ -158,8 +160,8 @@ static qg_status check(const qg_call *k, const extents *e)
     if (!qg_in(k, PAST_KEY) != !qg_in(k, PAST_VALUE))
         return qg_infer_fail(k, QG_EMODEL,
                              "past_key or past_value alone, expected both");
-    QG_TRY(check_past(k, PAST_KEY, &e->k));
-    QG_TRY(check_past(k, PAST_VALUE, &e->v));
+    QG_TRY(check_past(k, PAST_KEY, K, &e->k));
+    QG_TRY(check_past(k, PAST_VALUE, V, &e->v));
     QG_TRY(qg_check_type(k, LENGTHS, QG_DT(I64)));
     QG_TRY(qg_check_vector(k, LENGTHS, e->q.batch));
     return check_mask(k, e);

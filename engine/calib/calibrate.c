@@ -317,9 +317,9 @@ static qg_status begin_states(calibration *c)
     if (!c->start || !c->total)
         return qg_nomem(c->ctx);
     for (size_t i = 0; i < c->watch.n; i++) {
-        const qg_observe *o = &c->watch.at[i].observe;
-        if (o->observer->begin)
-            o->observer->begin(o, c->total + c->watch.at[i].offset);
+        const watched *w = &c->watch.at[i];
+        if (has_state(w) && w->observe.observer->begin)
+            w->observe.observer->begin(&w->observe, c->total + w->offset);
     }
     return QG_OK;
 }

@@ -13,7 +13,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef QG_HOSTILE /* one object per block, so that sanitizers see every overrun */
+/* Under AddressSanitizer objects are RED bytes apart, and memory that no object has,
+ * or had before the last reset, must not be touched. */
+#ifdef __has_feature
+#define HAS_SANITIZER __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define HAS_SANITIZER 1
+#else
+#define HAS_SANITIZER 0
+#endif
+#if HAS_SANITIZER
+#include <sanitizer/asan_interface.h>
+enum { RED = 16 };
+static void close_memory(const void *p, size_t n) { ASAN_POISON_MEMORY_REGION(p, n); }
+static void open_memory(const void *p, size_t n) { ASAN_UNPOISON_MEMORY_REGION(p, n); }
+#else
+enum { RED = 0 };
+static void close_memory(const void *p, size_t n) { (void)p, (void)n; }
+static void open_memory(const void *p, size_t n) { (void)p, (void)n; }
+#endif
+
+#ifdef QG_HOSTILE /* a block for each object of 64 bytes and more: places differ */
 enum { FIRST_BLOCK = 64, LARGEST_BLOCK = 64 };
 #else
 enum { FIRST_BLOCK = 1 << 12, LARGEST_BLOCK = 1 << 20 };
@@ -62,6 +82,7 @@ void qg_arena_free(qg_arena *a)
         return;
     for (block *b = a->first, *next; b; b = next) {
         next = b->next;
+        open_memory(b->data, b->size);
         a->alloc.drop(a->alloc.ud, b);
     }
     a->alloc.drop(a->alloc.ud, a);
@@ -69,8 +90,10 @@ void qg_arena_free(qg_arena *a)
 
 void qg_arena_reset(qg_arena *a)
 {
-    for (block *b = a->first; b; b = b->next)
+    for (block *b = a->first; b; b = b->next) {
         b->used = 0;
+        close_memory(b->data, b->size);
+    }
     a->current = a->first;
 }
 
@@ -87,6 +110,7 @@ static block *block_new(qg_arena *a, size_t need)
     uintptr_t at = (uintptr_t)(b + 1);
     at = (at + QG_ARENA_ALIGN - 1) & ~(uintptr_t)(QG_ARENA_ALIGN - 1);
     *b = (block){ .size = size, .data = (unsigned char *)at };
+    close_memory(b->data, size);
     a->bytes += room;
     if (a->next_size < LARGEST_BLOCK)
         a->next_size *= 2;
@@ -122,7 +146,8 @@ void *qg_arena_raw(qg_arena *a, size_t count, size_t size)
         a->current = b;
         at = 0;
     }
-    a->current->used = at + need;
+    a->current->used = at + need + RED;
+    open_memory(a->current->data + at, product);
     return a->current->data + at;
 }
 

@@ -113,10 +113,10 @@ static const qg_node *next_clamp(qg_lowering *w, const qg_value *v)
  * rounds. */
 static qg_status round_limit(qg_lowering *w, const qg_node *n, uint32_t slot, float *x)
 {
-    const qg_tqc *t = slot < n->n_in ? qg_input_tqc(n, slot) : NULL;
+    const qg_tqc *t = slot < n->n_in && n->in[slot] ? qg_input_tqc(n, slot) : NULL;
     float given = *x;
     qg_tensor from, to;
-    if (!isfinite(given) || !n->in[slot] || !qg_tqc_is_on_grid(t))
+    if (!isfinite(given) || !qg_tqc_is_on_grid(t))
         return QG_OK;
     qg_tensor_init(&from, QG_F32, 0, NULL);
     to = from;
