@@ -398,6 +398,7 @@ static qg_status infer_embed(const qg_call *k)
     QG_TRY(qg_check_type(k, SEGMENTS, QG_DT(I32)));
     QG_TRY(qg_check_types(k, MASK, POSITIONS, QG_DT(I32)));
     QG_TRY(qg_check_type(k, WORD, QG_DT_FLOATS));
+    QG_TRY(qg_check_types(k, POSITION, BETA, UINT64_C(1) << k->in[WORD]->dtype));
     QG_TRY(qg_check_rank(k, IDS, 2, 2));
     for (size_t i = WORD; i <= SEGMENT; i++) {
         QG_TRY(qg_check_rank(k, i, 2, 2));

@@ -86,14 +86,27 @@ static qg_status axis_of(const qg_call *k, int32_t *axis)
     return rank == 1 ? QG_OK : qg_check_axis(k, p->axis, rank, axis);
 }
 
+/* Zero points have the dims of the scales; [] and [1] count as the same. */
+static qg_status check_zeros(const qg_call *k)
+{
+    const qg_tensor *scale = k->in[1], *zero = qg_in(k, 2);
+    if (!zero || zero->rank < 0 || scale->rank < 0)
+        return QG_OK;
+    const bool same = zero->rank == scale->rank;
+    for (int32_t i = 0; i < zero->rank; i++)
+        QG_TRY(qg_check_dim(k, 2, i, same ? scale->dim[i] : 1));
+    for (int32_t i = 0; i < scale->rank && !same; i++)
+        QG_TRY(qg_check_dim(k, 1, i, 1));
+    return QG_OK;
+}
+
 /* Checks the scale's shape against x, and the zero points' against the scale's. */
 static qg_status check_grain(const qg_call *k)
 {
     const qdq_param *p = k->param;
     const qg_tensor *x = k->in[0], *scale = k->in[1];
     int32_t axis;
-    for (int32_t i = 0; i < scale->rank; i++)
-        QG_TRY(qg_check_dim(k, 2, i, scale->dim[i]));
+    QG_TRY(check_zeros(k));
     if (x->rank < 0 || scale->rank < 0 || per_tensor(p, scale))
         return QG_OK;
     QG_TRY(axis_of(k, &axis));

@@ -413,7 +413,7 @@ void qg_ref_conv_f32(const qg_conv_problem *given, const float *x, const float *
     int64_t ic = p->in_channels / p->groups, oc = p->out_channels / p->groups;
     int64_t in = volume(p->in), out = volume(p->out);
     term_walk t = { .p = p, .count = ic * volume(p->kernel) };
-    for (int64_t n = 0; n < p->batch; n++)
+    for (int64_t n = 0; n < p->batch && oc > 0; n++)
         for (int64_t g = 0; g < p->groups; g++, y += oc * out) {
             t.x = x + (n * p->in_channels + g * ic) * in;
             t.b = b ? b + g * oc : NULL;
