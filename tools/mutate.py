@@ -44,8 +44,12 @@ LISTED = ROOT / "tests/survivors.json"
 BUILD = ROOT / "build-mutants"
 COUNT, SEED, SECONDS = 60, 20, 100  # mutants, and for the suites or scripts of one
 MEMORY = ":hard_rss_limit_mb=6000"  # a mutant may allocate without end
-# Without sanitizers both copies of an object are alike, and linking is quick.
-OPTIONS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQG_TESTS=ON", "-DQG_SAN_FLAGS="]
+# Suites have sanitizers and assertions, as in every build; without debug information, so
+# that linking is quick.
+SANITIZED = ("-fsanitize=address,undefined;-fno-sanitize-recover=all;"
+             "-fno-omit-frame-pointer;-O1;-UNDEBUG")
+OPTIONS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQG_TESTS=ON",
+           f"-DQG_SAN_FLAGS={SANITIZED}"]
 EDITS = [  # what, found in code, replacement
     ("boundary", r" < ", " <= "), ("boundary", r" <= ", " < "),
     ("boundary", r" > ", " >= "), ("boundary", r" >= ", " > "),
@@ -68,7 +72,7 @@ sound = {}  # test -> it was seen to pass without a mutant
 class Mutant:
     def __init__(self, path, line, what, old, new):
         self.path, self.line, self.what, self.old, self.new = path, line, what, old, new
-        self.tests, self.tried, self.cut, self.number, self.object = [], 0, False, 0, None
+        self.tests, self.tried, self.cut, self.number, self.folder = [], 0, False, 0, None
 
     def __str__(self):
         return (f"{self.number}. {self.path}:{self.line}: {self.what}\n"
@@ -188,11 +192,12 @@ def command_of(target):
 
 
 @functools.cache
-def objects():
-    """path -> the object of the library of the suites."""
-    found = re.findall(r"^(CMakeFiles/\w+_san\.dir/(\S+)\.o):",
+def objects(sanitized):
+    """path -> the object of the library of the suites, or of that of qg."""
+    found = re.findall(r"^(CMakeFiles/(\w+)\.dir/(\S+)\.o):",
                        ninja("-t", "targets", "all").stdout, re.M)
-    return {path: target for target, path in found}
+    return {path: target for target, library, path in found
+            if library.endswith("_san") == sanitized}
 
 
 def shell(command):
@@ -200,25 +205,33 @@ def shell(command):
                           check=False).returncode == 0
 
 
-def compiled(m):
-    """The object of a mutant, below BUILD/mutants; None: it does not compile, or to the
-    code of the original."""
+def object_of(m, sanitized):
+    """The object of a mutant, in its folder; None: it does not compile."""
+    source = m.folder / pathlib.Path(m.path).name
+    made = m.folder / ("sanitized.o" if sanitized else "plain.o")
+    target = objects(sanitized)[m.path]
+    command = command_of(target).replace(f" -c {ROOT / m.path}", f" -c {source}")
+    command = command.replace(f" -o {target} ", f" -o {made} ")
+    command = command.replace(f" -MF {target}.d", f" -MF {made}.d")
+    return made if made.exists() or shell(command) else None
+
+
+def is_real(m):
+    """Writes a mutant to a folder of its own, below BUILD/mutants.  False: it does not
+    compile, or to the code of the original."""
     text = (ROOT / m.path).read_text()
     lines = text.splitlines(keepends=True)
     lines[m.line - 1] = m.new + "\n"
     digest = hashlib.sha256(f"{m.line} {m.new}\n{text}".encode()).hexdigest()[:16]
-    folder = BUILD / "mutants" / digest
-    source, made = folder / pathlib.Path(m.path).name, folder / "made.o"
-    if not (folder / "verdict").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        source.write_text("".join(lines))
-        target = objects()[m.path]
-        command = command_of(target).replace(f" -c {ROOT / m.path}", f" -c {source}")
-        command = command.replace(f" -o {target} ", f" -o {made} ")
-        command = command.replace(f" -MF {target}.d", f" -MF {made}.d")
-        able = shell(command) and made.read_bytes() != (BUILD / target).read_bytes()
-        (folder / "verdict").write_text("real" if able else "none")
-    return made if (folder / "verdict").read_text() == "real" else None
+    m.folder = BUILD / "mutants" / digest
+    verdict = m.folder / "verdict"
+    if not verdict.exists():
+        m.folder.mkdir(parents=True, exist_ok=True)
+        (m.folder / pathlib.Path(m.path).name).write_text("".join(lines))
+        made = object_of(m, False)
+        able = made and made.read_bytes() != (BUILD / objects(False)[m.path]).read_bytes()
+        verdict.write_text("real" if able else "none")
+    return verdict.read_text() == "real"
 
 
 def target_of(command):
@@ -227,9 +240,12 @@ def target_of(command):
     return "qg" if name in ("python.sh", "bash") else f"tests/{name}"
 
 
-def linked(target, made):
-    """The program of a target with this object in front of the library."""
-    program = made.parent / pathlib.Path(target).name
+def linked(target, m):
+    """The program of a target with the object of a mutant in front of the library."""
+    program = m.folder / pathlib.Path(target).name
+    made = object_of(m, target != "qg")
+    if not made:
+        return None
     if not (BUILD / target).exists():
         ninja(target)
     command = command_of(target).replace(f" -o {target} ", f" -o {program} ")
@@ -264,7 +280,7 @@ def judge(m, tests, build):
         if sound.get(name) is False:
             continue
         target = target_of(tests[name][1])
-        program = linked(target, m.object)
+        program = linked(target, m)
         why = fails(tests[name], build, program) if program else "it does not link"
         if target != "qg" and program:
             program.unlink()
@@ -301,9 +317,9 @@ def sample(seed, count, jobs):
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         while len(taken) < count:
             more = list(itertools.islice(places_left, count - len(taken)))
-            for m, made in zip(more, pool.map(compiled, more)):
-                if made:
-                    m.object, m.number = made, len(taken) + 1
+            for m, real in zip(more, pool.map(is_real, more)):
+                if real:
+                    m.number = len(taken) + 1
                     taken.append(m)
             if not more:
                 break
