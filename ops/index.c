@@ -56,7 +56,7 @@ static void cut_axis(slice_plan *plan, int32_t axis, int64_t dim, const int64_t 
     } else {
         start = clamp(start, 0, dim - 1);
         end = clamp(end, -1, dim - 1);
-        count = start > end ? (end - start + 1) / step + 1 : 0;
+        count = dim > 0 && start > end ? (end - start + 1) / step + 1 : 0;
     }
     plan->known[axis] = true;
     plan->start[axis] = start;

@@ -398,6 +398,13 @@ def unsigned_product(path):
             {"w": np.random.RandomState(9).normal(0, 0.5, (4, 4, 1, 1))}, path)
 
 
+def lower_turned(path):
+    """SAME_LOWER pads an odd number before the picture, SAME of TensorFlow Lite behind it."""
+    network([helper.make_node("ConvTranspose", ["x", "w"], ["y"], "turned", strides=[2, 2],
+                              auto_pad="SAME_LOWER")],
+            {"w": np.random.RandomState(9).normal(0, 0.5, (4, 4, 3, 3))}, path)
+
+
 def check_named(bad, write, *expected, backend=BACKENDS[0]):
     """The message of a refusal."""
     with tempfile.TemporaryDirectory() as folder:
@@ -448,6 +455,7 @@ def main():
         check_named(bad, old_softmax, "node 'soft' (Softmax): ", "axis 1")
         check_named(bad, old_pad, "node 'pad' (Pad): mode reflect")
         check_named(bad, falling, "node 'leaky' (LeakyRelu): ", "alpha is -0.5, expected above 0")
+        check_named(bad, lower_turned, "node 'turned' (ConvTranspose): pads, expected those of SAME")
         check_named(bad, unsigned_product, "node 'product' (MatMul): codes in uint8",
                     backend="tengine-int8")
     for kind in ("int8", "uint8") if not sys.argv[1:] else ():
