@@ -375,7 +375,7 @@ static qg_status visit_all(folder *f)
 {
     for (size_t i = 0; i < f->n; i++) {
         qg_node *n = f->node[i];
-        if (n->dead || !n->out[0])
+        if (n->dead || !n->n_out || !n->out[0])
             continue;
         if (f->which == QG_QUANTIZERS_OPENVINO) {
             QG_TRY(visit_openvino(f, n));

@@ -111,7 +111,7 @@ static void check_counts(const trial *t, const qg_report *r)
     n_integer += integer;
 }
 
-/* The first of the places of a finding is a node of the network or an endpoint of one. */
+/* A finding is at a node of the network or at an endpoint of one. */
 static void check_places(const trial *t, const qg_report *r)
 {
     const qg_table *findings = qg_report_table_named(r, "findings"),
