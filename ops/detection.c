@@ -304,7 +304,7 @@ typedef struct neighbours {
 /* Samples up to one pixel outside count as the border, further samples as 0. */
 static neighbours neighbours_of(float at, int64_t extent)
 {
-    if (!(at >= -1) || !(at <= (float)extent))
+    if (extent < 1 || !(at >= -1) || !(at <= (float)extent))
         return (neighbours){ 0, 0, -1 };
     at = at > 0 ? at : 0;
     int64_t low = (int64_t)at;
