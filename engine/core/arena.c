@@ -91,8 +91,8 @@ void qg_arena_free(qg_arena *a)
 void qg_arena_reset(qg_arena *a)
 {
     for (block *b = a->first; b; b = b->next) {
+        close_memory(b->data, b->used < b->size ? b->used : b->size);
         b->used = 0;
-        close_memory(b->data, b->size);
     }
     a->current = a->first;
 }
