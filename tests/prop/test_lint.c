@@ -22,7 +22,7 @@
 #include "tests/support/random_graph.h"
 #include "tests/support/scratch.h"
 
-static size_t n_networks = 120;
+static size_t n_networks = 40;
 static uint64_t first_seed = 1;
 static size_t n_found, n_mended, n_integer; /* over all reports */
 
