@@ -50,7 +50,9 @@ QG_API void qg_report_free(qg_report *r);
  *     NONE      "-" [null]              COUNT         "1000" [integer]
  *     TEXT      as it is [string]       PERCENT       "1.25 %" [0.0125]
  *     PAGE      as it is [string]       BOOL          "yes", "no" [true, false]
- *     NUMBER    four digits [all]       FLOATS, INTS  up to three [array] */
+ *     NUMBER    four digits [all]       FLOATS, INTS  up to three [array]
+ *
+ * A NUMBER near 1 has as many of nine digits as tell it from 1: a cosine. */
 enum qg_cell_kind {
     QG_CELL_NONE,
     QG_CELL_TEXT,

@@ -288,7 +288,7 @@ static void workers_do_not_show(void **state)
     toy_free(&t);
 }
 
-/* An output that is the input, or a constant, needs no memory. */
+/* An output that is a constant needs no memory. */
 static void nothing_alive_takes_nothing(void **state)
 {
     (void)state;
