@@ -74,6 +74,10 @@ qg_status qg_check_rank(const qg_call *k, size_t slot, int32_t low, int32_t high
 
 qg_status qg_check_dim(const qg_call *k, size_t slot, int32_t axis, int64_t expected)
 {
+    const int32_t rank = qg_in_rank(k, slot);
+    if (rank >= 0 && axis >= rank)
+        return qg_infer_fail(k, QG_EMODEL, "input %zu has rank %d, expected %d or more",
+                             slot, (int)rank, (int)axis + 1);
     int64_t got = qg_in_dim(k, slot, axis);
     if (got < 0 || expected < 0 || got == expected)
         return QG_OK;

@@ -87,7 +87,8 @@ QG_NODISCARD qg_status qg_check_same_type(const qg_call *k, size_t first, size_t
 QG_NODISCARD qg_status qg_check_rank(const qg_call *k, size_t slot, int32_t low,
                                      int32_t high);
 
-/* Dim `axis` of input `slot` is `expected`; an unknown one on either side passes. */
+/* Input `slot` has an axis `axis`, of extent `expected`; what is unknown on either side
+ * passes. */
 QG_NODISCARD qg_status qg_check_dim(const qg_call *k, size_t slot, int32_t axis,
                                     int64_t expected);
 

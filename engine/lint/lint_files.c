@@ -21,6 +21,7 @@
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
+#include "engine/core/num.h"
 #include "engine/api/qg.h"
 
 /* --- SARIF --- */
@@ -257,19 +258,38 @@ static const char *fix_id(const qg_lint *l, const qg_lint_finding *f)
     return qg_arena_printf(l->arena, "lint-%s-%s-%.*s", rule, begin, DIGITS, hash);
 }
 
-/* A fixed scale was made for its zero point: without that it covers half of the values,
- * [0, 127/256] of a Sigmoid.  Such an endpoint is observed. */
+/* The limits of codes that a fix sets, or those that it leaves. */
+static void limits_of(const char *set, int64_t *low, int64_t *high)
+{
+    const char *word = strstr(set, "range: [");
+    const char *comma = word ? strchr(word, ',') : NULL;
+    const char *end = comma ? strchr(comma, ']') : NULL;
+    if (!end)
+        return;
+    word += strlen("range: [");
+    (void)qg_num_parse_i64(word, (size_t)(comma - word), low);
+    (void)qg_num_parse_i64(comma + 2, (size_t)(end - comma - 2), high);
+}
+
+/* A fixed scale was made for its zero point and its codes: [-128, 127] with 1/256 and
+ * without a zero point is a half of what a Sigmoid gives.  One that covers less behind
+ * the fix, by more than one step, is observed. */
 static bool loses_range(const qg_lint_finding *at)
 {
     const qg_tqc *t = at->at ? qg_tqc_root(at->at) : NULL;
     const char *set = at->rule->fix;
-    if (!t || !strstr(set, " symmetric") || strstr(set, "observer:") ||
-        !qg_tqc_is_prescribed(t))
+    if (!t || strstr(set, "observer:") || !qg_tqc_is_prescribed(t))
         return false;
+    const int64_t was[] = { t->scheme.qmin, t->scheme.qmax };
+    int64_t now[] = { was[0], was[1] };
+    limits_of(set, &now[0], &now[1]);
     qg_qparam p = qg_tqc_param(t);
-    for (size_t i = 0; p.offset && i < p.n; i++)
-        if (p.offset[i] != 0)
+    for (size_t i = 0; i < p.n; i++) {
+        int64_t zero = p.offset ? p.offset[i] : 0;
+        int64_t moved = strstr(set, " symmetric") ? zero : 0;
+        if (was[0] < now[0] - 1 + moved || was[1] > now[1] + 1 + moved)
             return true;
+    }
     return false;
 }
 

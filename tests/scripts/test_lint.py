@@ -677,6 +677,7 @@ WHOLE = [(t, n, b) for n in (shortcut, branched, clamped, enlarged) for b in (TE
 
 # symmetric grids for values whose fixed scale was made for a zero point
 WHOLE += [(t, n, TFLITE) for t in ("trt", "ncnn") for n in (gated, softmax, tanh)]
+WHOLE += [("trt", n, "aimet-htp") for n in (gated, softmax)]  # or for unsigned codes
 
 
 def check_whole_patches(suite):
