@@ -7,8 +7,9 @@ COVERAGE is a build of tools/coverage.sh, which keeps what each test has execute
 long it took.  The sample is drawn before any test is chosen: places are ordered by a
 digest of the seed and of their text, so that edits elsewhere leave the sample as it is.
 The tests of a mutant are those that execute its line, first the suites in C, then, for the
-mutants that these leave, the scripts; suites named as the file come first, then the
-quickest, until they have taken --seconds together.
+mutants that these leave, the scripts; suites named as the file come first, then
+those that execute most of the file for the time they take, until they have taken
+--seconds together.
 
 A mutant costs one object and the programs that are linked with it, in front of the library
 of build-mutants, a build of this checkout that is made and kept; so mutants do not disturb
@@ -16,8 +17,8 @@ each other, and --jobs of them are tried at once.
 
 A mutant is killed when a test fails or runs too long; one that does not compile, or
 compiles to the same code, is replaced by the next place.  tests/survivors.json lists the
-mutants that no test can notice, each with the reason; they are drawn and counted, but not
-tried.  Other survivors are printed as a patch of one line.
+mutants that no test can notice, each with the reason, and the next line where the same one
+occurs again; they are drawn and counted, but not tried.  Other survivors are printed as a patch of one line.
 
 --only judges the mutants of the sample whose "number. path:line" or text has a match of TEXT,
 a regular expression."""
@@ -42,7 +43,7 @@ import check_source
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LISTED = ROOT / "tests/survivors.json"
 BUILD = ROOT / "build-mutants"
-COUNT, SEED, SECONDS = 60, 20, 100  # mutants, and for the suites or scripts of one
+COUNT, SEED, SECONDS = 60, 20, 300  # mutants, and for the suites or scripts of one
 MEMORY = ":hard_rss_limit_mb=6000"  # a mutant may allocate without end
 # Suites have sanitizers and assertions, as in every build; without debug information, so
 # that linking is quick.
@@ -70,8 +71,9 @@ sound = {}  # test -> it was seen to pass without a mutant
 
 
 class Mutant:
-    def __init__(self, path, line, what, old, new):
+    def __init__(self, path, line, what, old, new, behind):
         self.path, self.line, self.what, self.old, self.new = path, line, what, old, new
+        self.behind = behind.strip()  # the next line
         self.tests, self.tried, self.cut, self.number, self.folder = [], 0, False, 0, None
 
     def __str__(self):
@@ -81,6 +83,10 @@ class Mutant:
     def key(self):
         return self.path, self.old.strip(), self.new.strip()
 
+    def is_listed_as(self, row):
+        return self.key() == (row["path"], row["old"], row["new"]) and \
+            row.get("next", self.behind) == self.behind
+
 
 def places():
     """Every edit of every line of code."""
@@ -89,8 +95,8 @@ def places():
         if path.parts[0] not in ("engine", "passes"):
             continue
         text = (ROOT / path).read_text()
-        code = check_source.only_code(text).splitlines()
-        for number, (line, bare) in enumerate(zip(text.splitlines(), code), 1):
+        lines, code = text.splitlines(), check_source.only_code(text).splitlines()
+        for number, (line, bare, behind) in enumerate(zip(lines, code, lines[1:]), 1):
             if "assert" in bare or bare.startswith("#") or not bare.startswith(" "):
                 continue
             for what, pattern, new in EDITS:
@@ -98,7 +104,7 @@ def places():
                     if line[m.start():m.end()] != bare[m.start():m.end()]:
                         continue  # a text or a comment lies in it
                     changed = line[:m.start()] + m.expand(new) + line[m.end():]
-                    made.append(Mutant(str(path), number, what, line, changed))
+                    made.append(Mutant(str(path), number, what, line, changed, behind))
     return made
 
 
@@ -162,7 +168,12 @@ def choose(build, tests, mutants, most):
             if m.tests:
                 break
         stem = pathlib.Path(m.path).stem
-        m.tests.sort(key=lambda n, stem=stem: (stem not in n, tests[n][0]))
+
+        def order(name, stem=stem, path=m.path):
+            share = len(lines[name][path]) / (1 + tests[name][0])
+            return stem not in name, -share, name
+
+        m.tests.sort(key=order)
         sums = itertools.accumulate(tests[n][0] for n in m.tests)
         able = [n for n, s in zip(m.tests, sums) if s <= most] or m.tests[:1]
         m.cut = m.cut or len(able) < len(m.tests)
@@ -341,19 +352,18 @@ def main():
     scripts = {n: t for n, t in tests.items() if n.startswith("scripts/")}
     suites = {n: t for n, t in tests.items() if n not in scripts}
     make_build()
-    listed = {(r["path"], r["old"], r["new"]): r["reason"]
-              for r in json.loads(LISTED.read_text())}
+    listed = json.loads(LISTED.read_text())
     taken = [m for m in sample(o.seed, o.count, o.jobs) if re.search(o.only, str(m))]
-    alive = [m for m in taken if m.key() not in listed]
+    reason = {m: r["reason"] for m in taken for r in listed if m.is_listed_as(r)}
+    alive = [m for m in taken if m not in reason]
     alive = round_of(alive, suites, build, o.seconds, o.jobs)
     alive = round_of(alive, scripts, build, o.seconds, o.jobs)
-    reasons = [m for m in taken if m.key() in listed]
-    killed, able = len(taken) - len(alive) - len(reasons), len(taken) - len(reasons)
-    print(f"\nseed {o.seed}: {len(taken)} mutants, {killed} killed; {len(reasons)} survive "
+    killed, able = len(taken) - len(alive) - len(reason), len(taken) - len(reason)
+    print(f"\nseed {o.seed}: {len(taken)} mutants, {killed} killed; {len(reason)} survive "
           f"with a reason, {len(alive)} without: {100 * killed / max(able, 1):.1f} % killed "
           "of those that a test can notice")
-    for m in reasons:
-        print(f"{m}\n  {listed[m.key()]}")
+    for m, why in reason.items():
+        print(f"{m}\n  {why}")
     for m in alive:
         print(f"{m}\n  {m.tried} tests pass{', not all were tried' if m.cut else ''}")
     return 1 if killed < 0.95 * able else 0
