@@ -1,5 +1,6 @@
 """The commands that test_recorded.py runs: each network meets some of the backends,
-observers, formats, targets and methods, and all networks together meet all of them."""
+observers, formats, targets and methods, and all networks together meet all of them.  The
+forms of small_networks.py are for operators: what files, kernels and lint make of each."""
 import numpy as np
 
 NETWORKS = [k for k in range(100, 131) if k not in (110, 119, 127)]  # those that hold
@@ -182,3 +183,22 @@ def of_plant(seed):
         made.append(["infer-backend", "m.onnx", *device[1:], "--from", "tflite-int8", "-o",
                      "infer.yaml", *form])
     return made
+
+
+def of_form(k):
+    """k: the position of the form in its table."""
+    form = ["--json"] if k % 2 else ["--all"]
+    made = [["quantize", "m.onnx", "-b", turn(BACKENDS, k), "-d", "x.npz", "-o", "s"],
+            ["quantize", "m.onnx", "-b", "tflite-int8", "-d", "x.npz", "-o", "t"],
+            ["run", "s", "-d", "x.npz", "--mode", "integer", "--profile", turn(PROFILES, k),
+             "--dump", "*", "-o", "integer", *form],
+            ["export", "t", "--format", "tflite", "-o", "t.tflite"],
+            ["import", "t.tflite", "--format", "tflite", "-o", "t.back"]]
+    made += [["lint", folder, "--target", turn(TARGETS, k + step), *form]
+             for folder in "st" for step in (0, 3)]
+    made += [["export", "s", "--format", name, "-o", f"{name}{FORMATS[name]}"]
+             for name in ("openvino-ir", "openvino-fq", "onnx-qoperator", "qonnx")]
+    placed = ["--placement", turn(["ort", "trt", "openvino"], k)]
+    return made + [["export", "s", "--format", "onnx-qdq", "-o", "q.onnx", *placed],
+                   ["import", "q.onnx", "--format", "onnx-qdq", "-o", "q.back"],
+                   ["import", "openvino-fq.onnx", "--format", "openvino-fq", "-o", "fq.back"]]

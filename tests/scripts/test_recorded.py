@@ -31,6 +31,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "peers"))
 import plants  # noqa: E402
 import random_graphs  # noqa: E402
 import recorded_commands  # noqa: E402
+import small_networks  # noqa: E402
 from command import QG  # noqa: E402
 
 RECORDED = pathlib.Path(__file__).parents[1] / "data/recorded.json"
@@ -114,11 +115,21 @@ def planted(seed):
     return make
 
 
+def form(name):
+    def make(folder):
+        model, samples = small_networks.build(name)
+        onnx.save(model, folder / "m.onnx")
+        np.savez(folder / "x.npz", **{model.graph.input[0].name: samples})
+    return make
+
+
 def cases():
     made = [Case(f"network {seed}", network(seed), recorded_commands.of_network(seed))
             for seed in recorded_commands.NETWORKS]
     made += [Case(f"plant {seed}", planted(seed), recorded_commands.of_plant(seed))
              for seed in recorded_commands.PLANTS]
+    made += [Case(f"form {name}", form(name), recorded_commands.of_form(k))
+             for k, name in enumerate(small_networks.FORMS)]
     return made
 
 
