@@ -3,6 +3,8 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/api/qg.h"
 #include "engine/core/file.h"
@@ -497,6 +499,46 @@ static void an_empty_source_is_refused(void **state)
     qg_model_close(m);
 }
 
+/* 40 samples of statistics, in pieces of 16.  While the first is fetched a folder takes
+ * the place of the checkpoint, for longer than it is due; later it goes. */
+typedef struct obstacle {
+    fixture *f;
+    char part[SCRATCH_PATH + 16];
+} obstacle;
+
+static qg_status fetch_behind(void *ud, size_t index, qg_inputs *inputs)
+{
+    obstacle *o = ud;
+    if (index == 0) {
+        assert_int_equal(mkdir(o->part, 0700), 0);
+        assert_int_equal(usleep(300 * 1000), 0);
+    }
+    if (index == 20)
+        assert_int_equal(rmdir(o->part), 0);
+    qg_tensor x = image(o->f, index % o->f->stop);
+    return qg_inputs_set(inputs, NULL, &x);
+}
+
+static void a_checkpoint_that_fails_ends_collection(void **state)
+{
+    char folder[SCRATCH_PATH], path[SCRATCH_PATH + 16];
+    obstacle o = { .f = *state };
+    const qg_source source = { .fetch = fetch_behind, .ud = &o, .count = 40 };
+    qg_model *m = open_model(o.f);
+    qg_report *r = NULL;
+    qg_stats_options options;
+    qg_stats_options_init(&options, sizeof options);
+    options.work = (qg_workload){ .source = &source, .jobs = 1 };
+    assert_int_equal(mkdir(scratch_path(folder, "checkpoint"), 0700), 0);
+    (void)snprintf(path, sizeof path, "%s/x.qgs", folder);
+    (void)snprintf(o.part, sizeof o.part, "%s/x.qgs.part", folder);
+    assert_fails(o.f->ctx, qg_model_collect(m, &options, path, &r), QG_EIO,
+                 "x.qgs.part");
+    assert_int_equal(rmdir(o.part), 0);
+    qg_model_close(m);
+    assert_int_equal(scratch_remove(folder), 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 QG_TEST_MAIN(TEST(every_way_gives_the_same_snapshot),
@@ -505,4 +547,5 @@ QG_TEST_MAIN(TEST(every_way_gives_the_same_snapshot),
              TEST(a_source_is_asked_as_often_as_it_must_be),
              TEST(labels_may_be_an_array), TEST(one_of_three_is_expected),
              TEST(arrays_are_checked), TEST(faults_of_a_source_name_sample_and_input),
-             TEST(an_empty_source_is_refused))
+             TEST(an_empty_source_is_refused),
+             TEST(a_checkpoint_that_fails_ends_collection))

@@ -163,6 +163,44 @@ static void damage_is_found(void **state)
     qg_stats_free(s);
 }
 
+/* Behind the name of a value: axis + 1, channels, contents.  Values "a" (axis 1, three
+ * channels) and "c" (no axis). */
+static void wrong_shapes_are_named(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t field;
+        unsigned char value;
+        const char *text;
+    } wrong[] = {
+        {"\1a",  0, QG_MAX_RANK + 1, "an invalid axis"         },
+        { "\1a", 1, 0,               "channels that do not fit"},
+        { "\1a", 1, 127,             "channels that do not fit"},
+        { "\1a", 2, 8,               "unknown contents"        },
+        { "\1c", 1, 2,               "channels that do not fit"},
+    };
+    qg_ctx *ctx = *state;
+    char hash[QG_HASH_TEXT];
+    size_t n;
+    qg_stats *s = make(ctx, 0, 0), *t;
+    unsigned char *bytes = encode(ctx, s, &n);
+    const size_t content = n - (QG_HASH_TEXT - 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        unsigned char *at = bytes;
+        while (memcmp(at, wrong[i].name, 2) != 0)
+            assert_cmp_int(++at - bytes, <, content - 1);
+        at += 2 + wrong[i].field;
+        const unsigned char was = *at;
+        *at = wrong[i].value;
+        qg_hash_bytes(bytes, content, hash);
+        memcpy(bytes + content, hash, QG_HASH_TEXT - 1);
+        qg_stats_source from = { "forged", bytes, n };
+        assert_fails(ctx, qg_stats_decode(ctx, &from, &t), QG_EPARSE, wrong[i].text);
+        *at = was;
+    }
+    qg_stats_free(s);
+}
+
 /* Any change with a checksum that fits: refused, or as good as any file. */
 static void forgeries_do_no_harm(void **state)
 {
@@ -218,4 +256,5 @@ static void a_file_is_whole_or_not_there(void **state)
 
 QG_TEST_MAIN(T(what_is_read_is_what_was_written),
              T(shards_through_files_give_the_same_bytes), T(damage_is_found),
-             T(forgeries_do_no_harm), T(a_file_is_whole_or_not_there))
+             T(wrong_shapes_are_named), T(forgeries_do_no_harm),
+             T(a_file_is_whole_or_not_there))
