@@ -9,7 +9,7 @@ digest of the seed and of their text, so that edits elsewhere leave the sample a
 The tests of a mutant are those that execute its line, first the suites in C, then, for the
 mutants that these leave, the scripts; suites named as the file come first, then
 those that execute most of the file for the time they take, until they have taken
---seconds together.
+--seconds together, and test_recorded, which has the output of every verb.
 
 A mutant costs one object and the programs that are linked with it, in front of the library
 of build-mutants, a build of this checkout that is made and kept; so mutants do not disturb
@@ -44,6 +44,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 LISTED = ROOT / "tests/survivors.json"
 BUILD = ROOT / "build-mutants"
 COUNT, SEED, SECONDS = 60, 20, 300  # mutants, and for the suites or scripts of one
+BROADEST = "scripts/test_recorded"
 MEMORY = ":hard_rss_limit_mb=6000"  # a mutant may allocate without end
 # Suites have sanitizers and assertions, as in every build; without debug information, so
 # that linking is quick.
@@ -176,6 +177,7 @@ def choose(build, tests, mutants, most):
         m.tests.sort(key=order)
         sums = itertools.accumulate(tests[n][0] for n in m.tests)
         able = [n for n, s in zip(m.tests, sums) if s <= most] or m.tests[:1]
+        able += [n for n in m.tests if n == BROADEST and n not in able]
         m.cut = m.cut or len(able) < len(m.tests)
         m.tests = able
 
