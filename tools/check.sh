@@ -57,11 +57,13 @@ builds() {
 }
 
 # Runs the suites again, compiled with clang, which detects different undefined
-# behaviour.
+# behaviour; but for the longest one, failures by place, which the other compiler's copy
+# runs through.
 clang_build() {
     builds build-clang -DCMAKE_C_COMPILER=clang || return 1
     local out
-    out=$(ctest --test-dir build-clang -L 'unit|prop' -j"$(nproc)" --output-on-failure)
+    out=$(ctest --test-dir build-clang -L 'unit|prop' -E test_places_session \
+        -j"$(nproc)" --output-on-failure)
     local rc=$?
     [ $rc -eq 0 ] || printf '%s\n' "$out" | tail -40
     return $rc

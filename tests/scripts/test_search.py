@@ -5,7 +5,7 @@ groups as measurements do; each rule of a backend off, alone and in pairs.  What
 reported is what `qg quantize --policy` makes, also of a snapshot made with --set, with an
 earlier policy, or with gptq.
 
-usage: test_search.py [NETWORKS [SEED]]     (20 networks, seed 0)"""
+usage: test_search.py [NETWORKS [SEED]]     (12 networks, seed 0)"""
 import itertools
 import json
 import pathlib
@@ -743,7 +743,7 @@ def check_errors(snapshot, folder):
     check("a search that fails writes nothing", not (folder / "no.yaml").exists())
 
 
-def main(networks=20, seed=0):
+def main(networks=12, seed=0):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for k in range(int(seed), int(seed) + int(networks)):
