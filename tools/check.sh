@@ -57,8 +57,7 @@ builds() {
 }
 
 # Runs the suites again, compiled with clang, which detects different undefined
-# behaviour; but for the longest one, failures by place, which the other compiler's copy
-# runs through.
+# behaviour.  The longest one, test_places_session, runs as gcc compiles it only.
 clang_build() {
     builds build-clang -DCMAKE_C_COMPILER=clang || return 1
     local out
