@@ -66,8 +66,8 @@ static bool is_removed(const qg_lint *l, const qg_node *n)
  * two quantizers around it become one. */
 static bool is_idle(const qg_lint *l, const qg_node *n)
 {
-    const qg_tqc *in =
-        l->node[n->id].fate == QG_FATE_FUSED ? l->grid[n->in[0]->id] : NULL;
+    const bool fused = l->node[n->id].fate == QG_FATE_FUSED && n->n_out && n->out[0];
+    const qg_tqc *in = fused ? l->grid[n->in[0]->id] : NULL;
     return is_removed(l, n) || (in && qg_lint_same_grid(in, l->grid[n->out[0]->id]));
 }
 

@@ -198,8 +198,8 @@ static bool is_product_grid(const qg_lint *l, const qg_node *n, const qg_tqc *bi
 static bool adds_zero(const qg_node *n, uint32_t slot)
 {
     const qg_tensor *b = n->in[slot]->constant;
-    return b && n->n_out && n->out[0]->type.rank > 2 && qg_tensor_count(b) == 1 &&
-           qg_tensor_f64(b, 0) == 0;
+    return b && n->n_out && n->out[0] && n->out[0]->type.rank > 2 &&
+           qg_tensor_count(b) == 1 && qg_tensor_f64(b, 0) == 0;
 }
 
 /* Codes of a file that float32 does not hold stay behind their DequantizeLinear. */

@@ -152,6 +152,9 @@ static const qg_node *taken_by(const qg_lowering *w, const qg_node *n)
 static qg_status group_of(qg_lowering *w, const qg_node *n, group *out)
 {
     group g = { n, NULL, n, -INFINITY, INFINITY };
+    *out = g;
+    if (!n->out[0])
+        return QG_OK;
     QG_TRY(clamp_by(w, n, &g));
     group longer = g;
     longer.taken = taken_by(w, n);
@@ -184,6 +187,8 @@ static const char *excuse(qg_lowering *w, const group *g)
         return n->reason ? n->reason : "it is not quantized";
     if (!n->op->lower)
         return "the operator has no integer kernel";
+    if (!n->out[0])
+        return "its first output is left out";
     if (!w->stored[g->last->out[0]->id].codes && !qg_node_has(n, QG_OP_COMPUTE))
         return "out0 is float";
     for (uint32_t k = 1; k < n->n_out; k++)
@@ -258,7 +263,7 @@ static qg_status accept(qg_lowering *w, const group *g, const qg_lower *l)
 /* A node that only converts: between floats and codes a copy computes nothing. */
 static bool converts(const qg_lowering *w, const qg_node *n)
 {
-    return qg_node_has(n, QG_OP_COPY) && n->in[0] &&
+    return qg_node_has(n, QG_OP_COPY) && n->in[0] && n->out[0] &&
            w->stored[n->in[0]->id].codes != w->stored[n->out[0]->id].codes;
 }
 

@@ -9,8 +9,9 @@ An input is a value, or a constant:
     #1,2          int64            .5,2 with a `~` in front: float32, `~.5` is a scalar
     -             no input
 
-`a+b=Split ...` has two outputs.  Attributes are ints, floats, lists of ints with a comma
-(`1,` has one), or words; `p=1` is pads of 1 at both ends of both axes."""
+`a+b=Split ...` has two outputs, `-+b=LSTM ...` leaves the first one out.  Attributes are
+ints, floats, lists of ints with a comma (`1,` has one), or words; `p=1` is pads of 1 at both
+ends of both axes."""
 import numpy as np
 from onnx import TensorProto, checker, helper, numpy_helper, shape_inference
 
@@ -273,6 +274,12 @@ FORMS = {
     "inner_outputs": Form("c=Conv x w:4,4,3,3 p=1 | r=Relu c | y=Conv r v:4,4,3,3 p=1",
                           outputs=("c", "r", "y")),
     "constant_output": Form("y=Conv x w:4,4,1,1 | z=Identity k:2,3", outputs=("y", "z")),
+    "lstm_state": Form("-+h=LSTM x w:1,32,12 r:1,32,8 b:1,64 hidden_size=8 | q=Squeeze h #0, "
+                       "| y=MatMul q v:8,5", x=(6, 1, 12)),
+    "lstm_cell": Form("-+h+c=LSTM x w:1,32,12 r:1,32,8 hidden_size=8 | q=Add h c "
+                      "| y=MatMul q v:8,5", x=(6, 1, 12)),
+    "gru_state": Form("-+h=GRU x w:1,24,12 r:1,24,8 b:1,48 hidden_size=8 linear_before_reset=1 "
+                      "| y=MatMul h v:8,5", x=(6, 2, 12)),
     "copies": Form("y=Conv x w:4,4,3,3 p=1 | z=Identity x | u=Identity y",
                    outputs=("z", "y", "u")),
 }
@@ -326,8 +333,9 @@ class Builder:
         operator, *words = words.split()
         attributes = dict(self.attribute(*w.split("=")) for w in words if "=" in w)
         inputs = [self.operand(w) for w in words if "=" not in w]
-        name = self.named(f"{operator}_{made.partition('+')[0]}")
-        outputs = [self.named(o) for o in made.split("+")]
+        outputs = ["" if o == "-" else self.named(o) for o in made.split("+")]
+        first = next(o for o in made.split("+") if o != "-")
+        name = self.named(f"{operator}_{first}")
         self.nodes.append(helper.make_node(operator, inputs, outputs, name, **attributes))
 
     def model(self, name):

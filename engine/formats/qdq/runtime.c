@@ -118,10 +118,10 @@ static qg_status keep_biases(qg_graph *g, int64_t opset, size_t *count)
     for (size_t i = 0, old = g->node.n; i < old; i++) {
         qg_node *n = g->node.at[i];
         int slot = qg_op_slot_of(n->op, 'b');
-        if (qg_node_has(n, QG_OP_JOIN) && n->n_in == 2 && n->n_out == 1) {
+        if (qg_node_has(n, QG_OP_JOIN) && n->n_in == 2 && n->n_out == 1 && n->out[0]) {
             QG_TRY(widen_sum(g, n, count));
         } else if (is_rounded(n) && is_quantized(n) && is_vector(in_slot(n, slot)) &&
-                   n->out[0]->type.rank >= 2) {
+                   n->out[0] && n->out[0]->type.rank >= 2) {
             QG_TRY(keep_bias(g, n, (uint32_t)slot, opset));
             ++*count;
         }
@@ -429,7 +429,8 @@ bool qg_onnx_has_concat(const qg_graph *g)
     static const char *const name = "Concat";
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
-        if (qg_op_is_named(n->op, &name, 1) && n->out[0]->type.dtype == QG_F32)
+        if (qg_op_is_named(n->op, &name, 1) && n->out[0] &&
+            n->out[0]->type.dtype == QG_F32)
             return true;
     }
     return false;

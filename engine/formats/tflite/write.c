@@ -92,10 +92,11 @@ static qg_status set_input_grids(qg_tflite_writer *w)
  * a pool, which shares the grid of its input. */
 static qg_status lose_floats(qg_tflite_writer *w)
 {
-    const qg_value *v = w->node->n_out ? w->from[w->node->out[0]->id] : NULL;
+    const qg_value *y = w->node->n_out ? w->node->out[0] : NULL;
+    const qg_value *v = y ? w->from[y->id] : NULL;
     const qg_tqc *t = v ? qg_producer_tqc(v) : NULL;
     if (!is_kernel(w->node) || !t || t->state != QG_TQC_OVERLAPPED ||
-        !w->grid[w->node->out[0]->id].codes)
+        !w->grid[y->id].codes)
         return QG_OK;
     return qg_export_lose(w->e, QG_SAYS_ENDPOINT, t,
                           "rounded to the grid that it shares, as in integer mode; the "
