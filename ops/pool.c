@@ -448,9 +448,16 @@ static qg_status lower_average(qg_lower *l)
     return qg_lower_emit(l, "IntAveragePool", row, &l->in[0].value, 1);
 }
 
-#define lower_global_max lower_max
-#define lower_lp         NULL
-#define lower_global_lp  NULL
+/* ONNX has int8 for MaxPool, not here. */
+static qg_status lower_global_max(qg_lower *l)
+{
+    return qg_lower_refuse(l,
+                           "the operator takes floats alone, and MaxPool takes codes, "
+                           "expected a MaxPool whose kernel is the whole map");
+}
+
+#define lower_lp        NULL
+#define lower_global_lp NULL
 
 #define MAX_TRAITS                                                                     \
     (QG_OP_POOLING | QG_OP_PASSIVE | QG_OP_MONOTONE | QG_OP_HOMOGENEOUS | QG_OP_PURE | \

@@ -382,8 +382,7 @@ static qg_status fill_report(study *s, const char *by, qg_report *r)
     size_t samples = s->feed.feed.n, strange = 0;
     QG_TRY(sorted(s, strcmp(by, "graph") == 0, &row));
     QG_TRY(qg_report_add(r, "by", qg_cell_text(by)));
-    QG_TRY(qg_report_add(r, "metric", qg_cell_text(s->metric->name)));
-    QG_TRY(qg_report_add(r, "meaning", qg_cell_text(s->metric->meaning)));
+    QG_TRY(qg_report_metric(r, s->metric));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(samples)));
     QG_TRY(qg_measured_report(&s->at, r));
     for (size_t i = 0; i < s->subject.n; i++)

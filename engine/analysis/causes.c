@@ -284,8 +284,7 @@ static qg_status fill(const causes *c, qg_report *r)
 {
     qg_table *t;
     QG_TRY(qg_report_add(r, "by", qg_cell_text("cause")));
-    QG_TRY(qg_report_add(r, "metric", qg_cell_text(c->metric->name)));
-    QG_TRY(qg_report_add(r, "meaning", qg_cell_text(c->metric->meaning)));
+    QG_TRY(qg_report_metric(r, c->metric));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(c->feed.feed.n)));
     QG_TRY(qg_measured_report(&c->at, r));
     QG_TRY(qg_report_add(r, "output", qg_cell_text(c->worst)));

@@ -523,8 +523,7 @@ static qg_status sum_up_groups(const comparison *c, qg_report *r)
 static qg_status report(const comparison *c, qg_report *r)
 {
     QG_TRY(qg_report_add(r, "model", qg_cell_text(qg_path_base(c->m->path))));
-    QG_TRY(qg_report_add(r, "metric", qg_cell_text(c->metric->name)));
-    QG_TRY(qg_report_add(r, "meaning", qg_cell_text(c->metric->meaning)));
+    QG_TRY(qg_report_metric(r, c->metric));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(c->measured_on->n)));
     QG_TRY(qg_measured_report(&c->at, r));
     QG_TRY(report_accuracy(c, r));

@@ -266,8 +266,7 @@ static qg_status fill(const study *s, qg_report *r)
     QG_TRY(qg_report_add(r, "mode", qg_cell_text(qg_run_mode_name(QG_RUN_INTEGER))));
     QG_TRY(qg_report_add(r, "by", qg_cell_text(s->by_layer ? "layer" : "graph")));
     if (!s->by_layer) {
-        QG_TRY(qg_report_add(r, "metric", qg_cell_text(s->metric->name)));
-        QG_TRY(qg_report_add(r, "meaning", qg_cell_text(s->metric->meaning)));
+        QG_TRY(qg_report_metric(r, s->metric));
     }
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(s->feed.feed.n)));
     QG_TRY(qg_measured_report(&s->at, r));

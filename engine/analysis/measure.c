@@ -46,6 +46,16 @@ qg_status qg_report_not_finite(qg_report *r, size_t n)
     return n ? qg_report_add(r, "not_finite", qg_cell_count(n)) : QG_OK;
 }
 
+qg_status qg_report_metric(qg_report *r, const qg_metric *m)
+{
+    const char *meaning =
+        qg_arena_printf(r->arena, "%s, the mean of the samples", m->meaning);
+    if (!meaning)
+        return qg_nomem(r->ctx);
+    QG_TRY(qg_report_add(r, "metric", qg_cell_text(m->name)));
+    return qg_report_add(r, "meaning", qg_cell_text(meaning));
+}
+
 qg_cell qg_measure_cell(const qg_metric *m, double error)
 {
     return strcmp(m->name, "nsr") == 0 ? qg_cell_percent(error) : qg_cell_number(error);

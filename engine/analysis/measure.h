@@ -26,6 +26,9 @@ size_t qg_first_not_finite(const double *value, size_t n, size_t row);
 /* A fact `not_finite`: how many errors are NaN or infinite, unless none is. */
 QG_NODISCARD qg_status qg_report_not_finite(qg_report *r, size_t n);
 
+/* Facts `metric` and `meaning`: of a report whose errors are means over samples. */
+QG_NODISCARD qg_status qg_report_metric(qg_report *r, const qg_metric *m);
+
 /* nsr as a percentage, others unchanged. */
 qg_cell qg_measure_cell(const qg_metric *m, double error);
 

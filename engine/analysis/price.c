@@ -188,8 +188,7 @@ static qg_status report(pricing *p, qg_report *r)
 {
     if (p->lot.n)
         qsort(p->lot.at, p->lot.n, sizeof *p->lot.at, by_gain);
-    QG_TRY(qg_report_add(r, "metric", qg_cell_text(p->metric->name)));
-    QG_TRY(qg_report_add(r, "meaning", qg_cell_text(p->metric->meaning)));
+    QG_TRY(qg_report_metric(r, p->metric));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(p->feed.feed.n)));
     QG_TRY(qg_measured_report(&p->at, r));
     QG_TRY(qg_report_add(r, "network", qg_measure_cell(p->metric, p->all)));

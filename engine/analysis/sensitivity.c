@@ -171,8 +171,7 @@ static qg_status report(const qg_sensitivity *s, qg_report *r)
     QG_TRY(qg_report_add(r, "by", qg_cell_text(by_word[s->by])));
     QG_TRY(
         qg_report_add(r, "direction", qg_cell_text(s->all_but ? "all-but" : "only")));
-    QG_TRY(qg_report_add(r, "metric", qg_cell_text(a->metric->name)));
-    QG_TRY(qg_report_add(r, "meaning", qg_cell_text(a->metric->meaning)));
+    QG_TRY(qg_report_metric(r, a->metric));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(a->feed->n)));
     QG_TRY(qg_measured_report(&s->measured, r));
     QG_TRY(qg_report_add(r, "all_quantized", qg_measure_cell(s->study.metric, s->all)));

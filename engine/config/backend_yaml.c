@@ -153,6 +153,19 @@ static size_t position(const qg_backend *b, enum section s, const char *id)
         return QG_OK;                                                                  \
     } while (0)
 
+/* A rule of an earlier patch goes, so that the one of the same id in this patch comes
+ * behind whatever that patch has behind it. */
+static size_t replaced_at(const qg_backend_reader *r, const char *id)
+{
+    qg_backend *b = r->b;
+    const size_t k = position(b, RULES, id);
+    if (!r->is_override || k == b->rule.n || b->rule.at[k].origin.source)
+        return k;
+    memmove(&b->rule.at[k], &b->rule.at[k + 1],
+            (b->rule.n - k - 1) * sizeof *b->rule.at);
+    return --b->rule.n;
+}
+
 /* A known id is replaced in place, so that the order of rules is the
  * parent's. */
 static qg_status read_item(const qg_backend_reader *r, const qg_yaml *y, enum section s)
@@ -161,7 +174,7 @@ static qg_status read_item(const qg_backend_reader *r, const qg_yaml *y, enum se
     if (s == RULES) {
         qg_rule rule;
         QG_TRY(qg_read_rule(r, y, &rule));
-        PLACE(r, &b->rule, position(b, s, rule.origin.id), rule);
+        PLACE(r, &b->rule, replaced_at(r, rule.origin.id), rule);
     }
     if (s == FUSIONS) {
         qg_fusion fusion;

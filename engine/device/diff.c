@@ -68,7 +68,7 @@ static bool ordered_alike(const qg_trace_array *a, const qg_trace_array *b)
 static bool on_one_grid(const qg_trace_array *a, const qg_trace_array *b)
 {
     return a->grid == b->grid &&
-           (!a->grid || (a->scale == b->scale && a->zero == b->zero));
+           (!a->grid || ((float)a->scale == (float)b->scale && a->zero == b->zero));
 }
 
 /* Equal dims of a sample, but for those of 1; of as many elements. */

@@ -80,11 +80,14 @@ static double share(const qg_tally *t)
 
 static bool is_other(const qg_finding *f) { return share(&f->tally) >= OTHER; }
 
+/* That elements lie on no code of its grid explains any input that is another one, so
+ * that an explanation allows an input less correlation, not none. */
 static bool is_unrelated(const qg_finding *f)
 {
     bool input = !f->step->value->def;
-    return is_other(f) && !f->explained &&
-           f->correlation < (input ? RELATED_INPUT : RELATED);
+    bool strict = input && !f->explained;
+    return is_other(f) && (input || !f->explained) &&
+           f->correlation < (strict ? RELATED_INPUT : RELATED);
 }
 
 /* Numbers of steps: those that read the samples alone, and the others. */

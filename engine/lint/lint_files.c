@@ -258,26 +258,95 @@ static const char *fix_id(const qg_lint *l, const qg_lint_finding *f)
     return qg_arena_printf(l->arena, "lint-%s-%s-%.*s", rule, begin, DIGITS, hash);
 }
 
+/* --- the text of a fix, for an endpoint --- */
+
+/* The limits [low, high] of a text "..., range: [-128, 127]...": where they begin and
+ * end.  False: it has none. */
+static bool find_range(const char *set, const char **begin, const char **end)
+{
+    static const char key[] = "range: [";
+    *begin = strstr(set, key);
+    *end = *begin ? strchr(*begin, ']') : NULL;
+    *begin = *begin ? *begin + sizeof key - 1 : NULL;
+    return *end != NULL;
+}
+
 /* The limits of codes that a fix sets, or those that it leaves. */
 static void limits_of(const char *set, int64_t *low, int64_t *high)
 {
-    const char *word = strstr(set, "range: [");
-    const char *comma = word ? strchr(word, ',') : NULL;
-    const char *end = comma ? strchr(comma, ']') : NULL;
-    if (!end)
+    const char *word, *end;
+    if (!find_range(set, &word, &end))
         return;
-    word += strlen("range: [");
+    const char *comma = strchr(word, ',');
     (void)qg_num_parse_i64(word, (size_t)(comma - word), low);
     (void)qg_num_parse_i64(comma + 2, (size_t)(end - comma - 2), high);
+}
+
+/* The limits of a fix are of 8 bits: those of as many bits as the endpoint has. */
+static const char *narrowed(const qg_lint *l, const char *set, unsigned bits)
+{
+    const char *begin, *end;
+    int64_t low = 0, high = 0;
+    if (!find_range(set, &begin, &end))
+        return set;
+    limits_of(set, &low, &high);
+    const int64_t most = (INT64_C(1) << (low < 0 ? bits - 1 : bits)) - 1;
+    const int64_t least = low == 0 ? 0 : low == -high ? -most : -most - 1;
+    return qg_arena_printf(l->arena, "%.*s%lld, %lld%s", (int)(begin - set), set,
+                           (long long)least, (long long)most, end);
+}
+
+/* The text with more keys at its end. */
+static const char *with_more(const qg_lint *l, const char *set, unsigned bits,
+                             bool is_signed)
+{
+    const long long half = 1LL << (bits - 1);
+    return qg_arena_printf(l->arena, "%.*s, bits: %u, range: [%lld, %lld]}",
+                           (int)strlen(set) - 1, set, bits, is_signed ? -half : 0,
+                           is_signed ? half - 1 : 2 * half - 1);
+}
+
+/* What a rule's fix is at this endpoint: limits of as many bits as it has; signed codes
+ * where symmetric ones were unsigned; all 256 codes for a grid that is prescribed.
+ * NULL: no memory. */
+static const char *fix_of(const qg_lint *l, const qg_lint_finding *f)
+{
+    const char *set = f->rule->fix, *begin, *end;
+    const qg_scheme *s = f->at ? &f->at->scheme : NULL;
+    if (!s || !f->rule->at_endpoint || !(s->policy & QG_LINEAR) || strstr(set, "bits:"))
+        return set;
+    if (find_range(set, &begin, &end))
+        return s->bits < 8 ? narrowed(l, set, s->bits) : set;
+    if (strstr(set, "observer: fixed") && s->qmax - s->qmin != 255)
+        return with_more(l, set, 8, s->qmin < 0);
+    if (strstr(set, " symmetric") && s->qmin >= 0)
+        return with_more(l, set, s->bits, true);
+    return set;
+}
+
+/* Whether a fix that prescribes a grid would give it to values of other nodes: those
+ * that share it and do not only move what the value holds. */
+static bool prescribes_others(const qg_lint *l, const qg_lint_finding *f)
+{
+    const qg_tqc *root = f->at ? qg_tqc_root(f->at) : NULL;
+    if (!root || !f->rule->fix || !strstr(f->rule->fix, "observer: fixed"))
+        return false;
+    for (size_t i = 0; i < l->quant->tqc.n; i++) {
+        const qg_tqc *t = l->quant->tqc.at[i];
+        const qg_value *v = qg_tqc_value(t);
+        if (qg_tqc_root(t) == root && v != qg_tqc_value(f->at) &&
+            !(v->def && qg_node_has(v->def, QG_OP_PASSIVE | QG_OP_COPY)))
+            return true;
+    }
+    return false;
 }
 
 /* A fixed scale was made for its zero point and its codes: [-128, 127] with 1/256 and
  * without a zero point is a half of what a Sigmoid gives.  One that covers less behind
  * the fix, by more than one step, is observed. */
-static bool loses_range(const qg_lint_finding *at)
+static bool loses_range(const qg_lint_finding *at, const char *set)
 {
     const qg_tqc *t = at->at ? qg_tqc_root(at->at) : NULL;
-    const char *set = at->rule->fix;
     if (!t || strstr(set, "observer:") || !qg_tqc_is_prescribed(t))
         return false;
     const int64_t was[] = { t->scheme.qmin, t->scheme.qmax };
@@ -329,16 +398,31 @@ static bool keeps_channels(const qg_lint *l, size_t i, int *axis)
     return keeps;
 }
 
-/* The text of `fix`, up to the brace that ends it. */
-static void print_set(FILE *f, const qg_lint *l, size_t i)
+/* Whether one before it in the patch gives the same weight one scale. */
+static bool has_one_scale(const qg_lint *l, size_t i)
 {
-    const char *set = l->found.at[i].rule->fix, *tail = set;
+    const qg_lint_finding *f = &l->found.at[i], *at = l->found.at;
+    bool one = false;
+    for (size_t k = 0; fixes_value(f) && k < i; k++)
+        if (fixes_value(&at[k]) && counts_scales(at[k].rule) &&
+            qg_tqc_value(at[k].at) == qg_tqc_value(f->at))
+            one = strstr(at[k].rule->fix, "per-tensor") != NULL;
+    return one;
+}
+
+/* The text of a fix, up to the brace that ends it. */
+static void print_set(FILE *f, const qg_lint *l, size_t i, const char *set)
+{
+    static const char *const grain[] = { "per-tensor", "per-channel" };
+    const char *tail = set, *word;
     int axis;
-    if (keeps_channels(l, i, &axis)) {
-        const char *word = strstr(set, "per-tensor");
-        (void)fprintf(f, "%.*sper-channel", (int)(word - set), set);
-        tail = word + strlen("per-tensor");
-    } else
+    bool keeps = keeps_channels(l, i, &axis);
+    bool other = keeps || has_one_scale(l, i);
+    if (other && (word = strstr(set, grain[!keeps])) != NULL) {
+        (void)fprintf(f, "%.*s%s", (int)(word - set), set, grain[keeps]);
+        tail = word + strlen(grain[!keeps]);
+    }
+    if (!keeps)
         axis = -1;
     (void)fprintf(f, "%.*s", (int)strlen(tail) - 1, tail);
     if (axis >= 0)
@@ -348,16 +432,17 @@ static void print_set(FILE *f, const qg_lint *l, size_t i)
 static qg_status print_fix(FILE *f, const qg_lint *l, size_t i)
 {
     const qg_lint_finding *at = &l->found.at[i];
-    const char *id = fix_id(l, at);
-    if (!id)
+    const char *id = fix_id(l, at), *set = fix_of(l, at);
+    if (!id || !set)
         return qg_nomem(l->ctx);
     (void)fputs("  - id: ", f);
     qg_yaml_print_text(f, id);
     (void)fputs("\n    match: {", f);
     print_match(f, at);
     (void)fputs("}\n    set: ", f);
-    print_set(f, l, i);
-    (void)fprintf(f, "%s}\n    why: ", loses_range(at) ? ", observer: minmax" : "");
+    print_set(f, l, i, set);
+    (void)fprintf(f,
+                  "%s}\n    why: ", loses_range(at, set) ? ", observer: minmax" : "");
     qg_yaml_print_text(f, at->rule->origin.why);
     (void)fputc('\n', f);
     return QG_OK;
@@ -423,8 +508,9 @@ static bool is_void(const qg_lint *l, const qg_lint_finding *f)
 
 static bool is_printed(const qg_lint *l, size_t i)
 {
-    return l->found.at[i].rule->fix && !is_patched(l, i) &&
-           !is_void(l, &l->found.at[i]);
+    const qg_lint_finding *f = &l->found.at[i];
+    return f->rule->fix && !prescribes_others(l, f) && !is_patched(l, i) &&
+           !is_void(l, f);
 }
 
 static qg_status print_patch(FILE *f, const qg_lint *l, size_t mended)
@@ -445,7 +531,7 @@ qg_status qg_lint_write_patch(const qg_lint *l, const char *path, size_t *n)
     qg_writer w;
     *n = 0;
     for (size_t i = 0; i < l->found.n; i++)
-        *n += l->found.at[i].rule->fix != NULL;
+        *n += l->found.at[i].rule->fix && !prescribes_others(l, &l->found.at[i]);
     QG_TRY(qg_writer_open(l->ctx, path, &w));
     qg_status s = print_patch(w.stream, l, *n);
     if (s == QG_OK)

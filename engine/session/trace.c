@@ -55,8 +55,8 @@ static qg_status leave_out(qg_sink *k, const char ***left, size_t *n)
     k->n_column = kept;
     return kept ? QG_OK
                 : qg_fail(k->ctx, QG_EUNSUPPORTED,
-                          "trace: value '%s': its shape differs from sample to sample, "
-                          "expected one shape",
+                          "trace: value '%s' and all others: their shapes differ from "
+                          "sample to sample, expected samples of one shape",
                           name[0]);
 }
 

@@ -290,6 +290,25 @@ class Device(unittest.TestCase):
             self.assertEqual(r["differing"], 1)
             self.assertIn("no hypothesis explains it", r["nodes"][0]["verdict"])
 
+    def test_other_samples_beside_inputs_in_float(self):
+        """That real inputs lie on no grid explains no other samples."""
+        def real(info, arrays):
+            for a in info["arrays"]:
+                if a["value"] == "image":
+                    codes, grid = arrays["image"].astype("f"), a["grid"]
+                    arrays["image"] = np.float32(grid["scale"]) * (codes - grid["zero"])
+                    arrays["image"] += np.random.RandomState(2).uniform(
+                        -0.4, 0.4, codes.shape).astype("f") * np.float32(grid["scale"])
+                    a["grid"] = None
+        other = self.work / "beside.npy"
+        np.save(other, np.load("configs/data/digits_test.npy")[20:26])
+        dump = self.rewritten("real", real)
+        for data, fault in ((other, "does not come from these samples"), (self.data, "")):
+            r = report("diverge", self.snapshot, "-d", data, "--against", dump)
+            said = r.get("fault", "")
+            self.assertIn(fault, said)
+            self.assertEqual(bool(said), bool(fault), said)
+
     def test_inputs_of_integers_are_compared(self):
         x = np.random.RandomState(5).randint(-128, 128, (2, 49, 10, 1)).astype(np.int8)
         data, other, dump = (self.work / n for n in ("kws_a.npy", "kws_b.npy", "kws_a.npz"))

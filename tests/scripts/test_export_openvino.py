@@ -476,6 +476,26 @@ def narrow(table, folder):
                               limit=np.inf if saturates else 0.1 if ties else 0.02)
 
 
+def wide(table, folder):
+    """16 bits: the plugin removes a FakeQuantize of 65536 levels, its clamp, too; the samples
+    behind the first 16, which calibrate, are twice as large."""
+    x = np.random.default_rng(9).normal(0, 1, (24, 1, 4, 8, 8)).astype(np.float32)
+    x[16:] *= 2
+    path = f"{folder}/wide.onnx"
+    form = small_networks.Form("c=Conv x w:6,4,3,3 p=1 | y=LeakyRelu c", x=x.shape[1:])
+    onnx.save(small_networks.Builder(form, 3).model("wide"), path)
+    for grid in ("range=-32768,32767", "range=0,65535 policy=per-tensor,linear,asymmetric"):
+        s = agreement.Snapshot(f"{folder}/wide", path, "openvino-avx2-int8", x, "--set",
+                               f"value=y bits=16 {grid}")
+        outputs = s.outputs("simulate"), s.outputs("float")
+        for fmt, suffix in (("openvino-ir", "xml"), ("openvino-fq", "onnx")):
+            file, report = s.export(f"ov.{suffix}", "--format", fmt)
+            if report["changed_results"] != 1:
+                table.bad.append(f"wide, {grid}: {report['losses']}")
+            table.row(("wide", grid[:12]), fmt, None,
+                      agreement.stack(OpenVino(file, x.shape[1:]), s), *outputs, limit=0.02)
+
+
 def main():
     table = agreement.Table()
     if not sys.argv[1:] or "residuals" in sys.argv[1:]:
@@ -493,6 +513,9 @@ def main():
     if not sys.argv[1:] or "narrow" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             narrow(table, folder)
+    if not sys.argv[1:] or "wide" in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            wide(table, folder)
     if not sys.argv[1:] or "names" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             names(table, folder)

@@ -216,6 +216,16 @@ beyond = chain(("Conv", {}), ("AveragePool", {"kernel_shape": [3, 3], "strides":
                                               "count_include_pad": 1}), ("Conv", {}))
 
 
+def beside(op, join):
+    """An operator with a grid of its own, joined with a product of a larger range."""
+    def write(path):
+        attributes = {"axis": 1} if join == "Concat" else {}
+        save(path, [node("Gemm", "x w b", "g"), node(op, "g", "s"), node("Gemm", "x w b", "h"),
+                    node(join, "s h", "y", **attributes)], DENSE, (2, 8))
+    write.__name__ = f"beside_{op}_{join}"
+    return write
+
+
 def resized(*scales):
     """A cubic Resize between convolutions."""
     def write(path):
@@ -610,15 +620,15 @@ class Suite:
         done = run("analyse", snapshot, "-d", "random:4", "--by", "graph", "--json")
         return max(e["error"] for e in json.loads(done.stdout)["errors"])
 
-    def patched(self, target, network, backend):
+    def patched(self, target, network, backend, *options):
         """With a whole patch no more nodes compute in float, no more are blocked, and the
         noise is of the same size."""
         patch = self.folder / f"whole-{target}-{network.__name__}.yaml"
-        before = self.snapshot(network, backend)
+        before = self.snapshot(network, backend, *options)
         found = self.found(before, target, "--fix", "-o", patch)
         if not patch.exists():
             return
-        after = self.snapshot(network, backend, policy=patch)
+        after = self.snapshot(network, backend, *options, policy=patch)
         left = self.found(after, target)
         nodes = [self.in_float(s, target) for s in (before, after)]
         noise = [self.noise(s) for s in (before, after)]
@@ -678,6 +688,35 @@ WHOLE = [(t, n, b) for n in (shortcut, branched, clamped, enlarged) for b in (TE
 # symmetric grids for values whose fixed scale was made for a zero point
 WHOLE += [(t, n, TFLITE) for t in ("trt", "ncnn") for n in (gated, softmax, tanh)]
 WHOLE += [("trt", n, "aimet-htp") for n in (gated, softmax)]  # or for unsigned codes
+# prescribed grids, and values that share them with others
+WHOLE += [(t, beside(op, join), "int8-base") for t in ("ort", "tflite")
+          for op in ("Softmax", "Sigmoid", "Tanh") for join in ("Concat", "Add")]
+# codes of other widths, one scale and many: limits fit, none loses the negative half
+PER_CHANNEL, PER_TENSOR = "[per-channel,linear,asymmetric]", "[per-tensor,linear,asymmetric]"
+WHOLE += [("qnn", dense, "metax-int8-t", f"op=MatMul slot=weight policy={PER_CHANNEL} range=[0,255]"),
+          *((t, dense, "openvino-int8", f"op=Gemm slot=weight policy={PER_TENSOR} bits=4 range=[-8,7]")
+            for t in ("trt", "tflite", "openvino", "ncnn")),
+          ("ort", softmax, "snpe-int8", "op=Softmax slot=out0 bits=4 range=[0,15]"),
+          ("tflite", softmax, TENSORRT, "op=Softmax slot=out0 range=[-100,100]"),
+          ("ort", dense, "onnxruntime-int8",
+           f"op=Gemm slot=out0 policy={PER_TENSOR} range=[0,200]")]
+
+
+def check_rounds(suite):
+    """A rule of a later patch wins over all of an earlier one, also where it replaces one."""
+    model, at = suite.folder / "rounds.onnx", suite.folder / "rounds"
+    conv(model)
+    seven = {"match": {"op": "Conv", "slot": "weight"}, "set": {"bits": 7, "range": [-64, 63]}}
+    eight = {**seven, "set": {"bits": 8, "range": [-128, 127]}}
+    for k, rules in enumerate(([("first", seven), ("second", eight)], [("first", seven)])):
+        (suite.folder / f"round{k}.yaml").write_text(json.dumps(
+            {"rules": [{"id": name, "why": "test", **rule} for name, rule in rules]}))
+    run("quantize", model, "-b", TENSORRT, "-d", "random:4", "-o", at, *(
+        word for k in range(2) for word in ("--policy", suite.folder / f"round{k}.yaml")))
+    bits = {t["bits"] for t in json.loads((at / "quant.json").read_text())["tqcs"]
+            if t["slot"] == "in1"}
+    if bits != {7}:
+        suite.bad.append(f"rounds: weights have {bits} bits")
 
 
 def check_whole_patches(suite):
@@ -886,6 +925,7 @@ def main():
         cases = check_cases(suite)
         check_whole_patches(suite)
         check_patches_of_one_value(suite)
+        check_rounds(suite)
         refused = check_predicted(suite)
         check_no_fix(suite)
         check_sarif(suite)

@@ -162,6 +162,23 @@ static qg_status add_node(builder *b, const char *name, const qg_node_spec *like
     return qg_graph_add_node(b->g, &spec, out);
 }
 
+/* OpenVINO's CPU plugin removes a FakeQuantize of 65536 levels, its clamp, too (2026.4;
+ * not one of 65535, and none of a constant): one code at an end of the grid is left out
+ * then, not that of 0. */
+static qg_status keep_from_removal(builder *b, const place *p, qg_scheme *s)
+{
+    const int32_t zero = p->param.offset ? p->param.offset[0] : 0;
+    if (s->qmax - s->qmin + 1 < QG_OPENVINO_LEVELS)
+        return QG_OK;
+    const int64_t end = zero == s->qmin ? s->qmax-- : s->qmin++;
+    QG_TRY(qg_export_lose(b->e, QG_SAYS_RANGE, p->tqc,
+                          "code %lld is clamped to the next one: OpenVINO's plugin "
+                          "removes a FakeQuantize of %d levels",
+                          (long long)end, QG_OPENVINO_LEVELS));
+    b->e->loss.at[b->e->loss.n - 1].computes = true;
+    return QG_OK;
+}
+
 /* to = FakeQuantize(from); output limits are the input limits. */
 static qg_status add_fake_quantize(builder *b, const place *p, qg_value *from,
                                    qg_value *to)
@@ -170,12 +187,15 @@ static qg_status add_fake_quantize(builder *b, const place *p, qg_value *from,
     qg_value *in[5] = { from };
     qg_grid_record reads;
     qg_openvino_limits l;
+    qg_scheme scheme = *p->scheme;
     qg_tensor limit;
     qg_attr *attr;
     qg_node *n;
     if (!name)
         return qg_nomem(b->ctx);
-    QG_TRY(qg_openvino_limits_of(b->ctx, name, p->scheme, &p->param, b->e->arena, &l));
+    if (!from->constant)
+        QG_TRY(keep_from_removal(b, p, &scheme));
+    QG_TRY(qg_openvino_limits_of(b->ctx, name, &scheme, &p->param, b->e->arena, &l));
     QG_TRY(qg_openvino_grid_of(b->ctx, name, &l, b->e->arena, &reads.scheme,
                                &reads.param));
     QG_TRY(report_reading(b, p, &reads));
