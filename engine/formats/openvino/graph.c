@@ -167,14 +167,22 @@ static qg_status add_node(builder *b, const char *name, const qg_node_spec *like
  * then, not that of 0. */
 static qg_status keep_from_removal(builder *b, const place *p, qg_scheme *s)
 {
-    const int32_t zero = p->param.offset ? p->param.offset[0] : 0;
+    bool first = false, last = false; /* is the zero point of a channel */
     if (s->qmax - s->qmin + 1 < QG_OPENVINO_LEVELS)
         return QG_OK;
-    const int64_t end = zero == s->qmin ? s->qmax-- : s->qmin++;
+    for (size_t c = 0; c < p->param.n; c++) {
+        int32_t zero = p->param.offset ? p->param.offset[c] : 0;
+        first |= zero == s->qmin;
+        last |= zero == s->qmax;
+    }
+    const char *what = first && last ? "it is neither rounded nor clamped"
+                       : first       ? "its last code is clamped to the one before"
+                                     : "its first code is clamped to the next one";
+    s->qmax -= first && !last;
+    s->qmin += !first;
     QG_TRY(qg_export_lose(b->e, QG_SAYS_RANGE, p->tqc,
-                          "code %lld is clamped to the next one: OpenVINO's plugin "
-                          "removes a FakeQuantize of %d levels",
-                          (long long)end, QG_OPENVINO_LEVELS));
+                          "%s: OpenVINO's plugin removes a FakeQuantize of %d levels",
+                          what, QG_OPENVINO_LEVELS));
     b->e->loss.at[b->e->loss.n - 1].computes = true;
     return QG_OK;
 }
