@@ -278,6 +278,8 @@ static void limits_of(const char *set, int64_t *low, int64_t *high)
     if (!find_range(set, &word, &end))
         return;
     const char *comma = strchr(word, ',');
+    if (!comma || comma > end)
+        return;
     (void)qg_num_parse_i64(word, (size_t)(comma - word), low);
     (void)qg_num_parse_i64(comma + 2, (size_t)(end - comma - 2), high);
 }
