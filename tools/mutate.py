@@ -18,7 +18,8 @@ each other, and --jobs of them are tried at once.
 A mutant is killed when a test fails or runs too long; one that does not compile, or
 compiles to the same code, is replaced by the next place.  tests/survivors.json lists the
 mutants that no test can notice, each with the reason, and the next line where the same one
-occurs again; they are drawn and counted, but not tried.  Other survivors are printed as a patch of one line.
+occurs again; they are drawn and counted, but not tried.  Other survivors are printed as a
+patch of one line.
 
 --only judges the mutants of the sample whose "number. path:line" or text has a match of TEXT,
 a regular expression."""

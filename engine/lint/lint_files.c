@@ -380,46 +380,44 @@ static bool fixes_value(const qg_lint_finding *f)
     return f->rule->fix && f->rule->at_endpoint && !is_of_reader(f);
 }
 
+/* The last fix before it in the patch that is about the number of scales of the same
+ * value; NULL: there is none. */
+static const char *scales_before(const qg_lint *l, size_t i)
+{
+    const qg_lint_finding *f = &l->found.at[i], *at = l->found.at;
+    const char *last = NULL;
+    for (size_t k = 0; fixes_value(f) && k < i; k++)
+        if (fixes_value(&at[k]) && counts_scales(at[k].rule) &&
+            qg_tqc_value(at[k].at) == qg_tqc_value(f->at))
+            last = at[k].rule->fix;
+    return last;
+}
+
 /* A fix says a whole policy.  One that is about zero points or limits leaves a weight
  * its scales: those of the record, *axis, or those that a rule before it in the patch
  * gives, *axis -1. */
 static bool keeps_channels(const qg_lint *l, size_t i, int *axis)
 {
-    const qg_lint_finding *f = &l->found.at[i], *at = l->found.at;
+    const qg_lint_finding *f = &l->found.at[i];
     if (!fixes_value(f) || counts_scales(f->rule) || !qg_tqc_is_constant(f->at) ||
         !strstr(f->rule->fix, "per-tensor") || qg_tqc_role(f->at) != 'w')
         return false;
-    bool keeps = (f->at->scheme.policy & QG_PER_CHANNEL) != 0;
-    *axis = f->at->scheme.axis;
-    for (size_t k = 0; k < i; k++)
-        if (fixes_value(&at[k]) && counts_scales(at[k].rule) &&
-            qg_tqc_value(at[k].at) == qg_tqc_value(f->at)) {
-            keeps = strstr(at[k].rule->fix, "per-channel") != NULL;
-            *axis = -1;
-        }
-    return keeps;
+    const char *before = scales_before(l, i);
+    *axis = before ? -1 : f->at->scheme.axis;
+    return before ? strstr(before, "per-channel") != NULL
+                  : (f->at->scheme.policy & QG_PER_CHANNEL) != 0;
 }
 
-/* Whether one before it in the patch gives the same weight one scale. */
-static bool has_one_scale(const qg_lint *l, size_t i)
-{
-    const qg_lint_finding *f = &l->found.at[i], *at = l->found.at;
-    bool one = false;
-    for (size_t k = 0; fixes_value(f) && k < i; k++)
-        if (fixes_value(&at[k]) && counts_scales(at[k].rule) &&
-            qg_tqc_value(at[k].at) == qg_tqc_value(f->at))
-            one = strstr(at[k].rule->fix, "per-tensor") != NULL;
-    return one;
-}
-
-/* The text of a fix, up to the brace that ends it. */
+/* The text of a fix, up to the brace that ends it; a weight to which one before gives
+ * one scale keeps one. */
 static void print_set(FILE *f, const qg_lint *l, size_t i, const char *set)
 {
     static const char *const grain[] = { "per-tensor", "per-channel" };
     const char *tail = set, *word;
     int axis;
     bool keeps = keeps_channels(l, i, &axis);
-    bool other = keeps || has_one_scale(l, i);
+    const char *before = scales_before(l, i);
+    bool other = keeps || (before && strstr(before, "per-tensor"));
     if (other && (word = strstr(set, grain[!keeps])) != NULL) {
         (void)fprintf(f, "%.*s%s", (int)(word - set), set, grain[keeps]);
         tail = word + strlen(grain[!keeps]);
