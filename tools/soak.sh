@@ -40,8 +40,10 @@ for part in "${parts[@]}"; do
             try "$script --all" tools/python.sh "tests/scripts/$script.py" --all
         done
         try "test_search 100" tools/python.sh tests/scripts/test_search.py 100
-        try "hostile fields" env QG_ALL=1 "$build/tests/test_hostile_fields"
-        for script in test_backend_schema test_lint_schema; do
+        for suite in test_hostile_fields test_places_session; do
+            try "$suite" env QG_ALL=1 "$build/tests/$suite"
+        done
+        for script in test_backend_schema test_lint_schema test_tune; do
             try "$script" env QG_ALL=1 tools/python.sh "tests/scripts/$script.py"
         done
         for script in test_power_loss test_memory test_limits test_stats; do

@@ -1,9 +1,11 @@
-"""The command line as the scripts of this folder call it.  Environment: QG, the program."""
+"""The command line as the scripts of this folder call it.  Environment: QG, the program,
+and QG_ALL."""
 import json
 import os
 import subprocess
 
 QG = os.path.abspath(os.environ.get("QG", "build/qg"))
+EVERYTHING = bool(os.environ.get("QG_ALL"))  # else a part of the longest tests, as in CI
 
 
 def qg(*words, fails=None, status=1, warns=None):

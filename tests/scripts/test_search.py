@@ -5,7 +5,7 @@ groups as measurements do; each rule of a backend off, alone and in pairs.  What
 reported is what `qg quantize --policy` makes, also of a snapshot made with --set, with an
 earlier policy, or with gptq.
 
-usage: test_search.py [NETWORKS [SEED]]     (12 networks, seed 0)"""
+usage: test_search.py [NETWORKS [SEED]]     (4 networks, QG_ALL=1: 12; seed 0)"""
 import itertools
 import json
 import pathlib
@@ -21,7 +21,7 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
-from command import answer, qg
+from command import EVERYTHING, answer, qg
 
 MODEL, CALIB, TEST = ("configs/models/digits.onnx", "configs/data/digits_calib.npy",
                       "configs/data/digits_test.npy")
@@ -484,8 +484,7 @@ def check_unfit(folder):
             qg("quantize", *words, "-o", folder / "unfit")
             search = ("search", folder / "unfit", "-d", CALIB, "--budget", budget,
                       "--choices", choices, "-o", folder / "unfit.yaml")
-            qg(*search, warns=f"left out for {n} of ")
-            r = answer(*search)
+            r = json.loads(qg(*search, "--json", warns=f"left out for {n} of "))
             seen = {(x["group"], x["choice"]) for x in r["sensitivities"]}
             bad = {(g["group"], g["choice"]) for g in r["groups"]} - seen
             if r["chosen"] == "snapshot":      # keeps bits that are no choice: 6 of ncnn
@@ -743,7 +742,7 @@ def check_errors(snapshot, folder):
     check("a search that fails writes nothing", not (folder / "no.yaml").exists())
 
 
-def main(networks=12, seed=0):
+def main(networks=12 if EVERYTHING else 4, seed=0):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for k in range(int(seed), int(seed) + int(networks)):

@@ -19,7 +19,7 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 import control_networks
-from command import QG, answer, qg
+from command import EVERYTHING, QG, answer, qg
 
 MODEL = "configs/models/digits.onnx"
 CALIB, TEST, LABELS = (f"configs/data/digits_{n}.npy" for n in ("calib", "test", "labels"))
@@ -266,12 +266,13 @@ def noise_held_back(root, snapshot):
 
 def test_judged(root):
     """What is judged is what the snapshot computes, also where scales of biases follow those
-    that another block has learned."""
-    for backend in ("tflite-int8", "xnnpack-int8", "ort-int8", "nxp-int8"):
+    that another block has learned.  Each backend with two methods, QG_ALL=1: with four."""
+    for turn, backend in enumerate(("tflite-int8", "xnnpack-int8", "ort-int8", "nxp-int8")):
         start = root / f"judged-{backend}"
         qg("quantize", MODEL, "-b", backend, "-d", CALIB, *BITS, "-o", start)
-        for method, more in (("lsq", []), ("adaquant", ["--steps", 200]),
-                             ("brecq", ["--steps", 100]), ("lsq", ["--gradient", "lsq-plus"])):
+        methods = (("lsq", []), ("adaquant", ["--steps", 200]),
+                   ("brecq", ["--steps", 100]), ("lsq", ["--gradient", "lsq-plus"]))
+        for method, more in methods if EVERYTHING else methods[turn % 2::2]:
             out = root / f"judged-{backend}-{method}{len(more)}"
             report = answer("tune", start, "-d", CALIB, "--method", method, *more, "-o", out)
             for when, folder in (("before", start), ("after", out)):
@@ -688,12 +689,16 @@ def test_mixtures_of(root):
     assert ample == tuned("open", "--steps", 1200, "--max-mem", "999M", "-j2")
     assert tuned("open", "--steps", 1200, "--max-mem", "64M")["mixtures"] == 10
     alone = tuned("open", "--steps", 1200, "--no-mixup")
-    for limit in range(30, 10, -1):
+    least, limit = 10, 30  # of these, the most memory that is not enough for mixtures
+    while limit - least > 1:
+        middle = (least + limit) // 2
         status, error, _ = peak("tune", root / "open-start", "-d", root / "open.npz", "--steps",
-                                1200, "--max-mem", f"{limit}M", "-o", root / "open-little",
+                                1200, "--max-mem", f"{middle}M", "-o", root / "open-little",
                                 "-j2")
-        if status or "memory lacks" in error:
-            break
+        least, limit = (middle, limit) if status or "memory lacks" in error else (least, middle)
+    limit = least
+    status, error, _ = peak("tune", root / "open-start", "-d", root / "open.npz", "--steps", 1200,
+                            "--max-mem", f"{limit}M", "-o", root / "open-little", "-j2")
     assert status == 0 and "mixtures: memory lacks for them" in error, (limit, status, error)
     little = tuned("open", "--steps", 1200, "--max-mem", f"{limit}M", "-j1")
     assert little == tuned("open", "--steps", 1200, "--max-mem", f"{limit}M", "-j2")

@@ -28,8 +28,10 @@ static struct {
     bool armed, paused, fired;
     void *call[DEPTH]; /* above the one that was refused */
     int depth;
+    long places; /* met so far; one of `stride` fails */
+    long stride;
     atomic_long live; /* blocks of memory */
-} now = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} now = { .lock = PTHREAD_MUTEX_INITIALIZER, .stride = 1 };
 
 /* False: it was in the set. */
 static bool add(address_set *s, uintptr_t address)
@@ -86,7 +88,8 @@ static bool fails(place_kind kind, const void *place, const void *frame)
     if (!now.armed || now.kind != kind || now.fired || now.paused || !is_ours(place))
         return false;
     (void)pthread_mutex_lock(&now.lock);
-    bool fire = !now.fired && add(&looked, chain_of(place, frame)) && any_is_new();
+    bool fire = !now.fired && add(&looked, chain_of(place, frame)) && any_is_new() &&
+                now.places++ % now.stride == 0;
     now.fired = now.fired || fire;
     (void)pthread_mutex_unlock(&now.lock);
     return fire;
@@ -284,6 +287,8 @@ static int open_files(void)
 }
 
 void places_pause(bool pause) { now.paused = pause; }
+
+void places_sample(long stride) { now.stride = stride; }
 
 void place_mix(uint64_t *result, const char *text)
 {

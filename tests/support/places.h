@@ -36,6 +36,9 @@ long every_place_fails(place_kind kind, const place_flow *f);
 /* While nothing is to fail: preparations within a flow. */
 void places_pause(bool pause);
 
+/* From now on one place of so many fails. */
+void places_sample(long stride);
+
 /* *result changes with the text. */
 void place_mix(uint64_t *result, const char *text);
 

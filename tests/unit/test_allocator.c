@@ -14,8 +14,8 @@ typedef struct host {
     atomic_long calls, live;
     atomic_long foreign; /* pointers dropped that were never got */
     atomic_long refused;
-    long fail_at;        /* -1: never */
-    bool sticky;         /* and all later requests */
+    long fail_at; /* -1: never */
+    bool sticky;  /* and all later requests */
 } host;
 
 /* In front of every block. */
@@ -127,8 +127,8 @@ static qg_status session(host *h, unsigned jobs, const char *folder)
     return s;
 }
 
-/* All of the first requests, then ever fewer.  How many there are depends on when threads
- * meet: one that is not made cannot fail. */
+/* All of the first requests, then ever fewer.  How many there are depends on when
+ * threads meet: one that is not made cannot fail. */
 static void a_failing_request_is_out_of_memory(void **state)
 {
     char folder[SCRATCH_PATH];
