@@ -278,6 +278,9 @@ def main():
         for i, verb in enumerate(chosen):
             end = start + SECONDS * (i + 1) / len(chosen)
             try_verb(verb, faults, work, end, draw)
+            if ALL:  # takes hours: what has been done is seen
+                print(f"{verb}: {sum(f.tried for f in faults)} tried so far, "
+                      f"{len(complaints)} complaints", flush=True)
     for line in complaints[:40]:
         print("FAILED:", line)
     for f in faults:
