@@ -631,7 +631,7 @@ static void every_row(place_kind kind)
         printf("%-22s %5ld\n", rows[i].name, n);
         all += n;
     }
-    assert_cmp_int(all, >, kind == PLACE_MEMORY ? 500 : 25);
+    assert_cmp_int(all, >, kind == PLACE_MEMORY ? 500 : 50);
 }
 
 static void no_memory(void **state)
