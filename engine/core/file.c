@@ -175,8 +175,9 @@ static bool is_leftover(const char *name, bool own)
     if (n < 12 || memcmp(name, ".qg-", 4) != 0 || strcmp(name + n - 4, ".tmp") != 0)
         return false;
     digits = strspn(name + 4, "0123456789");
-    return name[4 + digits] == '-' && qg_num_parse_i64(name + 4, digits, &process) &&
-           ((own && process == getpid()) || has_ended(process));
+    if (name[4 + digits] != '-' || !qg_num_parse_i64(name + 4, digits, &process))
+        return false;
+    return process == getpid() ? own : has_ended(process);
 }
 
 /* Temporaries of killed writers (is_leftover) in the folder of `path`, whose end has

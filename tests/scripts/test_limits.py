@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Limits of the system and of names: more outputs than files can be open, names of a
-megabyte, file names of 250 bytes, a full device, statistics of several instruction
-sets."""
+"""Limits of the system and of names: more outputs than files can be open, the calls
+that they take, names of a megabyte, file names of 250 bytes, a full device, statistics
+of several instruction sets."""
 import os
 import pathlib
 import subprocess
@@ -15,6 +15,8 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+
+from test_faults import build
 
 QG = str(pathlib.Path(os.environ.get("QG", "build/qg")).resolve())
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -82,6 +84,20 @@ def test_open_files(work):
     left = [p.name for p in work.rglob(".qg-*")]
     if left:
         complaints.append(f"temporary files are left: {left[:3]}")
+
+
+def test_calls_per_file(work):
+    """Four times as many files take four times as many calls, not sixteen times."""
+    library, counted, calls = build(work, "faults"), work / "calls", []
+    np.save(work / "x.npy", np.ones((1, 1, 2), "f"))
+    for n in 50, 200:
+        model = chain(work / "m.onnx", [f"v{i:03}" for i in range(n)])
+        expect(f"{n} files", run(["run", model, "--dump", "*", "-d", work / "x.npy", "-o",
+                                  work / f"o{n}"], LD_PRELOAD=library,
+                                 QG_FAULT_COUNT=str(counted)), 0)
+        calls.append(int(counted.read_text()))
+    if not 3 < calls[1] / calls[0] < 5:
+        complaints.append(f"50 files take {calls[0]} calls, 200 files {calls[1]}")
 
 
 def test_long_names(work):
@@ -153,8 +169,8 @@ def test_instruction_sets(work):
 
 
 def main():
-    tests = (test_open_files, test_long_names, test_long_paths, test_full_device,
-             test_instruction_sets)
+    tests = (test_open_files, test_calls_per_file, test_long_names, test_long_paths,
+             test_full_device, test_instruction_sets)
     for test in tests:
         with tempfile.TemporaryDirectory() as work:
             test(pathlib.Path(work))
