@@ -189,7 +189,7 @@ def make_build():
     quick = ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld"] if shutil.which("ld.lld") else []
     subprocess.run(["cmake", "-S", str(ROOT), "-B", str(BUILD), *OPTIONS, *quick],
                    stdout=subprocess.DEVNULL, check=True)
-    subprocess.run(["ninja", "-C", str(BUILD), "qg", "qg_san"], check=True,
+    subprocess.run(["ninja", "-C", str(BUILD), "qg", "qg_san", "qg_san_shared"], check=True,
                    stdout=subprocess.DEVNULL)
 
 

@@ -36,6 +36,8 @@ import zlib
 
 import numpy as np
 
+from command import EVERYTHING
+
 QG = os.environ.get("QG", "build/qg")
 FOLLOW = os.path.join(os.environ.get("QG_BUILD", "build"), "tests", "follow")
 SHARED = pathlib.Path("../shared")
@@ -129,10 +131,10 @@ def models(seed=int(os.environ.get("SEED", "3"))):
 
 
 def share(backends, name, parts):
-    """Digits meets all backends, a model of ../shared one of so many parts of them, each
-    another one; with QG_ALL=1 all do."""
-    everything = name == "digits" or os.environ.get("QG_ALL")
-    return list(backends) if everything else list(backends)[zlib.crc32(name.encode()) % parts::parts]
+    """Digits meets all backends, another model one of so many parts of them, each another
+    one; with QG_ALL=1 all do."""
+    parts = 1 if name == "digits" or EVERYTHING else min(parts, len(backends))
+    return list(backends)[zlib.crc32(name.encode()) % parts::parts]
 
 
 class Snapshot:

@@ -138,7 +138,7 @@ def annotated(table, file):
 
 def compare(table, folder, name, path, x):
     """The two files are equivalent: the plugin computes the same bits."""
-    for backend in agreement.share(BACKENDS, name, 3):
+    for backend in agreement.share(BACKENDS, name, 6):
         base, *options = BACKENDS[backend]
         s = agreement.Snapshot(f"{folder}/{name}-{backend}", path, base, x[:SAMPLES],
                                *options)

@@ -120,7 +120,7 @@ def annotated(table, file):
 
 def compare(table, folder, name, path, x):
     """Node by node and end to end, nothing optimized; end to end as it ships."""
-    for backend in agreement.share(BACKENDS, name, 2):
+    for backend in agreement.share(BACKENDS, name, 4):
         s = agreement.Snapshot(f"{folder}/{name}-{backend}", path, backend, x[:SAMPLES])
         plain = s.outputs("float")
         file, report = s.export("qdq.onnx", "--format", "onnx-qdq", *FOR_ORT)

@@ -101,7 +101,7 @@ def integer_mode(s):
 
 
 def compare(table, folder, name, path, x):
-    for backend in agreement.share(BACKENDS, name, 2):
+    for backend in agreement.share(BACKENDS, name, 4):
         s = agreement.Snapshot(f"{folder}/{name}-{backend}", path, backend, x[:SAMPLES])
         file, report = s.export("qoperator.onnx", "--format", "onnx-qoperator")
         level = ort.GraphOptimizationLevel

@@ -17,6 +17,7 @@ from onnx import helper
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import infer  # noqa: E402
 import plants  # noqa: E402
+from command import EVERYTHING  # noqa: E402
 
 QG = os.environ.get("QG", "build/qg")
 MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
@@ -74,7 +75,7 @@ class Infer(unittest.TestCase):
         """QG_ALL=1: on all of these."""
         some = "trt-int8", "openvino-int8", "asc-int8"
         more = "tflite-int8", "snpe-int8", "tengine-int8", "metax-int8-c"
-        self.table(some + more if os.environ.get("QG_ALL") else some, 0.95)
+        self.table(some + more if EVERYTHING else some, 0.95)
 
     def test_floats_on_the_same_samples(self):
         self.table(("trt-int8", "tflite-int8", "ort-int8"), 0.95, form="floats", same=True)
@@ -561,13 +562,13 @@ class Infer(unittest.TestCase):
                                     ("bare-codes", bare, "integers without a grid"),
                                     ("noise", noise, "on these samples")):
             dump = self.changed_dump(name, change)
+            # Given a backend, which the verdict on samples does not need, it takes a tenth.
+            more = ("--from", "trt-int8") if words == "on these samples" else ()
             report = json.loads(plants.qg("infer-backend", MODEL, "-d", self.data, "--against",
-                                          dump, "--json"))
+                                          dump, "--json", *(() if EVERYTHING else more)))
             self.assertIn(words, report["verdict"], name)
             self.assertIsNone(report["nearest"], name)
             yaml = self.work / f"{name}.yaml"
-            # Given a backend, which the verdict on samples does not need, it takes a tenth.
-            more = ("--from", "trt-int8") if words == "on these samples" else ()
             self.refused(dump, [words], "-o", yaml, *more)
             self.assertFalse(yaml.exists())
 

@@ -244,7 +244,7 @@ def follow_ort(table, folder, name, path):
 
 
 def follow_openvino(table, folder, name, path):
-    for backend in OV_BACKENDS:
+    for backend in agreement.share(OV_BACKENDS, name, 2):
         here = folder / f"{name}-{backend}"
         here.mkdir()
         snapshot, file = quantize(here, path, backend), here / "q.xml"

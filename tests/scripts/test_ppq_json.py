@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from command import EVERYTHING
 
 try:
     import jsonschema
@@ -142,7 +143,7 @@ def main():
     if not os.path.isdir(GOLDENS):
         print("skipped: no goldens")
         return 77
-    everything = sys.argv[1:] == ["--all"] or bool(os.environ.get("QG_ALL"))
+    everything = sys.argv[1:] == ["--all"] or EVERYTHING
     wanted = argparse.Namespace(platform=None, model=None, variants=False, variant="*")
     jobs, shapes, steps = PARITY.read_jobs(GOLDENS, wanted)
     judge, known, count = PARITY.load_judge(GOLDENS), {}, {}

@@ -12,7 +12,6 @@ Scales  every scale (and offset) of an endpoint that rounds is that of one which
 usage: test_round_trips.py [MODEL...]     digits; with QG_ALL=1 every model that is here
 Skipped (77) without numpy and onnx."""
 import json
-import os
 import pathlib
 import sys
 import tempfile
@@ -28,6 +27,7 @@ import agreement
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "zoo"))
 import graph
 import sequence  # noqa: F401  it registers scan_rnn
+from command import EVERYTHING
 
 ACTIVATION = "op=* slot=[input,output] "
 WEIGHT = "op=[Conv,Gemm,MatMul] slot=weight constant=yes "
@@ -121,7 +121,7 @@ def main():
 
 
 def check_all(subjects):
-    wanted = sys.argv[1:] or (None if os.environ.get("QG_ALL") else ["digits", "scan"])
+    wanted = sys.argv[1:] or (None if EVERYTHING else ["digits", "scan"])
     count, tables, bad = {"exact": 0, "told": 0}, {"exact": 0, "told": 0}, 0
     refused = 0
     for name, path, x in subjects:

@@ -37,10 +37,11 @@ import test_export_ort
 import test_export_qoperator
 import test_export_tflite
 import test_lint_runtimes as runtimes
+from command import EVERYTHING
 
 BACKENDS = "tflite-int8", "ort-int8", "openvino-int8"
 IN_OPENVINO = IN_LITERT = "tflite-int8", "openvino-int8"
-ALL = bool(os.environ.get("QG_ALL")) or len(sys.argv) > 1
+ALL = EVERYTHING or len(sys.argv) > 1
 FOLDER = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # thousands of small files
 CLOSE = 1e-5  # of the largest value: the last bits of float sums
 # (network, check): why, and the backends for which that is so.  OpenVINO IR is written without

@@ -688,8 +688,14 @@ def test_mixtures_of(root):
     assert ample["mixtures"] == 64 * 2**20 // (3 * 256 * 256 * 4), ample["mixtures"]
     assert ample == tuned("open", "--steps", 1200, "--max-mem", "999M", "-j2")
     assert tuned("open", "--steps", 1200, "--max-mem", "64M")["mixtures"] == 10
+    if EVERYTHING:
+        without_mixtures(root, tuned)
+
+
+def without_mixtures(root, tuned):
+    """Of the most memory that is not enough for mixtures."""
     alone = tuned("open", "--steps", 1200, "--no-mixup")
-    least, limit = 10, 30  # of these, the most memory that is not enough for mixtures
+    least, limit = 10, 30
     while limit - least > 1:
         middle = (least + limit) // 2
         status, error, _ = peak("tune", root / "open-start", "-d", root / "open.npz", "--steps",
@@ -804,7 +810,8 @@ def test_memory(root):
                         (["--method", "brecq"], 27)):
         words = ["tune", start, "-d", root / "m.npy", *more, "--steps", 2]
         seen = []
-        for number, (limit, threads) in enumerate(((999, 2), (36, 2), (least, 1), (least, 2))):
+        limits = (999, 2), (36, 2), (least, 1), (least, 2)
+        for number, (limit, threads) in enumerate(limits if EVERYTHING else limits[::3]):
             out = root / f"memory{least}{len(more)}-{number}"
             report = answer(*words, f"-j{threads}", "--max-mem", f"{limit}M", "-o", out)
             seen.append((report, hashes(out) if "mse" in more else out.exists()))
@@ -829,7 +836,7 @@ def test_limits(root, four):
     words = ["tune", four, "-d", CALIB, "--samples", 16, "--loss", "kd", "--steps", 20, "-j2"]
     qg(*words, "-o", root / "free")
     seen = {}
-    for limit in range(1, 16):
+    for limit in range(1, 16) if EVERYTHING else (1, 2, 4, 7, 15):
         out = root / f"limit{limit}"
         seen[limit], error, _ = peak(*words, "--max-mem", f"{limit}M", "-o", out)
         if seen[limit] == 0:

@@ -1,6 +1,8 @@
-/* Work that the caller ends: every verb, at several steps, with one worker and four. */
+/* Work that the caller ends: every verb, at three steps (QG_ALL=1: seven), with one
+ * worker and four. */
 #include "tests/support/test.h"
 
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "tests/support/scratch.h"
@@ -83,10 +85,10 @@ static void every_verb_ends_at_any_step(void **state)
             size_t all = ask(ctx, v, jobs, 0).calls;
             const size_t at[] = { 1, all / 2, all, 2, all / 4, all - 2, all - 1 };
             assert_cmp_int(all, >=, 6);
-            for (size_t i = 0; i < (jobs == 1 ? 7 : 3); i++)
-                if (at[i])
-                    assert_int_equal(ask(ctx, v, jobs, at[i]).calls, at[i]);
-            assert_int_equal(ask(ctx, v, jobs, 0).calls, all);
+            for (size_t i = 0; i < (getenv("QG_ALL") ? 7 : 3); i++)
+                assert_int_equal(ask(ctx, v, jobs, at[i]).calls, at[i]);
+            if (jobs > 1)
+                assert_int_equal(ask(ctx, v, jobs, 0).calls, all);
         }
     qg_close(ctx);
 }

@@ -216,6 +216,7 @@ static void every_verb_takes_every_way(void **state)
             qg_report *r = NULL;
             qg_model *m = verb_model(f->ctx, v);
             qg_workload w = work_of(f, way, 2);
+            w.samples = 6;
             qg_status s = v->ask(m, &w, output, &r);
             if (s != QG_OK)
                 fail_msg("%s, way %d: %s", v->name, way, qg_ctx_message(f->ctx));
