@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # soak.sh [PART...] [MINUTES=N] -- the long tests, by hand: each part runs all that it has, or
-# for MINUTES (60 by default) where there is no end.  Parts: faults, fuzz, mutants, peers,
-# python (its suites with the wheel, and with AddressSanitizer), threads (ThreadSanitizer);
-# all of them when none is named.  Needs a build in build/ (QG_BUILD).
+# for MINUTES (60 by default) where there is no end.  Parts: suites (all of what tools/test.sh
+# runs a part of), faults, fuzz, mutants, python (its suites with the wheel, and with
+# AddressSanitizer), threads (ThreadSanitizer); all of them when none is named.  Needs a build
+# in build/ (QG_BUILD).
 set -eu
 cd "$(dirname "$0")/.."
 build=${QG_BUILD:-build}
 export QG=${QG:-$build/qg} QG_BUILD=$build
-minutes=60 parts=() all=(faults fuzz mutants peers python threads)
+minutes=60 parts=() all=(suites faults fuzz mutants python threads)
 for word in "$@"; do
     case $word in
     MINUTES=*) minutes=${word#MINUTES=} ;;
-    faults | fuzz | mutants | peers | python | threads) parts+=("$word") ;;
+    suites | faults | fuzz | mutants | python | threads) parts+=("$word") ;;
     *)
         echo "soak: '$word', expected ${all[*]} or MINUTES=N" >&2
         exit 2
@@ -35,20 +36,15 @@ try() { # NAME COMMAND...
 
 for part in "${parts[@]}"; do
     case $part in
+    suites)
+        try suites env QG_ALL=1 ctest --test-dir "$build" -j"$(nproc)" --timeout 7200 \
+            --output-on-failure
+        ;;
     faults)
         for script in test_interrupted test_faults; do
             try "$script --all" tools/python.sh "tests/scripts/$script.py" --all
         done
         try "test_search 100" tools/python.sh tests/scripts/test_search.py 100
-        for suite in test_hostile_fields test_places_session; do
-            try "$suite" env QG_ALL=1 "$build/tests/$suite"
-        done
-        for script in test_backend_schema test_lint_schema test_tune; do
-            try "$script" env QG_ALL=1 tools/python.sh "tests/scripts/$script.py"
-        done
-        for script in test_power_loss test_memory test_limits test_stats; do
-            try "$script" tools/python.sh "tests/scripts/$script.py"
-        done
         ;;
     fuzz)
         sources=(tests/fuzz/fuzz_*.c)
@@ -69,13 +65,6 @@ for part in "${parts[@]}"; do
     threads)
         for script in test_threads races_of_verbs; do
             try "$script" bash "tests/scripts/$script.sh"
-        done
-        ;;
-    peers)
-        for script in tests/scripts/test_against_*.py tests/scripts/test_ppq_*.py \
-            tests/scripts/test_export_*.py tests/scripts/test_integer_onnxruntime.py \
-            tests/scripts/test_small_networks.py; do
-            try "$(basename "$script" .py)" env QG_ALL=1 tools/python.sh "$script"
         done
         ;;
     esac

@@ -16,20 +16,20 @@ complain() {
 }
 
 expect() {
-    local want=$1 pattern=$2 rc=0 lines
+    local want=$1 pattern=$2 rc=0 line
     shift 2
     checks=$((checks + 1))
     "$@" >"$work/stdout" 2>"$work/stderr" </dev/null || rc=$?
-    lines=$(wc -l <"$work/stderr")
+    mapfile -t line <"$work/stderr"
     if [ $rc -ne "$want" ]; then
         complain "$*: exit status $rc, expected $want"
-    elif [ "$lines" -ne "$want" ]; then
-        complain "$*: $lines lines on stderr, expected $want"
+    elif [ ${#line[@]} -ne "$want" ]; then
+        complain "$*: ${#line[@]} lines on stderr, expected $want"
     elif [ "$want" -ne 0 ] && [ -s "$work/stdout" ]; then
         complain "$*: writes to stdout though it fails"
-    elif [ "$want" -ne 0 ] && ! head -1 "$work/stderr" | grep -Eq -e "$pattern"; then
+    elif [ "$want" -ne 0 ] && ! [[ ${line[0]} =~ $pattern ]]; then
         complain "$*: the message does not match '$pattern'"
-    elif [ "$want" -eq 2 ] && ! tail -1 "$work/stderr" | grep -q '^see `qg '; then
+    elif [ "$want" -eq 2 ] && [[ ${line[-1]} != 'see `qg '* ]]; then
         complain "$*: does not say where help is"
     elif [ "$want" -ne 0 ] && [ -e "$work/out" ]; then
         complain "$*: leaves $(ls -A "$work/out") behind"
