@@ -150,6 +150,7 @@ typedef struct cli_verb {
 /* A line on stderr that is overwritten during the work; with -v lines now and then
  * where stderr is no terminal. */
 typedef struct cli_bar {
+    bool terminal;      /* stderr is one */
     bool shown;         /* a line is on the terminal */
     size_t done, total; /* displayed progress */
     char stage[16];     /* displayed; began at `since` seconds with `first` done */

@@ -173,7 +173,7 @@ static int step(void *ud, const char *stage, size_t done, size_t total)
 {
     cli_bar *b = ud;
     bool news = done > 0 && (!b->shown || done != b->done || total != b->total);
-    if (news && isatty(STDERR_FILENO))
+    if (news && b->terminal)
         draw(b, stage, done, total);
     else if (news)
         tell(b, stage, done, total);
@@ -184,6 +184,7 @@ qg_progress cli_progress(cli_bar *bar)
 {
     catch_signal(SIGINT);
     catch_signal(SIGTERM);
+    bar->terminal = isatty(STDERR_FILENO);
     return (qg_progress){ step, bar };
 }
 

@@ -21,7 +21,7 @@ extern "C" {
       (dnnl_engine_t *e, dnnl_engine_kind_t k, size_t i), (e, k, i))                   \
     X(stream_create, FOR_OBJECTS,                                                      \
       (dnnl_stream_t *s, dnnl_engine_t e, unsigned f), (s, e, f))                      \
-    X(memory_create, FOR_OBJECTS,                                                      \
+    X(memory_create, FOR_EXECUTION,                                                    \
       (dnnl_memory_t *m, const dnnl_memory_desc_t *d, dnnl_engine_t e, void *p),       \
        (m, d, e, p))                                                                   \
     X(memory_set_data_handle, FOR_EXECUTION,                                           \
@@ -39,16 +39,16 @@ extern "C" {
       (dnnl_primitive_desc_t *p, const dnnl_memory_desc_t *x, dnnl_engine_t ex,        \
        const dnnl_memory_desc_t *y, dnnl_engine_t ey,                                  \
        const_dnnl_primitive_attr_t a), (p, x, ex, y, ey, a))                           \
-    X(post_ops_create, FOR_OBJECTS,                                                    \
+    X(post_ops_create, FOR_EXECUTION,                                                  \
       (dnnl_post_ops_t *p), (p))                                                       \
-    X(post_ops_append_eltwise, FOR_OBJECTS,                                            \
+    X(post_ops_append_eltwise, FOR_EXECUTION,                                          \
       (dnnl_post_ops_t p, float s, dnnl_alg_kind_t k, float a, float b),               \
        (p, s, k, a, b))                                                                \
-    X(primitive_attr_create, FOR_OBJECTS,                                              \
+    X(primitive_attr_create, FOR_EXECUTION,                                            \
       (dnnl_primitive_attr_t *a), (a))                                                 \
-    X(primitive_attr_set_post_ops, FOR_OBJECTS,                                        \
+    X(primitive_attr_set_post_ops, FOR_EXECUTION,                                      \
       (dnnl_primitive_attr_t a, const_dnnl_post_ops_t p), (a, p))                      \
-    X(primitive_attr_set_zero_points, FOR_OBJECTS,                                     \
+    X(primitive_attr_set_zero_points, FOR_EXECUTION,                                   \
       (dnnl_primitive_attr_t a, int arg, dnnl_dim_t n, int mask,                       \
        const int32_t *zero), (a, arg, n, mask, zero))                                  \
     X(primitive_attr_set_output_scales, FOR_OBJECTS,                                   \
