@@ -34,7 +34,7 @@
 
 enum { MOST_INPUTS = 2, MOST_OUTPUTS = 80, SAMPLES = 2 };
 
-static size_t n_graphs = 1000;
+static size_t n_graphs = 500;
 /* Outputs that a flip changed; integer programs that ran, their kernels, and those that
  * were the simulation. */
 static size_t n_rounded, n_programs, n_kernels, n_simulations, n_compared;
@@ -537,6 +537,8 @@ static void random_graphs(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs) };
+    if (getenv("QG_ALL"))
+        n_graphs = 5000;
     if (argc > 1)
         n_graphs = strtoull(argv[1], NULL, 10);
     if (argc > 2)
