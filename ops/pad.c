@@ -124,21 +124,24 @@ static int64_t source_index(int mode, int64_t i, int64_t n)
     return i < n ? i : 2 * (n - 1) - i;
 }
 
-/* map[j] = source offset in elements of output index j, or OUTSIDE. */
+/* map[j] = source offset in elements of output index j, or OUTSIDE.  Elements of negative
+ * pads are removed first, as by ONNX Runtime: wrap and reflect repeat what is left. */
 static qg_status map_axis(const qg_call *k, int32_t axis, int64_t begin, int64_t **map)
 {
     const qg_tensor *x = k->in[0];
-    const int64_t n = x->dim[axis], count = k->out[0]->dim[axis];
+    const int64_t dim = x->dim[axis], count = k->out[0]->dim[axis];
+    const int64_t end = count - dim - begin, first = begin < 0 ? -begin : 0;
+    const int64_t n = dim - first + (end < 0 ? end : 0);
     const int mode = ((const pad_param *)k->param)->mode;
     int64_t *m = qg_arena_raw(k->scratch, (size_t)count, sizeof *m);
     if (!m)
         return qg_nomem(k->ctx);
-    if (n == 0 && count > 0 && mode != PAD_CONSTANT)
+    if (n <= 0 && count > 0 && mode != PAD_CONSTANT)
         return qg_run_fail(k, QG_EMODEL,
                            "axis %d is empty, expected elements to repeat", (int)axis);
     for (int64_t j = 0; j < count; j++) {
-        const int64_t i = n == 0 ? OUTSIDE : source_index(mode, j - begin, n);
-        m[j] = i == OUTSIDE ? OUTSIDE : i * x->stride[axis];
+        const int64_t i = n <= 0 ? OUTSIDE : source_index(mode, j - begin - first, n);
+        m[j] = i == OUTSIDE ? OUTSIDE : (first + i) * x->stride[axis];
     }
     *map = m;
     return QG_OK;

@@ -1,6 +1,7 @@
 /* qg.c -- the command `qg`: parses the command line and runs the verb. */
 #include <errno.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -137,6 +138,7 @@ int main(int argc, char **argv)
 {
     cli_arguments a;
     const char *word = argc > 1 ? argv[1] : NULL;
+    (void)signal(SIGXFSZ, SIG_IGN); /* beyond the limit of a file's size a write fails */
     if (!word)
         return cli_usage(NULL, "expected a verb");
     if (strcmp(word, "--version") == 0)

@@ -297,13 +297,14 @@ void qg_writer_abandon(qg_writer *w)
     *w = (qg_writer){ 0 };
 }
 
-/* An earlier write failed and its reason is gone: one more usually fails for the
- * same. */
+/* An earlier write failed and its reason is gone: one more usually fails for the same.
+ * A few bytes may still have room. */
 static bool fail_again(FILE *stream)
 {
+    static const char more[1 << 16];
     clearerr(stream);
     errno = 0;
-    (void)fputc(0, stream);
+    (void)fwrite(more, 1, sizeof more, stream);
     (void)fflush(stream);
     return false;
 }

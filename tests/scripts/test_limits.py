@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Limits of the system and of names: more outputs than files can be open, the calls
-that they take, names of a megabyte, file names of 250 bytes, a full device, statistics
-of several instruction sets."""
+that they take, names of a megabyte, file names of 250 bytes, a full device, files
+that may not grow, statistics of several instruction sets."""
 import os
 import pathlib
 import subprocess
@@ -152,6 +152,22 @@ def test_full_device(work):
         expect(f"{words[0]} to a full device", got, 1, "No space left")
 
 
+def test_file_size(work):
+    """A limit of a file's size, as batch systems have, is a full device: nothing is left."""
+    np.save(work / "big.npy", np.zeros((1, 1, 4096), "f"))
+    model = chain(work / "m.onnx", ["v0", "v1"])
+    for words in (["run", model, "-d", work / "big.npy", "--dump", "*", "-o", work / "out"],
+                  ["stats", "collect", DIGITS, "-d", "random:4", "-o", work / "s.qgs"],
+                  ["quantize", DIGITS, "-b", "trt-int8", "-d", "random:4", "-o", work / "out"]):
+        got = subprocess.run(["bash", "-c", 'ulimit -f 4; exec "$@"', "bash", QG, *map(str, words)],
+                             capture_output=True, text=True)
+        expect(f"{words[0]} with small files", got, 1, "File too large")
+        left = [p.name for p in work.iterdir() if p.name not in ("m.onnx", "big.npy")]
+        left += [p.name for p in work.rglob("*.npy") if p.name != "big.npy"]
+        if left not in ([], ["out"]):
+            complaints.append(f"{words[0]} with small files: {left} are left")
+
+
 def test_instruction_sets(work):
     """oneDNN limited to an older set stands for another machine."""
     first, second = work / "1.qgs", work / "2.qgs"
@@ -170,7 +186,7 @@ def test_instruction_sets(work):
 
 def main():
     tests = (test_open_files, test_calls_per_file, test_long_names, test_long_paths,
-             test_full_device, test_instruction_sets)
+             test_full_device, test_file_size, test_instruction_sets)
     for test in tests:
         with tempfile.TemporaryDirectory() as work:
             test(pathlib.Path(work))
