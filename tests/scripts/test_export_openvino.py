@@ -476,6 +476,20 @@ def narrow(table, folder):
                               limit=np.inf if saturates else 0.1 if ties else 0.02)
 
 
+def products(table, folder):
+    """A product of two activations: with 8 bits its sums saturate on CPUs without VNNI."""
+    x = np.random.default_rng(5).uniform(0, 1, (16, 1, 16, 32)).astype(np.float32)
+    form = small_networks.Form("r=Relu x | t=Transpose r perm=0,2,1 | y=MatMul r t", x=x.shape[1:])
+    path = f"{folder}/products.onnx"
+    onnx.save(small_networks.Builder(form, 3).model("products"), path)
+    s = agreement.Snapshot(f"{folder}/products", path, "openvino-avx2-int8", x)
+    outputs = s.outputs("simulate"), s.outputs("float")
+    for fmt, suffix in FORMATS.items():
+        file, _ = s.export(f"ov.{suffix}", "--format", fmt)
+        table.row(("products", "avx2"), f"{fmt}", None, agreement.stack(
+            OpenVino(file, x.shape[1:], integer=True), s), *outputs, limit=0.02)
+
+
 def wide(table, folder):
     """16 bits: the plugin removes a FakeQuantize of 65536 levels, its clamp, too; the samples
     behind the first 16, which calibrate, are twice as large."""
@@ -513,6 +527,9 @@ def main():
     if not sys.argv[1:] or "narrow" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             narrow(table, folder)
+    if not sys.argv[1:] or "products" in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            products(table, folder)
     if not sys.argv[1:] or "wide" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             wide(table, folder)
