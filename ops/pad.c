@@ -124,8 +124,9 @@ static int64_t source_index(int mode, int64_t i, int64_t n)
     return i < n ? i : 2 * (n - 1) - i;
 }
 
-/* map[j] = source offset in elements of output index j, or OUTSIDE.  Elements of negative
- * pads are removed first, as by ONNX Runtime: wrap and reflect repeat what is left. */
+/* map[j] = source offset in elements of output index j, or OUTSIDE.  Elements of
+ * negative pads are removed first, as by ONNX Runtime: wrap and reflect repeat what is
+ * left. */
 static qg_status map_axis(const qg_call *k, int32_t axis, int64_t begin, int64_t **map)
 {
     const qg_tensor *x = k->in[0];

@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 {
     cli_arguments a;
     const char *word = argc > 1 ? argv[1] : NULL;
-    (void)signal(SIGXFSZ, SIG_IGN); /* beyond the limit of a file's size a write fails */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file beyond its limit is a failing write */
     if (!word)
         return cli_usage(NULL, "expected a verb");
     if (strcmp(word, "--version") == 0)
