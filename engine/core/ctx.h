@@ -30,7 +30,7 @@
 enum qg_log_level { QG_LOG_WARNING, QG_LOG_INFO, QG_LOG_DEBUG };
 
 /* Called for every message at or below the chosen level; text ends without newline.
- * `text` is valid during the call only, at most 1023 bytes.  The sink runs on the
+ * `text` is valid during the call only, at most 4095 bytes.  The sink runs on the
  * thread that logs and must not call back into the context. */
 typedef struct qg_log {
     void (*write)(void *ud, enum qg_log_level level, const char *text);
@@ -72,7 +72,7 @@ struct qg_ctx {
     const char *config_dir;             /* backends/, pipelines/ ...; NULL below api */
     qg_cancel_watch watch; /* asked by qg_ctx_go_on; workers have their caller's */
     double asked;       /* when qg_ctx_go_on asked it last, seconds of core/clock.h */
-    char message[1024]; /* of the last qg_fail, cut to fit; "" before the first */
+    char message[4096]; /* of the last qg_fail, cut to fit; "" before the first */
 };
 
 /* A context for one worker thread: own arena and message; allocator, names, registry

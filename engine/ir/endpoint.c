@@ -46,7 +46,7 @@ const char *qg_slot_text(bool is_output, uint32_t slot, char text[QG_SLOT_TEXT])
 const char *qg_endpoint_text(qg_endpoint at, char text[QG_ENDPOINT_TEXT])
 {
     char slot[QG_SLOT_TEXT];
-    (void)snprintf(text, QG_ENDPOINT_TEXT, "%.140s.%s", at.node->name,
+    (void)snprintf(text, QG_ENDPOINT_TEXT, "%.1000s.%s", at.node->name,
                    qg_slot_text(at.is_output, at.slot, slot));
     return text;
 }

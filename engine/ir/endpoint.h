@@ -49,8 +49,8 @@ enum { QG_SLOT_TEXT = 16 };
 const char *qg_slot_text(bool is_output, uint32_t slot, char text[QG_SLOT_TEXT]);
 
 /* "Conv_3.in1"
- * Returns `text`; names of more than 140 bytes are cut. */
-enum { QG_ENDPOINT_TEXT = 160 };
+ * Returns `text`; names of more than 1,000 bytes are cut. */
+enum { QG_ENDPOINT_TEXT = 1020 };
 const char *qg_endpoint_text(qg_endpoint at, char text[QG_ENDPOINT_TEXT]);
 /* The same for files: uncut, in the arena; NULL when out of memory. */
 const char *qg_endpoint_full_text(qg_arena *a, qg_endpoint at);

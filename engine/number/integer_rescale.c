@@ -124,13 +124,14 @@ qg_status qg_affine_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg
                        "add-half, levels or vector8",
                        qg_form_name(row->form));
     bool divides = row->form == QG_FORM_DIVIDE;
+    qg_nan nan = qg_nan_at(row->nan ? row->nan : QG_NAN_LOWEST, range.zero);
     qg_affine_quantizer q = { .form = row->form,
                               .rounding = row->form == QG_FORM_VECTOR8
                                               ? QG_ROUND_HALF_EVEN
                                               : row->rounding,
                               .scale = divides ? y.scale : 1.0f / y.scale,
                               .step = y.scale,
-                              .nan = qg_nan_value(row->nan ? row->nan : QG_NAN_LOWEST),
+                              .nan = qg_nan_value(nan),
                               .range = range };
     if (row->requant.symmetric && range.lo == -128)
         q.range.lo = -127;

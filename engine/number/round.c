@@ -71,6 +71,13 @@ int qg_nan_named(const char *name)
     return -1;
 }
 
+qg_nan qg_nan_at(qg_nan n, int64_t zero)
+{
+    if (n != QG_NAN_WRAP)
+        return n;
+    return zero < 0 ? QG_NAN_HIGHEST : QG_NAN_LOWEST;
+}
+
 float qg_nan_value(qg_nan n)
 {
     assert(n < QG_NNAN);

@@ -59,7 +59,8 @@ typedef enum qg_rounding {
     X(KEEP,    "keep",    NAN)                                                 \
     X(LOWEST,  "lowest",  -INFINITY)                                           \
     X(ZERO,    "zero",    0)                                                   \
-    X(HIGHEST, "highest", INFINITY)
+    X(HIGHEST, "highest", INFINITY)                                            \
+    X(WRAP,    "wrap",    -INFINITY) /* see qg_nan_at */
 /* clang-format on */
 
 /* KEEP: the value stays NaN, so that a fault of the network stays visible. */
@@ -73,6 +74,9 @@ typedef enum qg_nan {
 QG_API const char *qg_nan_name(qg_nan n);  /* "lowest" */
 QG_API int qg_nan_named(const char *text); /* the rule, or -1 */
 QG_API float qg_nan_value(qg_nan n);       /* the number that takes its place */
+/* The rule for codes with this zero point.  WRAP: a NaN becomes the least int32, which
+ * wraps when a zero point below 0 is added: highest, else lowest. */
+QG_API qg_nan qg_nan_at(qg_nan n, int64_t zero);
 
 QG_API const char *qg_rounding_name(qg_rounding r); /* "half-even" */
 QG_API int qg_rounding_named(const char *text);     /* the mode, or -1 */

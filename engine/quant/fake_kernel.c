@@ -71,7 +71,7 @@ void qg_linear_init(qg_linear *p, const qg_scheme *s, float scale, int32_t offse
         .high = (float)high,
         .x_low = (float)low * scale,
         .x_high = (float)high * scale,
-        .nan = (qg_nan)s->nan,
+        .nan = qg_nan_at((qg_nan)s->nan, s->policy & QG_PER_TENSOR ? offset : 0),
         .wide_low = low,
         .wide_high = high,
         .qmin = s->qmin,

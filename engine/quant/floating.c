@@ -55,7 +55,7 @@ void qg_floating_init(qg_floating *p, const qg_scheme *s, float scale)
         .high = (float)qg_floating_top(s),
         .mantissa = mantissa_of(s),
         .least = s->variant & QG_FLOAT_FNUZ ? 1 - half : 2 - half,
-        .nan = (qg_nan)s->nan,
+        .nan = qg_nan_at((qg_nan)s->nan, 0),
         .rounding = (qg_rounding)s->rounding,
         .ppq_ties = (s->variant & QG_FLOAT_PPQ_TIES) != 0,
         .run = defined,

@@ -2,6 +2,7 @@
 """Limits of the system and of names: more outputs than files can be open, the calls
 that they take, names of a megabyte, file names of 250 bytes, a full device, files
 that may not grow, statistics of several instruction sets."""
+import json
 import os
 import pathlib
 import subprocess
@@ -119,6 +120,25 @@ def test_long_names(work):
     expect("long input", run(["dump", work / "dang.onnx"]), 1, "provides")
 
 
+def test_whole_names(work):
+    """Names of 300 bytes that differ at the end are whole in reports: `explain` takes them."""
+    stem = "encoder/" + "n" * 300
+    network = onnx.load(DIGITS)
+    for node in network.graph.node:
+        node.name = stem + node.name
+    onnx.save(network, work / "whole.onnx")
+    data = ["-d", "random:4"]
+    expect("quantize", run(["quantize", work / "whole.onnx", "-b", "trt-int8", *data, "-o",
+                            work / "ws"]), 0)
+    rows = json.loads(run(["sensitivity", work / "ws", "--by", "endpoint", "--json",
+                           *data]).stdout)["errors"]
+    names = [r["name"] for r in rows]
+    if len(set(names)) < 2 or len(set(names)) != len(names):
+        complaints.append(f"sensitivity: {len(names)} endpoints have {len(set(names))} names")
+    for name in names:
+        expect("explain", run(["explain", work / "ws", name]), 0)
+
+
 def test_long_paths(work):
     """File names of 250 bytes."""
     name = "f" * 246
@@ -185,8 +205,8 @@ def test_instruction_sets(work):
 
 
 def main():
-    tests = (test_open_files, test_calls_per_file, test_long_names, test_long_paths,
-             test_full_device, test_file_size, test_instruction_sets)
+    tests = (test_open_files, test_calls_per_file, test_long_names, test_whole_names,
+             test_long_paths, test_full_device, test_file_size, test_instruction_sets)
     for test in tests:
         with tempfile.TemporaryDirectory() as work:
             test(pathlib.Path(work))

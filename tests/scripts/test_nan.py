@@ -90,7 +90,8 @@ def rule_of(backend):
 
 def code_of(rule, dtype, zero):
     ends = np.iinfo(dtype)
-    return {"lowest": ends.min, "zero": zero, "highest": ends.max}[rule]
+    return {"lowest": ends.min, "zero": zero, "highest": ends.max,
+            "wrap": ends.max if zero < 0 else ends.min}[rule]
 
 
 def check_codes():
@@ -110,7 +111,7 @@ def check_codes():
                       for backend, kernels in (("tflite-int8", "reference"),
                                                ("tflite-int8", "builtin"),
                                                ("xnnpack-int8", "xnnpack"))
-                      for zero in (0, 3)]
+                      for zero in (0, 3, -5, -128)]
     except ImportError as missing:
         print(f"without LiteRT: {missing}")
     bad = 0

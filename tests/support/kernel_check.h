@@ -160,11 +160,13 @@ static inline void check_each(kernel_check *k, const qg_scheme *s)
 {
     size_t rows;
     qg_linear p[PARAMS];
+    qg_scheme channel = *s;
     const qg_fake_row *const *row = qg_fake_rows(&rows);
+    channel.policy = (uint16_t)((s->policy & ~QG_PER_TENSOR) | QG_PER_CHANNEL);
     for (size_t c = 0; c < PARAMS; c++) {
         float scale = ldexpf(1 + qg_rng_float(&k->rng), (int)(c % 40) - 20);
         int32_t offset = (int32_t)qg_rng_below(&k->rng, 300) - 150;
-        qg_linear_init(&p[c], s, scale, offset);
+        qg_linear_init(&p[c], &channel, scale, offset);
         for (size_t i = c; i < k->n; i += PARAMS) {
             k->scale[i] = scale;
             k->offset[i] = offset;

@@ -97,7 +97,10 @@ static void specials(void **state)
 static void nan_follows_the_rule(void **state)
 {
     static const float want[QG_NNAN] = {
-        [QG_NAN_LOWEST] = -3.5f, [QG_NAN_ZERO] = 0, [QG_NAN_HIGHEST] = 124
+        [QG_NAN_LOWEST] = -3.5f,
+        [QG_NAN_ZERO] = 0,
+        [QG_NAN_HIGHEST] = 124,
+        [QG_NAN_WRAP] = -3.5f,
     };
     for (uint8_t nan = QG_NAN_LOWEST; nan < QG_NNAN; nan++) {
         qg_scheme s = scheme(TENSOR | LIN | ASYM, 8, 0, 255);
@@ -109,20 +112,26 @@ static void nan_follows_the_rule(void **state)
         s = scheme(TENSOR | LIN | SYM, 32, INT32_MIN, INT32_MAX);
         s.nan = nan;
         assert_cmp_f64(fake_one(*state, &s, 1, 0, NAN), ==,
-                       nan == QG_NAN_ZERO     ? 0
-                       : nan == QG_NAN_LOWEST ? -0x1p31f
-                                              : 0x1p31f);
+                       nan == QG_NAN_ZERO      ? 0
+                       : nan == QG_NAN_HIGHEST ? 0x1p31f
+                                               : -0x1p31f);
         s = fp8(4, 448);
         s.nan = nan;
         assert_cmp_f64(fake_one(*state, &s, 1, 0, NAN), ==,
+                       nan == QG_NAN_ZERO      ? 0
+                       : nan == QG_NAN_HIGHEST ? 448
+                                               : -448);
+        s = scheme(TENSOR | LIN | ASYM, 8, -128, 127); /* a zero point below 0 */
+        s.nan = nan;
+        assert_cmp_f64(fake_one(*state, &s, 0.5f, -7, NAN), ==,
                        nan == QG_NAN_ZERO     ? 0
-                       : nan == QG_NAN_LOWEST ? -448
-                                              : 448);
+                       : nan == QG_NAN_LOWEST ? -60.5f
+                                              : 67);
     }
     qg_scheme s = scheme(TENSOR | LIN | SYM, 8, -128, 127);
     s.nan = QG_NNAN;
     assert_fails(*state, qg_scheme_check(*state, "t", &s), QG_ECONFIG,
-                 "nan 4, expected 0 to 3");
+                 "nan 5, expected 0 to 4");
 }
 
 /* 24 bits: float32 division; more: double, one rounding at the end (DESIGN 12.10). */

@@ -70,7 +70,7 @@ static void floats_saturate_and_nan_follows_its_rule(void **state)
                 code[i], ==,
                 quantizers[k].requant.symmetric && want[i] == -128 ? -127 : want[i]);
     }
-    static const int32_t nan[] = { -128, -128, 5, 127 };
+    static const int32_t nan[] = { -128, -128, 5, 127, -128 };
     for (qg_nan rule = 0; rule < QG_NNAN; rule++) {
         int32_t code;
         qg_profile_row row = quantizers[0];

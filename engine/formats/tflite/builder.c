@@ -247,7 +247,7 @@ static qg_status make_grid(qg_tflite_builder *b, qg_tflite_value *v)
                      .rounding = QG_ROUND_HALF_AWAY,
                      .bits = (uint8_t)code_bits(v),
                      .axis = (int16_t)(n == 1 ? -1 : t->axis),
-                     .nan = QG_NAN_LOWEST, /* configs/backends/tflite-int8.yaml */
+                     .nan = QG_NAN_WRAP, /* configs/backends/tflite-int8.yaml */
                      .qmin = lowest_code(v),
                      .qmax = lowest_code(v) + (INT64_C(1) << code_bits(v)) - 1 };
     r->param = (qg_qparam){ n, scale, zero };

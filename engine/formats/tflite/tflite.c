@@ -140,7 +140,7 @@ const qg_format qg_format_tflite = {
     .says = QG_SAYS_PER_CHANNEL | QG_SAYS_OFFSET | QG_SAYS_RANGE | QG_SAYS_SILENT |
             QG_SAYS_SHARING | QG_SAYS_DERIVED,
     .rounding = QG_ROUND_HALF_AWAY,
-    .nan = QG_NAN_BIT(QG_NAN_LOWEST) | QG_NAN_BIT(QG_NAN_HIGHEST), /* with XNNPACK */
+    .nan = QG_NAN_BIT(QG_NAN_WRAP) | QG_NAN_BIT(QG_NAN_HIGHEST), /* with XNNPACK */
     .profile = "tflite-reference",
     .recognizes = recognizes,
     .build = qg_tflite_build_file,
