@@ -17,16 +17,18 @@ static int give(cli_host *host, qg_status s, qg_report *r)
     return s == QG_OK ? CLI_OK : CLI_FAILED;
 }
 
-/* tune leaves the blocks that it has done. */
+/* tune leaves the blocks that it has done, stats collect its samples. */
 static void fail_interrupted(const cli_call *c)
 {
     char text[1200] = "interrupted";
     struct stat is;
-    char *part =
-        strcmp(c->verb->name, "tune") == 0 ? cli_checkpoint_of(c->args->output) : NULL;
+    const bool tunes = strcmp(c->verb->name, "tune") == 0;
+    const bool resumes = tunes || strcmp(c->verb->name, "stats") == 0;
+    char *part = resumes && c->args->output ? cli_checkpoint_of(c->args->output) : NULL;
     if (part && stat(part, &is) == 0)
         (void)snprintf(text, sizeof text,
-                       "interrupted: the same command goes on from '%.1000s'", part);
+                       "interrupted: the same command %sgoes on from '%.1000s'",
+                       tunes ? "" : "with --resume ", part);
     free(part);
     (void)cli_fail(c->verb, text);
 }

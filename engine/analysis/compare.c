@@ -13,6 +13,7 @@
 #include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 #include "engine/analysis/requantize.h"
+#include "engine/analysis/split.h"
 #include "engine/analysis/measure.h"
 
 QG_OPTIONS_INIT(qg_compare_options)
@@ -360,6 +361,9 @@ static qg_status prepare(comparison *c)
         qg_workload other = { .data = c->o->holdout };
         QG_TRY(qg_feed_open(c->m, &other, &c->holdout));
         c->measured_on = &c->holdout.feed;
+        if (!c->o->work.source)
+            QG_TRY(qg_split_warn(c->m, "compare", &c->feed.feed, c->measured_on,
+                                 c->o->holdout));
     }
     size_t n = c->measured_on->n;
     QG_TRY(qg_measured_find(c->m->graph, c->measured_on, "compare", c->arena, &c->at));

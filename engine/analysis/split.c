@@ -63,6 +63,35 @@ static qg_status list_new(qg_model *m, const qg_feed *feed, qg_names *known,
     return QG_OK;
 }
 
+static qg_status count_new(qg_model *m, const qg_feed *feed, const qg_feed *holdout,
+                           qg_arena *a, size_t *n)
+{
+    qg_subset seen, other = { 0 };
+    qg_names *known = a ? qg_names_new(m->ctx->alloc) : NULL;
+    qg_status s = known ? list_new(m, feed, known, a, &seen) : qg_nomem(m->ctx);
+    if (s == QG_OK)
+        s = list_new(m, holdout, known, a, &other);
+    qg_names_free(known);
+    *n = other.n;
+    return s;
+}
+
+qg_status qg_split_warn(qg_model *m, const char *doing, const qg_feed *feed,
+                        const qg_feed *holdout, const char *data)
+{
+    size_t n;
+    qg_arena *a = qg_arena_new(m->ctx->alloc);
+    qg_status s = count_new(m, feed, holdout, a, &n);
+    qg_arena_free(a);
+    if (s == QG_OK && n < holdout->n)
+        qg_warn(m->ctx,
+                "%s: holdout '%s': %zu of %zu samples are in the data or repeat an "
+                "earlier one, which cannot judge what was made from them, expected "
+                "others",
+                doing, data, holdout->n - n, holdout->n);
+    return s;
+}
+
 /* --- who chooses, who judges --- */
 
 /* Of the samples of work: those at even places choose, the others judge. */

@@ -48,6 +48,11 @@ QG_NODISCARD qg_status qg_sample_add(qg_ctx *ctx, qg_names *known,
                                      const qg_tensor *const *x, size_t n,
                                      bool *repeats);
 
+/* Warns of samples of `holdout`, named `data`, that are equal to one of `feed`. */
+QG_NODISCARD qg_status qg_split_warn(qg_model *m, const char *doing,
+                                     const qg_feed *feed, const qg_feed *holdout,
+                                     const char *data);
+
 /* The samples that choose, as a workload of their own; borrows from s.  Those of a
  * subset of them; borrows from it. */
 qg_workload qg_split_work(const qg_split *s, const qg_workload *work);

@@ -48,8 +48,11 @@ class Interrupt(unittest.TestCase):
     def ended_by(self, run, stderr, verb, out):
         stdout, _ = run.communicate(timeout=60)
         self.assertEqual((run.returncode, stdout), (130, b""), (verb, stderr))
+        part = f"{out}.part"
+        more = f": the same command with --resume goes on from '{part}'" if os.path.exists(part) \
+            else ""
         self.assertEqual(stderr.replace(b"\r\n", b"\n").split(b"\r\x1b[K")[-1],
-                         b"qg: %s: interrupted\n" % verb.encode())
+                         f"qg: {verb}: interrupted{more}\n".encode())
         self.assertFalse(out.exists(), verb)
 
     def test_every_verb_that_runs_samples(self):
