@@ -23,7 +23,8 @@ static void fail_interrupted(const cli_call *c)
     char text[1200] = "interrupted";
     struct stat is;
     const bool tunes = strcmp(c->verb->name, "tune") == 0;
-    const bool resumes = tunes || strcmp(c->verb->name, "stats") == 0;
+    const bool resumes = tunes || (strcmp(c->verb->name, "stats") == 0 &&
+                                   strcmp(c->args->file.at[0], "collect") == 0);
     char *part = resumes && c->args->output ? cli_checkpoint_of(c->args->output) : NULL;
     if (part && stat(part, &is) == 0)
         (void)snprintf(text, sizeof text,

@@ -58,7 +58,8 @@ static void defined(const qg_linear *p, const float *x, float *y, size_t n)
         y[i] = qg_linear_define(p, x[i]);
 }
 
-/* Chooses the kernel once; the limits are prepared for all of them. */
+/* Chooses the kernel once; the limits are prepared for all of them.  Channels have one
+ * rule for NaN: `wrap` is there what it is for zero points from 0 on. */
 void qg_linear_init(qg_linear *p, const qg_scheme *s, float scale, int32_t offset)
 {
     assert((s->policy & QG_LINEAR) && s->rounding < QG_NROUNDING);
