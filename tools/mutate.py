@@ -3,7 +3,7 @@
 plants small defects into engine and passes, one at a time, and counts those that a test
 notices.
 
-COVERAGE is a build of tools/coverage.sh, which keeps what each test has executed and how
+COVERAGE is a build of tools/coverage.sh in a checkout of this commit, which keeps what each test has executed and how
 long it took.  The sample is drawn before any test is chosen: places are ordered by a
 digest of the seed and of their text, so that edits elsewhere leave the sample as it is.
 The tests of a mutant are those that execute its line, first the suites in C, then, for the
@@ -11,9 +11,10 @@ mutants that these leave, the scripts; suites named as the file come first, then
 those that execute most of the file for the time they take, until they have taken
 --seconds together, and test_recorded, which has the output of every verb.
 
-A mutant costs one object and the programs that are linked with it, in front of the library
-of build-mutants, a build of this checkout that is made and kept; so mutants do not disturb
-each other, and --jobs of them are tried at once.
+A mutant costs one object and a library, or a program that is linked with it in front of the
+library, of two builds of this checkout that are made and kept in build-mutants: plain, for
+scripts, and sanitized, for suites.  So mutants do not disturb each other, and --jobs of them
+are tried at once.
 
 A mutant is killed when a test fails or runs too long; one that does not compile, or
 compiles to the same code, is replaced by the next place.  tests/survivors.json lists the
@@ -47,12 +48,12 @@ BUILD = ROOT / "build-mutants"
 COUNT, SEED, SECONDS = 60, 20, 300  # mutants, and for the suites or scripts of one
 BROADEST = "scripts/test_recorded"
 MEMORY = ":hard_rss_limit_mb=6000"  # a mutant may allocate without end
-# Suites have sanitizers and assertions, as in every build; without debug information, so
-# that linking is quick.
-SANITIZED = ("-fsanitize=address,undefined;-fno-sanitize-recover=all;"
-             "-fno-omit-frame-pointer;-O1;-UNDEBUG")
-OPTIONS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQG_TESTS=ON",
-           f"-DQG_SAN_FLAGS={SANITIZED}"]
+COMMON = ["-S", str(ROOT), "-G", "Ninja"]
+BUILDS = {  # folder of BUILD -> options, target; sanitized: as in tools/check.sh
+    "plain": (["-DCMAKE_BUILD_TYPE=Release"], "all"),
+    "sanitized": (["-DCMAKE_C_COMPILER=clang", "-DCMAKE_BUILD_TYPE=None",
+                   "-DQG_ASAN=ON", "-DQG_TESTS=ON"], "qg_shared"),
+}
 EDITS = [  # what, found in code, replacement
     ("boundary", r" < ", " <= "), ("boundary", r" <= ", " < "),
     ("boundary", r" > ", " >= "), ("boundary", r" >= ", " > "),
@@ -155,7 +156,7 @@ def executed(build, name, paths):
     lines = collections.defaultdict(set)
     for text in out.splitlines():
         for f in json.loads(text)["files"]:
-            path = os.path.relpath(os.path.join(build, f["file"]), ROOT)
+            path = os.path.relpath(os.path.join(build, f["file"]), build.parent)
             lines[path].update(n["line_number"] for n in f["lines"] if n["count"])
     return lines
 
@@ -185,49 +186,47 @@ def choose(build, tests, mutants, most):
 
 # --- building ---
 
-def make_build():
-    quick = ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld"] if shutil.which("ld.lld") else []
-    subprocess.run(["cmake", "-S", str(ROOT), "-B", str(BUILD), *OPTIONS, *quick],
-                   stdout=subprocess.DEVNULL, check=True)
-    subprocess.run(["ninja", "-C", str(BUILD), "qg", "qg_san", "qg_san_shared"], check=True,
-                   stdout=subprocess.DEVNULL)
+def make_builds():
+    for folder, (options, target) in BUILDS.items():
+        subprocess.run(["cmake", "-B", str(BUILD / folder), *COMMON, *options],
+                       stdout=subprocess.DEVNULL, check=True)
+        ninja(folder, target, check=True)
 
 
-def ninja(*words):
+def ninja(folder, *words, check=False):
     with building:
-        return subprocess.run(["ninja", "-C", str(BUILD), *words], capture_output=True,
-                              text=True, check=False)
+        return subprocess.run(["ninja", "-C", str(BUILD / folder), *words],
+                              capture_output=True, text=True, check=check)
 
 
 @functools.cache
-def command_of(target):
-    """The last command that makes a target, for a shell in BUILD."""
-    return ninja("-t", "commands", target).stdout.strip().splitlines()[-1]
+def command_of(folder, target):
+    """The last command that makes a target, for a shell in its build."""
+    return ninja(folder, "-t", "commands", target).stdout.strip().splitlines()[-1]
 
 
 @functools.cache
-def objects(sanitized):
-    """path -> the object of the library of the suites, or of that of qg."""
-    found = re.findall(r"^(CMakeFiles/(\w+)\.dir/(\S+)\.o):",
-                       ninja("-t", "targets", "all").stdout, re.M)
-    return {path: target for target, library, path in found
-            if library.endswith("_san") == sanitized}
+def objects(folder):
+    """path -> the object of it in a build."""
+    found = re.findall(r"^(CMakeFiles/qg_\w+\.dir/(\S+)\.o):",
+                       ninja(folder, "-t", "targets", "all").stdout, re.M)
+    return {path: target for target, path in found}
 
 
-def shell(command):
-    return subprocess.run(command, shell=True, cwd=BUILD, capture_output=True,
+def shell(folder, command):
+    return subprocess.run(command, shell=True, cwd=BUILD / folder, capture_output=True,
                           check=False).returncode == 0
 
 
-def object_of(m, sanitized):
+def object_of(m, folder):
     """The object of a mutant, in its folder; None: it does not compile."""
     source = m.folder / pathlib.Path(m.path).name
-    made = m.folder / ("sanitized.o" if sanitized else "plain.o")
-    target = objects(sanitized)[m.path]
-    command = command_of(target).replace(f" -c {ROOT / m.path}", f" -c {source}")
+    made = m.folder / f"{folder}.o"
+    target = objects(folder)[m.path]
+    command = command_of(folder, target).replace(f" -c {ROOT / m.path}", f" -c {source}")
     command = command.replace(f" -o {target} ", f" -o {made} ")
-    command = command.replace(f" -MF {target}.d", f" -MF {made}.d")
-    return made if made.exists() or shell(command) else None
+    command = command.replace(f" -MF {target}.d", f" -MF {made}.d").replace(" -Werror ", " ")
+    return made if made.exists() or shell(folder, command) else None
 
 
 def is_real(m):
@@ -242,43 +241,62 @@ def is_real(m):
     if not verdict.exists():
         m.folder.mkdir(parents=True, exist_ok=True)
         (m.folder / pathlib.Path(m.path).name).write_text("".join(lines))
-        made = object_of(m, False)
-        able = made and made.read_bytes() != (BUILD / objects(False)[m.path]).read_bytes()
+        made = object_of(m, "plain")
+        original = BUILD / "plain" / objects("plain")[m.path]
+        able = made and made.read_bytes() != original.read_bytes()
         verdict.write_text("real" if able else "none")
     return verdict.read_text() == "real"
 
 
 def target_of(command):
-    """The program to link for a test: its own, or qg for scripts."""
+    """The build and program of a test: its own, or qg for scripts."""
     name = pathlib.Path(command[0]).name
-    return "qg" if name in ("python.sh", "bash") else f"tests/{name}"
+    return ("plain", "qg") if name in ("python.sh", "bash") else ("sanitized", f"tests/{name}")
 
 
-def linked(target, m):
-    """The program of a target with the object of a mutant in front of the library."""
-    program = m.folder / pathlib.Path(target).name
-    made = object_of(m, target != "qg")
+def library_of(m):
+    """Whether the library of the suites was linked, in the mutant's folder, with its object."""
+    made, library = object_of(m, "sanitized"), m.folder / "libqg.so.0"
+    if not made or library.exists():
+        return bool(made)
+    command = command_of("sanitized", "libqg.so.0.1.0")
+    for old, new in ((f" {objects('sanitized')[m.path]} ", f" {made} "),
+                     (" -o libqg.so.0.1.0 ", f" -o {library} ")):
+        assert old in command, f"libqg.so is not linked with{old}: {command}"
+        command = command.replace(old, new)
+    return shell("sanitized", command)
+
+
+def linked(folder, target, m):
+    """The program of a target and the environment in which it has the mutant."""
+    if not (BUILD / folder / target).exists():
+        ninja(folder, target)
+    command = command_of(folder, target)
+    if "libqg.so" in command:
+        path = {"LD_LIBRARY_PATH": str(m.folder)}
+        return (BUILD / folder / target, path) if library_of(m) else None
+    made, program = object_of(m, folder), m.folder / pathlib.Path(target).name
     if not made:
         return None
-    if not (BUILD / target).exists():
-        ninja(target)
-    command = command_of(target).replace(f" -o {target} ", f" -o {program} ")
-    command = re.sub(r" (\S*libqg(?:_san)?\.a)", rf" {made} \1", command, count=1)
-    return program if program.exists() or shell(command) else None
+    command = command.replace(f" -o {target} ", f" -o {program} ")
+    command, count = re.subn(r" (\S*libqg\.a)", rf" {made} \1", command, count=1)
+    assert count, f"{target} is not linked with libqg: {command}"
+    return (program, {}) if program.exists() or shell(folder, command) else None
 
 
 # --- judging ---
 
-def fails(test, build, program):
-    """Runs a test with another program: why it fails, or None."""
+def fails(test, build, program, more):
+    """Runs a test with another program and more in its environment: why it fails, or None."""
     seconds, command, folder, env = test
-    own = str(build / target_of(command))
-    env = {k: v.replace(own, str(program)).replace(str(build), str(BUILD))
+    folder_of_it, target = target_of(command)
+    own = str(build / target)
+    env = {k: v.replace(own, str(program)).replace(str(build), str(BUILD / folder_of_it))
            for k, v in env.items()}
     env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + MEMORY
     run = subprocess.Popen([str(program) if w == own else w for w in command], cwd=folder,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                           start_new_session=True, env={**os.environ, **env})
+                           start_new_session=True, env={**os.environ, **env, **more})
     try:
         status = run.wait(10 * seconds + 60)
     except subprocess.TimeoutExpired:
@@ -293,14 +311,14 @@ def judge(m, tests, build):
     for name in m.tests:
         if sound.get(name) is False:
             continue
-        target = target_of(tests[name][1])
-        program = linked(target, m)
-        why = fails(tests[name], build, program) if program else "it does not link"
-        if target != "qg" and program:
-            program.unlink()
+        kind, target = target_of(tests[name][1])
+        made = linked(kind, target, m)
+        why = fails(tests[name], build, *made) if made else "it does not link"
+        if target != "qg" and made and made[0].parent == m.folder:
+            made[0].unlink()
         if why and name not in sound:
-            ninja(target)
-            sound[name] = not fails(tests[name], build, BUILD / target)
+            ninja(kind, target)
+            sound[name] = not fails(tests[name], build, BUILD / kind / target, {})
         if why and sound[name]:
             return f"{name} ({why})"
         m.tried += 1
@@ -310,7 +328,11 @@ def judge(m, tests, build):
 def round_of(left, tests, build, seconds, jobs):
     """The mutants that these tests leave alive."""
     choose(build, tests, left, seconds)
-    ninja("-j", str(jobs), *{target_of(tests[n][1]) for m in left for n in m.tests})
+    for kind in BUILDS:
+        chosen = {target_of(tests[n][1]) for m in left for n in m.tests}
+        targets = sorted(target for folder, target in chosen if folder == kind)
+        if targets:
+            ninja(kind, "-j", str(jobs), *targets, check=True)
     alive = []
 
     def one(m):
@@ -354,7 +376,7 @@ def main():
     tests = {n: t for n, t in tests_of(build).items() if re.search(o.tests, n)}
     scripts = {n: t for n, t in tests.items() if n.startswith("scripts/")}
     suites = {n: t for n, t in tests.items() if n not in scripts}
-    make_build()
+    make_builds()
     listed = json.loads(LISTED.read_text())
     taken = [m for m in sample(o.seed, o.count, o.jobs) if re.search(o.only, str(m))]
     reason = {m: r["reason"] for m in taken for r in listed if m.is_listed_as(r)}

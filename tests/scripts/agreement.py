@@ -120,7 +120,7 @@ def models(seed=int(os.environ.get("SEED", "3"))):
             print(f"skipped: {path} is not there")
             continue
         if isinstance(data, tuple):
-            x = pictures(rng, (32, *data))
+            x = pictures(rng, (32 if EVERYTHING else 16, *data))
         elif str(data).endswith(".npz"):
             x = np.load(data)["input_1"][:, None]
         else:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 BUILD = pathlib.Path(os.environ.get("QG_BUILD", "build")).absolute()
+SANITIZED = pathlib.Path("build-sanitized/libqg.a").absolute()
 SOURCE = pathlib.Path("tests/support/installed").absolute()
 PAGE = pathlib.Path("docs/embedding.md")
 CONSOLE = re.compile(r"^```console\n\$ (\w+)([^\n]*)\n(.*?)^```", re.M | re.S)
@@ -122,7 +123,7 @@ def same(got, expected, limit):
     return True
 
 
-def examples(copy, compiler=(), libraries=None):
+def examples(copy, compiler=C, libraries=None):
     """The programs of docs/embedding.md, built from the installed sources, run as the page
     shows, and printing what it shows."""
     sources = next(copy.prefix.rglob("examples"))
@@ -131,20 +132,19 @@ def examples(copy, compiler=(), libraries=None):
     assert told.keys() == there, f"{PAGE} runs {sorted(told)}, installed are {sorted(there)}"
     flags = copy.flags("--cflags", "--libs") if libraries is None else libraries
     for name, (arguments, expected) in told.items():
-        program = copy.build([*C, *compiler], name, sources / f"{name}.c", *flags, "-lm")
+        program = copy.build(compiler, name, sources / f"{name}.c", *flags, "-lm")
         got = copy.run(program, *arguments)
         limit = 0.2 if name == "tune" else 0.01  # steps that learn enlarge last bits
         assert same(got, expected, limit), f"{name} {arguments} printed\n{got}not\n{expected}"
-    return f"{len(told)} programs of {PAGE}{' with ' + compiler[0] if compiler else ''}"
+    return f"{len(told)} programs of {PAGE}, {compiler[0]} {compiler[-1]}"
 
 
 def sanitized_examples(copy):
     """The same, program and library with AddressSanitizer and UBSan."""
-    library = BUILD / "tests" / "libqg_san.a"
-    if not library.exists():
-        return "no sanitized library: built without QG_TESTS"
+    if not SANITIZED.exists():
+        return "no sanitized library: tools/check.sh makes it"
     flags = [f for f in copy.flags("--cflags", "--libs", "--static") if f != "-lqg"]
-    return examples(copy, ADDRESS, [library, *flags])
+    return examples(copy, ["clang", *C[1:], *ADDRESS], [SANITIZED, *flags])
 
 
 def cmake_project(copy):

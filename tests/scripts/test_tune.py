@@ -26,6 +26,7 @@ CALIB, TEST, LABELS = (f"configs/data/digits_{n}.npy" for n in ("calib", "test",
 BITS = [word for op in ("Conv", "Gemm")
         for word in ("--set", f"op={op} slot=in1 bits=4 range=[-7,7]")]
 MOST = {"lsq": 0.4, "adaquant": 0.4, "adaround": 0.3, "brecq": 0.4, "bias": 0.6}
+FEW = [] if EVERYTHING else ["--steps", 150]
 LINES = {"float_top1", "simulated_top1", "agreement"}
 
 
@@ -76,7 +77,7 @@ def test_bodies(root):
         start = root / f"{name}-start"
         qg("quantize", root / f"{name}.onnx", "-b", "trt-int8", "-d", data, *BITS[2:], "-o", start)
         seen = []
-        for turn, threads in enumerate([1] + [2] * 20):
+        for turn, threads in enumerate([1] + [2] * (20 if EVERYTHING else 6)):
             out = root / f"{name}-{turn}"
             report = answer("tune", start, "-d", data, "--steps", 50, f"-j{threads}", "-o", out)
             seen.append((report, report["changed"] and hashes(out)))
@@ -145,10 +146,10 @@ def test_origins(root):
 
 
 def test_search_warns(root):
-    qg("search", root / "lsq", "-d", CALIB, "--budget", "bits=6", "-o", root / "policy.yaml",
+    qg("search", root / "lsq", "-d", CALIB, "-n", 8, "--budget", "bits=6", "-o", root / "policy.yaml",
        warns="the snapshot is tuned, and trials begin with the network before that")
     qg("switch", root / "four", "--set", "node=conv2 state=dequantized", "-o", root / "off")
-    qg("search", root / "off", "-d", CALIB, "--budget", "bits=8", "-o", root / "policy.yaml",
+    qg("search", root / "off", "-d", CALIB, "-n", 8, "--budget", "bits=8", "-o", root / "policy.yaml",
        warns="the snapshot is switched")
     qg("export", root / "four", "--format", "aimet", "-o", root / "aimet.json")
     qg("import", root / "aimet.json", "--format", "aimet", "--model", MODEL, "-o", root / "aimet")
@@ -270,8 +271,8 @@ def test_judged(root):
     for turn, backend in enumerate(("tflite-int8", "xnnpack-int8", "ort-int8", "nxp-int8")):
         start = root / f"judged-{backend}"
         qg("quantize", MODEL, "-b", backend, "-d", CALIB, *BITS, "-o", start)
-        methods = (("lsq", []), ("adaquant", ["--steps", 200]),
-                   ("brecq", ["--steps", 100]), ("lsq", ["--gradient", "lsq-plus"]))
+        methods = (("lsq", FEW), ("adaquant", ["--steps", 200]),
+                   ("brecq", ["--steps", 100]), ("lsq", ["--gradient", "lsq-plus", *FEW]))
         for method, more in methods if EVERYTHING else methods[turn % 2::2]:
             out = root / f"judged-{backend}-{method}{len(more)}"
             report = answer("tune", start, "-d", CALIB, "--method", method, *more, "-o", out)
@@ -523,13 +524,14 @@ def test_gradients(root, four):
     assert before and all(np.frexp(s)[0] == 0.5 for s in before)
     for gradient, moves in (("usual", True), ("tqt", True), ("lsq", False), ("pact", False)):
         out = root / f"two-{gradient}"
-        report = answer("tune", two, "-d", CALIB, "--gradient", gradient, "-o", out)
+        report = answer("tune", two, "-d", CALIB, *FEW, "--gradient", gradient, "-o", out)
         after = scales(out)
         assert report["after"] < report["before"] and report["gradient"] == gradient
         assert all(np.frexp(s)[0] == 0.5 for s in after), gradient
         assert (after != before) == moves, gradient
     for gradient in ("nncf", "nncf-exact"):
-        report = answer("tune", four, "-d", CALIB, "--gradient", gradient, "-o", root / gradient)
+        report = answer("tune", four, "-d", CALIB, *FEW, "--gradient", gradient, "-o",
+                        root / gradient)
         curve = [c for c in report["curves"] if c["block"] == "conv0"][0]
         print(gradient, report["after"], curve)
         assert report["after"] < report["before"] and curve["100%"] < curve["10%"]
@@ -580,7 +582,7 @@ def test_offsets(root):
     assert any(before)
     for gradient, moves in (("lsq", False), ("lsq-plus", True), ("nncf-asymmetric", True)):
         out = root / f"a-{gradient}"
-        report = answer("tune", start, "-d", CALIB, "--gradient", gradient, "-o", out)
+        report = answer("tune", start, "-d", CALIB, *FEW, "--gradient", gradient, "-o", out)
         after, share = offsets(out), noise(out) / noise(start)
         print(f"{gradient}: {sum(a != b for a, b in zip(after, before))} zero points moved, "
               f"{share:.2f} of the noise")
