@@ -58,10 +58,19 @@ static size_t least_distance(const char *a, size_t na, const char *b, size_t nb)
     return 2 * (edits > gap ? edits : gap);
 }
 
-/* "trt" of "trt-int8": a word that was not finished, or one that goes on. */
+/* Whatever the case of its n letters; b may be shorter. */
+static bool same(const char *a, const char *b, size_t n)
+{
+    size_t i = 0;
+    while (i < n && b[i] && lower(a[i]) == lower(b[i]))
+        i++;
+    return i == n;
+}
+
+/* "trt" or "TRT" of "trt-int8": a word that was not finished, or one that goes on. */
 static bool begins(const char *word, size_t n, const char *candidate)
 {
-    return n >= 3 && strncmp(word, candidate, n) == 0 && candidate[n] == '-';
+    return n >= 3 && same(word, candidate, n) && candidate[n] == '-';
 }
 
 static size_t part(const char *at) { return strcspn(at, "-"); }
@@ -72,7 +81,7 @@ static bool has_parts(const char *candidate, const char *word, size_t n)
     size_t k = part(word);
     for (; n >= 3 && *candidate; candidate += candidate[part(candidate)] == '-') {
         size_t m = part(candidate);
-        if (m == k && memcmp(word, candidate, k) == 0) {
+        if (m == k && same(word, candidate, k)) {
             word += k;
             if (!*word)
                 return true;
@@ -90,7 +99,7 @@ static size_t of_parts(const qg_suggest *s, size_t n, const char *candidate, siz
                        size_t limit)
 {
     if (begins(s->word, n, candidate))
-        return BEGUN;
+        return strncmp(s->word, candidate, n) == 0 ? BEGUN : PARTS;
     if (has_parts(candidate, s->word, n))
         return PARTS;
     return begins(candidate, m, s->word) ? limit : SIZE_MAX;

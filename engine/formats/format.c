@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -271,9 +272,11 @@ static qg_status refuse(qg_export *e)
     char at[QG_ENDPOINT_TEXT];
     const qg_loss *l = &e->loss.at[0];
     const char *where = l->tqc ? qg_tqc_text(l->tqc, at) : "the model";
-    size_t more = e->loss.n - 1;
+    char more[40] = "";
+    if (e->loss.n > 1)
+        (void)snprintf(more, sizeof more, " (and %zu more)", e->loss.n - 1);
     return qg_fail(e->ctx, QG_EUNSUPPORTED,
-                   "export: %s: format '%s' cannot represent %s: %s (and %zu more), "
+                   "export: %s: format '%s' cannot represent %s: %s%s, "
                    "expected no loss with --strict",
                    where, e->format->name, qg_aspect_word(l->aspect), l->text, more);
 }

@@ -184,13 +184,13 @@ static void strict(void **state)
         ctx, export(ctx, &r, file, true, &lost), QG_EUNSUPPORTED,
         "export: c.in2: format 'onnx-qdq' cannot represent endpoint: written as "
         "float values on its grid: the scale of an int32 bias is read as input "
-        "x weight (and 0 more)");
+        "x weight, expected no loss with --strict");
     *first = said;
     assert_ok(ctx, qg_tqc_switch_off(r.q, r.out, false));
     assert_fails(
         ctx, export(ctx, &r, file, true, &lost), QG_EUNSUPPORTED,
         "export: c.out0: format 'onnx-qdq' cannot represent state: a disabled or "
-        "uncalibrated quantizer (and 0 more), expected no loss with --strict");
+        "uncalibrated quantizer, expected no loss with --strict");
     assert_int_equal(access(file, F_OK), -1);
     assert_ok(ctx, export(ctx, &r, file, false, &lost));
     assert_int_equal(lost, 1);

@@ -196,6 +196,8 @@ static void suggestions_are_near(void **state)
         { "ort-vnni", { "ort-arm", "ort-x86-vnni" },  "ort-x86-vnni"},
         { "onnx",     { "qonnx", "onnx-qdq" },        "onnx-qdq"    },
         { "Trt",      { "trt-int8", "trt" },          "trt"         },
+        { "TRT",      { "ncnn-int8", "trt-int8" },    "trt-int8"    },
+        { "X86-VNNI", { "x86-avx2", "arm-x86-vnni" }, "arm-x86-vnni"},
         { "trt-int9", { "trt", "trt-int8" },          "trt-int8"    },
         { "",         { "a", "match" },               "a"           },
     };
