@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """coverage.py BUILD [--lines FILE] -- sums what gcov has counted in a build of
 tools/coverage.sh, BUILD/counts/TEST: a table by folder, files below the goals, and the
-verdict.  --lines: the lines of a file that no test executes, and "line:branches" of those
+verdict.  Functions for AVX-512 are left out on a CPU without it, and counted as such.
+--lines: the lines of a file that no test executes, and "line:branches" of those
 whose branches no test takes all."""
 import collections
 import json
@@ -16,6 +17,21 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCT = re.compile(r"(engine|ops|passes|tools)/.*\.(c|cpp|h)$")
 ALL, FOLDER = (0.95, 0.85), (0.90, 0.75)  # lines, branches
+WIDE = re.compile(r"avx512|_mm512|__m512", re.I)
+
+
+def lines_for_avx512(path):
+    """The numbers of the lines of functions that only a CPU with AVX-512 executes: their
+    signature names it, or they use its vectors; and of macros that make such functions."""
+    found, begin, block = set(), 1, []
+    for n, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+        block.append(line)
+        if line.startswith("}") or not line.strip():
+            signature, _, body = "\n".join(block).partition("\n{")
+            if WIDE.search(signature) or re.search("_mm512|__m512", body):
+                found.update(range(begin, n + 1))
+            begin, block = n + 1, []
+    return found
 
 
 def counts(gcda):
@@ -95,7 +111,9 @@ def counted(build):
 
 
 def gather(build):
-    sums = {}
+    """path -> counts by line, and by line and branch."""
+    sums, left_out = {}, [0, 0]
+    wide = "avx512f" in pathlib.Path("/proc/cpuinfo").read_text()
     with multiprocessing.Pool() as pool:
         for made in pool.imap_unordered(counts, counted(build)):
             for path, (lines, branches) in made.items():
@@ -104,6 +122,16 @@ def gather(build):
                     a[n] += c
                 for n, c in branches.items():
                     b[n] += c
+    for path, counted_of in sums.items() if not wide else ():
+        lost = lines_for_avx512(path)
+        for k, line_of in enumerate((lambda n: n, lambda n: n[0])):
+            gone = [n for n in counted_of[k] if line_of(n) in lost]
+            left_out[k] += len(gone)
+            for n in gone:
+                del counted_of[k][n]
+    if any(left_out):
+        print(f"for AVX-512, which this CPU lacks: {left_out[0]} lines and {left_out[1]} "
+              "branches are left out")
     return sums
 
 
