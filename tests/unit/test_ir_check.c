@@ -74,6 +74,7 @@ static void break_body_sources(toy *t)
 }
 static void break_constants(toy *t) { toy_value(t, "w")->type.dtype = QG_F16; }
 static void break_types(toy *t) { toy_value(t, "y")->type.rank = 9; }
+static void break_first_type(toy *t) { t->g->value.at[0]->type.rank = -2; }
 static void break_arity(toy *t)
 {
     node(t, "relu")->n_out = 0;
@@ -113,6 +114,7 @@ static const struct {
     { "values-sourced", break_body_sources, "value 'c': is read and nothing" },
     { "constants-known", break_constants, "value 'w': has another type" },
     { "types-legal", break_types, "value 'y': has dtype 0 and rank 9" },
+    { "types-legal", break_first_type, "value 'x': has dtype 1 and rank -2" },
     { "arity", break_arity, "node 'relu' (Relu): has 1 inputs (0 captured) and 0 out" },
     { "attributes-legal", break_attributes, "attribute 'group' has 2 values" },
     { "attributes-once", double_attribute, "has attribute 'group' twice" },
