@@ -111,6 +111,9 @@ def openvino():
     model("openvino_import", "no_zero",
           [fake("x", "a", 256, ("z", "o", "z", "o")), h.make_node("Relu", ["a"], ["y"])],
           [constant("z", 1), constant("o", 2)])
+    model("openvino_import", "two_levels",
+          [fake("x", "a", 2, ("z", "o", "z", "o")), h.make_node("Relu", ["a"], ["y"])],
+          [constant("z", 0), constant("o", 2)])
 
 
 def mqbench():

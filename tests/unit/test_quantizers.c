@@ -72,7 +72,9 @@ static const seed seeds[] = {
       "" },
     { "openvino_import/no_zero.onnx", QG_QUANTIZERS_OPENVINO, "",
       STAYS("FakeQuantize_0", "FakeQuantize",
-              "its limits do not form a grid that contains 0") },
+            "its limits do not form a grid that contains 0") },
+    { "openvino_import/two_levels.onnx", QG_QUANTIZERS_OPENVINO,
+      "Relu_1.in0 activated 2.0\n", "" },
 };
 /* clang-format on */
 
