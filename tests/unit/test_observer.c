@@ -291,11 +291,51 @@ static void schemes_that_do_not_fit_are_refused(void **state)
     bench_close(&b);
 }
 
+/* Of a large tensor ppq-floating reads some elements, in plain order, whatever the
+ * strides. */
+static void floating_reads_by_strides(void **state)
+{
+    (void)state;
+    enum { ROWS = 96, COLUMNS = 80 };
+    static float plain[ROWS * COLUMNS], turned[ROWS * COLUMNS];
+    static const qg_scheme e4m3 = { .policy = QG_PER_TENSOR | QG_FLOATING |
+                                              QG_SYMMETRIC | QG_POWER_OF_2,
+                                    .rounding = QG_ROUND_HALF_EVEN,
+                                    .bits = 8,
+                                    .exponent_bits = 4,
+                                    .axis = -1,
+                                    .qmin = -448,
+                                    .qmax = 448 };
+    const int64_t dim[2] = { ROWS, COLUMNS };
+    qg_rng rng = { 5 };
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLUMNS; j++) {
+            plain[i * COLUMNS + j] = qg_rng_range(&rng, -300, 600);
+            turned[j * ROWS + i] = plain[i * COLUMNS + j];
+        }
+    qg_tensor x;
+    fixture f;
+    qg_tensor_init(&x, QG_F32, 2, dim);
+    x.f32 = plain;
+    open_fixture(&f, "ppq-floating", &x, &e4m3, 1);
+    qg_tensor y = x;
+    y.f32 = turned;
+    y.stride[0] = 1;
+    y.stride[1] = ROWS;
+    void *other = begun(&f);
+    assert_ok(f.b.ctx, see(&f, f.state, 0, &x));
+    assert_ok(f.b.ctx, see(&f, other, 0, &y));
+    assert_memory_equal(f.state, other, qg_observe_bytes(&f.o));
+    assert_cmp_f64(*(double *)f.state, >, 0);
+    bench_close(&f.b);
+}
+
 QG_TEST_MAIN(cmocka_unit_test(percentile_takes_the_right_elements),
              cmocka_unit_test(percentile_is_a_mean_over_samples),
              cmocka_unit_test(fixed_is_what_the_rule_says),
              cmocka_unit_test(prescribed_refuses),
              cmocka_unit_test(minmax_tells_channels_apart),
              cmocka_unit_test(what_is_not_finite_is_refused),
+             cmocka_unit_test(floating_reads_by_strides),
              cmocka_unit_test(a_scale_is_found),
              cmocka_unit_test(schemes_that_do_not_fit_are_refused))
