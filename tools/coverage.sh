@@ -9,8 +9,8 @@ cd "$(dirname "$0")/.."
 build=${1:-build-coverage}
 [ $# = 0 ] || shift
 labels=${*:-unit prop scripts}
-# One level of optimization for both copies of the engine, so that branches are counted alike;
-# without assertions, whose branches no test may take.
+# Little optimization, which would join lines; without assertions, whose branches no test may
+# take.
 nice -n 19 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DQG_TESTS=ON \
     -DQG_COVERAGE=ON -DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" >/dev/null
 nice -n 19 cmake --build "$build"
