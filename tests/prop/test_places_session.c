@@ -2,7 +2,7 @@
  * each verb, format and kind of file of the public header: the call fails, or does
  * without; it leaks nothing and has a message.  One place of eight, QG_ALL=1: all.
  *
- *     test_places_session [TEXT]    all places of the flows that have TEXT in their name */
+ *     test_places_session [TEXT]    all places of flows with TEXT in their names */
 #include <sys/stat.h>
 
 #include "engine/core/file.h"
