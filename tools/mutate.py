@@ -3,9 +3,10 @@
 plants small defects into engine and passes, one at a time, and counts those that a test
 notices.
 
-COVERAGE is a build of tools/coverage.sh in a checkout of this commit, which keeps what each test has executed and how
-long it took.  The sample is drawn before any test is chosen: places are ordered by a
-digest of the seed and of their text, so that edits elsewhere leave the sample as it is.
+COVERAGE is a build of tools/coverage.sh, in the root of a checkout of this commit, which
+keeps what each test has executed and how long it took.  The sample is drawn before any test
+is chosen: places are ordered by a digest of the seed and of their text, so that edits
+elsewhere leave the sample as it is.
 The tests of a mutant are those that execute its line, first the suites in C, then, for the
 mutants that these leave, the scripts; suites named as the file come first, then
 those that execute most of the file for the time they take, until they have taken
@@ -289,11 +290,11 @@ def linked(folder, target, m):
 def fails(test, build, program, more):
     """Runs a test with another program and more in its environment: why it fails, or None."""
     seconds, command, folder, env = test
-    folder_of_it, target = target_of(command)
+    kind, target = target_of(command)
     own = str(build / target)
-    env = {k: v.replace(own, str(program)).replace(str(build), str(BUILD / folder_of_it))
+    env = {k: v.replace(own, str(program)).replace(str(build), str(BUILD / kind))
            for k, v in env.items()}
-    if folder_of_it == "sanitized":
+    if kind == "sanitized":
         env.pop("QG_ALL", None)  # with sanitizers all takes too long
     env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + MEMORY
     run = subprocess.Popen([str(program) if w == own else w for w in command], cwd=folder,

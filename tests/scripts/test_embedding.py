@@ -136,7 +136,7 @@ def examples(copy, compiler=C, libraries=None):
         got = copy.run(program, *arguments)
         limit = 0.2 if name == "tune" else 0.01  # steps that learn enlarge last bits
         assert same(got, expected, limit), f"{name} {arguments} printed\n{got}not\n{expected}"
-    return f"{len(told)} programs of {PAGE}, {compiler[0]} {compiler[-1]}"
+    return f"{len(told)} programs of {PAGE} by {compiler[0]}"
 
 
 def sanitized_examples(copy):
