@@ -303,10 +303,14 @@ static qg_status choose(qg_compile *c, program *p, const request *r, uint32_t *a
                         dnnl_primitive_desc_t *pd)
 {
     dnnl_primitive_attr_t attr = NULL;
+    dnnl_status_t found = dnnl_success;
     qg_status s = make_attributes(c, r, absorbed, &attr);
-    if (s == QG_OK && qg_dnnl_primitive_desc_create(pd, &r->desc, attr, p->engine,
-                                                    NULL) != dnnl_success)
+    if (s == QG_OK)
+        found = qg_dnnl_primitive_desc_create(pd, &r->desc, attr, p->engine, NULL);
+    if (found != dnnl_success)
         *pd = NULL;
+    if (found == dnnl_out_of_memory)
+        s = qg_nomem(c->ctx);
     if (attr)
         (void)dnnl_primitive_attr_destroy(attr);
     return s;

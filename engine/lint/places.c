@@ -2,8 +2,9 @@
  * own for each node and each record. */
 #include "engine/lint/lint.h"
 
+#include <errno.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "engine/core/file.h"
 #include "engine/core/json.h"
@@ -58,10 +59,15 @@ static qg_status find_lines(const qg_lint *l, const char *path, qg_lint_places *
 
 qg_status qg_lint_find_places(const qg_lint *l, qg_lint_places *out)
 {
+    struct stat st;
     *out = (qg_lint_places){ 0 };
-    if (!l->path || access(l->path, R_OK) != 0)
+    if (!l->path)
         return QG_OK;
-    bool folder = qg_is_directory(l->path);
+    if (stat(l->path, &st) != 0) /* bytes have names that are no file's */
+        return errno != EIO
+                   ? QG_OK
+                   : qg_fail(l->ctx, QG_EIO, "lint: %s: %s", l->path, strerror(errno));
+    bool folder = S_ISDIR(st.st_mode);
     const char *path = folder ? qg_path_join(l->arena, l->path, "quant.json") : l->path;
     out->uri = path ? uri_of(l, path) : NULL;
     if (!out->uri)

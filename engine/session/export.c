@@ -108,6 +108,18 @@ static qg_status run_beside(qg_export *e, const qg_format_options *o)
     return s;
 }
 
+/* As JSON, or as a page. */
+static qg_status write_report(qg_report *r, const char *path, qg_writer *w)
+{
+    const char *text = qg_path_ends_in(path, ".json")
+                           ? qg_report_json(r)
+                           : qg_report_page(r, QG_DETAIL_ALL);
+    if (!*text)
+        return qg_nomem(r->ctx);
+    (void)fputs(text, w->stream);
+    return qg_writer_commit(w);
+}
+
 /* The report's file is open before the model is written and put in place after it: a
  * path that cannot be written leaves no model behind. */
 static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
@@ -123,13 +135,8 @@ static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
     qg_status s = run_beside(e, o);
     if (s == QG_OK)
         s = make_report(e, &r);
-    if (s == QG_OK && o->report) {
-        (void)fputs(qg_path_ends_in(o->report, ".json")
-                        ? qg_report_json(r)
-                        : qg_report_page(r, QG_DETAIL_ALL),
-                    w.stream);
-        s = qg_writer_commit(&w);
-    }
+    if (s == QG_OK && o->report)
+        s = write_report(r, o->report, &w);
     if (o->report)
         qg_writer_abandon(&w);
     return qg_report_end(s, r, out);

@@ -3,9 +3,11 @@
  * without; it leaks nothing and has a message.  One place of eight, QG_ALL=1: all.
  *
  *     test_places_session [TEXT]    all places of flows with TEXT in their names */
+#include <fts.h>
 #include <sys/stat.h>
 
 #include "engine/core/file.h"
+#include "engine/core/hash.h"
 #include "engine/snapshot/model.h"
 #include "tests/support/places.h"
 #include "tests/support/scratch.h"
@@ -77,6 +79,17 @@ STEP(verb)
     return v->ask(*m, &w, at(r->b ? r->b : "@new"), report);
 }
 
+STEP(webpage)
+{
+    qg_webpage_options o;
+    (void)r;
+    qg_webpage_options_init(&o, sizeof o);
+    o.work = work(2);
+    o.output = at("@new.html");
+    QG_TRY(qg_model_open(ctx, at("@snap"), NULL, m));
+    return qg_model_webpage(*m, &o, report);
+}
+
 /* a: a model, b: DATA for it, c: mode. */
 STEP(run)
 {
@@ -119,7 +132,7 @@ STEP(export)
     qg_format_options_init(&o, sizeof o);
     o.format = r->a;
     o.placement = r->c;
-    o.report = at("@losses.json");
+    o.report = at("@new.losses.json");
     QG_TRY(qg_model_open(ctx, at(r->b), NULL, m));
     return qg_model_export(*m, &o, at(file_of(r->a)), report);
 }
@@ -436,6 +449,7 @@ static const row rows[] = {
     { "verb evaluate", verb, "evaluate", 0, 0 },
     { "verb doctor", verb, "doctor", 0, 0 },
     { "verb compare", verb, "compare", 0, 0 },
+    { "webpage", webpage, 0, 0, 0 },
     { "memory float", memory, LAYERS, 0, 0 },
     { "memory quantized", memory, SNAP, 0, 0 },
     { "run", run, MNIST, "random:2", "float" },
@@ -467,12 +481,14 @@ static const row rows[] = {
     { "probe", probe, 0, 0, 0 },
     { "export onnx-qdq", export, "onnx-qdq", SNAP, NULL },
     { "export onnx-qdq trt", export, "onnx-qdq", OTHER, "trt" },
+    { "export onnx-qdq ort", export, "onnx-qdq", "@moved", "ort" },
     { "export openvino-fq", export, "openvino-fq", SNAP, NULL },
     { "export openvino-ir", export, "openvino-ir", "@layers", NULL },
     { "export onnx-qoperator", export, "onnx-qoperator", SNAP, NULL },
     { "export qonnx", export, "qonnx", SNAP, NULL },
     { "export tflite", export, "tflite", SNAP, NULL },
     { "export tflite bytes", export, "tflite", "@eight", NULL },
+    { "export tflite floats", export, "tflite", "@floats", NULL },
     { "export aimet", export, "aimet", SNAP, NULL },
     { "export csv", export, "csv", SNAP, NULL },
     { "export tensorrt-cache", export, "tensorrt-cache", OTHER, NULL },
@@ -541,6 +557,7 @@ static void make_files(qg_ctx *ctx)
         { "moved", quantize, "openvino-int8", "@moves.onnx", NULL },
         { "eight", quantize, "tflite-int8", "@bytes.onnx", NULL },
         { "known", quantize, "openvino-int8", "@constants.onnx", NULL },
+        { "floats", quantize, "tflite-int8", "@islands.onnx", NULL },
         { "qdq", export, "onnx-qdq", SNAP, NULL },
         { "fq", export, "openvino-fq", SNAP, NULL },
         { "ppq", export, "ppq-json", SNAP, NULL },
@@ -561,6 +578,7 @@ static void make_files(qg_ctx *ctx)
     make_model(ctx, "moves");
     make_model(ctx, "bytes");
     make_model(ctx, "constants");
+    make_model(ctx, "islands");
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         qg_report *report = NULL;
         qg_model *m = NULL;
@@ -577,6 +595,35 @@ static void make_files(qg_ctx *ctx)
 static bool is_time(const char *name)
 {
     return strstr(name, "seconds") || strstr(name, "time");
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* The files that were written, with their names; temporaries may stay behind, when they
+ * cannot be removed, until the next writer sweeps. */
+static void mix_files(qg_ctx *ctx, uint64_t *result)
+{
+    char *const root[] = { folder, NULL };
+    char hash[QG_HASH_TEXT];
+    places_pause(true);
+    FTS *tree = fts_open(root, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+    assert_non_null(tree);
+    for (FTSENT *e; (e = fts_read(tree));) {
+        bool other = strncmp(e->fts_name, target, strlen(target)) != 0;
+        if (e->fts_level == 1 && other)
+            (void)fts_set(tree, e, FTS_SKIP);
+        if (e->fts_info != FTS_F || (e->fts_level == 1 && other) ||
+            strncmp(e->fts_name, ".qg-", 4) == 0)
+            continue;
+        assert_ok(ctx, qg_hash_file(ctx, e->fts_path, hash));
+        place_mix(result, e->fts_name);
+        place_mix(result, hash);
+    }
+    (void)fts_close(tree);
+    places_pause(false);
 }
 
 /* What was found: all numbers and texts but times. */
@@ -616,8 +663,10 @@ static qg_status run_row(qg_alloc alloc, const place_flow *f, uint64_t *result)
         printf("%s: %s without a message\n", r->name, qg_status_name(s));
         s = QG_NSTATUS; /* neither is right */
     }
-    if (s == QG_OK)
+    if (s == QG_OK) {
         mix(result, report);
+        mix_files(ctx, result);
+    }
     if (report && !*qg_report_text(report)) /* a text is made when it is asked for */
         s = s == QG_OK ? QG_ENOMEM : s;
     qg_report_free(report);

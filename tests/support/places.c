@@ -173,7 +173,6 @@ FILES(NULL, DIR *, opendir, (const char *p), (p))
 FILES(NULL, char *, realpath, (const char *p, char *out), (p, out))
 FILES(-1, int, linkat, (int d, const char *a, int e, const char *b, int flags),
       (d, a, e, b, flags))
-FILES(0, size_t, fread, (void *p, size_t size, size_t n, FILE *f), (p, size, n, f))
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
@@ -211,7 +210,7 @@ int __wrap_fsync(int fd)
 /* Streams in memory are no files. */
 #define KIND(f) (fileno(f) < 0 ? PLACE_MEMORY : PLACE_FILE)
 
-/* The stream remembers, as when its buffer cannot be written. */
+/* The stream remembers, as it does of read and write. */
 static bool stream_fails(FILE *f, bool fire)
 {
     if (fire) {
@@ -219,6 +218,13 @@ static bool stream_fails(FILE *f, bool fire)
         errno = KIND(f) == PLACE_FILE ? EIO : ENOMEM;
     }
     return fire;
+}
+
+size_t __real_fread(void *p, size_t size, size_t n, FILE *f);
+size_t __wrap_fread(void *p, size_t size, size_t n, FILE *f);
+size_t __wrap_fread(void *p, size_t size, size_t n, FILE *f)
+{
+    return stream_fails(f, FAILS(PLACE_FILE)) ? 0 : __real_fread(p, size, n, f);
 }
 
 size_t __real_fwrite(const void *p, size_t size, size_t n, FILE *f);

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
-from ._native import ffi, lib, text
+from ._native import NoMemoryError, ffi, lib, text
 
 
 def cell(value: Any) -> str:
@@ -143,6 +143,9 @@ def take(report: Any) -> Report | None:
     if report == ffi.NULL:
         return None
     try:
-        return Report(text(lib.qg_report_json(report)), text(lib.qg_report_text(report)))
+        both = text(lib.qg_report_json(report)), text(lib.qg_report_text(report))
     finally:
         lib.qg_report_free(report)
+    if not all(both):
+        raise NoMemoryError("cannot write the report: out of memory")
+    return Report(*both)

@@ -29,6 +29,7 @@ typedef struct conversion {
     bool strict;          /* symmetric grids leave the lowest code out */
     bool params_rounded;  /* defaults.params.is_quantized */
     bool outputs_rounded; /* defaults.ops.is_output_quantized */
+    bool no_memory;       /* a text could not be made tame: QG_ENOMEM at the end */
 } conversion;
 
 /* --- the YAML, by piece ---
@@ -73,6 +74,7 @@ static const char *tame(conversion *c, const char *text)
     for (char *p = copy; p && *p; p++)
         if (*p < ' ' || *p > '~' || *p == '"' || *p == '\\')
             *p = '?';
+    c->no_memory = c->no_memory || !copy;
     return copy ? copy : "";
 }
 
@@ -729,6 +731,8 @@ qg_status qg_aimet_config(qg_ctx *ctx, qg_arena *a, const qg_json *root,
                        names.backend);
     c.file = tame(&c, names.file);
     QG_TRY(convert(&c, root, names.backend));
+    if (c.no_memory)
+        return qg_nomem(ctx);
     r.yaml = c.text.at;
     r.size = c.text.n;
     *out = r;

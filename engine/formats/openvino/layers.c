@@ -2,17 +2,33 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdarg.h>
+
+const char *qg_ir_text(qg_ir *ir, const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, fmt, args);
+    char *text = qg_arena_raw(ir->arena, (size_t)n + 1, 1);
+    if (text)
+        (void)vsnprintf(text, (size_t)n + 1, fmt, again);
+    va_end(again);
+    va_end(args);
+    ir->no_memory = ir->no_memory || !text;
+    return text ? text : "";
+}
 
 const char *qg_ir_inner_name(qg_ir *ir, const qg_node *n, const char *suffix)
 {
-    return qg_arena_printf(ir->arena, "%s/%s", n->name, suffix);
+    return qg_ir_text(ir, "%s/%s", n->name, suffix);
 }
 
 qg_status qg_ir_inner(qg_ir *ir, const qg_node *n, const char *suffix, qg_ir_layer l,
                       qg_ir_source *out)
 {
     l.name = qg_ir_inner_name(ir, n, suffix);
-    return l.name ? qg_ir_add(ir, &l, out) : qg_nomem(ir->ctx);
+    return qg_ir_add(ir, &l, out);
 }
 
 qg_ir_layer qg_ir_layer_of(const qg_ir_row *r, const char *data, const qg_ir_source *in,
@@ -54,15 +70,13 @@ qg_status qg_ir_inputs(qg_ir *ir, const qg_node *n, uint32_t count, qg_ir_source
 qg_status qg_ir_vector(qg_ir *ir, const qg_node *n, const char *suffix, size_t count,
                        const int64_t *x, qg_ir_source *out)
 {
-    const char *name = qg_ir_inner_name(ir, n, suffix);
-    return name ? qg_ir_i64(ir, name, count, x, out) : qg_nomem(ir->ctx);
+    return qg_ir_i64(ir, qg_ir_inner_name(ir, n, suffix), count, x, out);
 }
 
 qg_status qg_ir_number(qg_ir *ir, const qg_node *n, const char *suffix, float x,
                        qg_ir_source *out)
 {
-    const char *name = qg_ir_inner_name(ir, n, suffix);
-    return name ? qg_ir_f32(ir, name, 0, &x, out) : qg_nomem(ir->ctx);
+    return qg_ir_f32(ir, qg_ir_inner_name(ir, n, suffix), 0, &x, out);
 }
 
 qg_status qg_ir_reshaped(qg_ir *ir, const qg_node *n, const char *suffix,
@@ -77,15 +91,14 @@ qg_status qg_ir_reshaped(qg_ir *ir, const qg_node *n, const char *suffix,
                       .n_in = 2,
                       .out = t,
                       .n_out = 1 };
-    return qg_ir_inner(ir, n, qg_arena_printf(ir->arena, "%s/reshaped", suffix), l,
-                       out);
+    return qg_ir_inner(ir, n, qg_ir_text(ir, "%s/reshaped", suffix), l, out);
 }
 
 const char *qg_ir_list(qg_ir *ir, size_t n, const int64_t *x)
 {
     const char *text = "";
-    for (size_t i = 0; text && i < n; i++)
-        text = qg_arena_printf(ir->arena, "%s%s%" PRId64, text, i ? ", " : "", x[i]);
+    for (size_t i = 0; i < n; i++)
+        text = qg_ir_text(ir, "%s%s%" PRId64, text, i ? ", " : "", x[i]);
     return text;
 }
 

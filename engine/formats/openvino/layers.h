@@ -41,7 +41,10 @@ QG_NODISCARD qg_status qg_ir_finish(qg_ir *ir, const qg_node *n, qg_ir_layer l);
 QG_NODISCARD qg_status qg_ir_inner(qg_ir *ir, const qg_node *n, const char *suffix,
                                    qg_ir_layer l, qg_ir_source *out);
 
-/* "<node>/<suffix>", in the arena; NULL when out of memory. */
+/* Text in the arena; "" when out of memory, which the next qg_ir_add reports. */
+const char *QG_PRINTF(2, 3) qg_ir_text(qg_ir *ir, const char *fmt, ...);
+
+/* "<node>/<suffix>", as by qg_ir_text. */
 const char *qg_ir_inner_name(qg_ir *ir, const qg_node *n, const char *suffix);
 
 /* Inputs 0 .. count - 1, which must be there. */
@@ -61,7 +64,7 @@ QG_NODISCARD qg_status qg_ir_reshaped(qg_ir *ir, const qg_node *n, const char *s
                                       qg_ir_source s, const qg_tensor *t,
                                       qg_ir_source *out);
 
-/* "2, 2"; NULL when out of memory. */
+/* "2, 2", as by qg_ir_text. */
 const char *qg_ir_list(qg_ir *ir, size_t n, const int64_t *x);
 
 /* The integers of an attribute (NULL: none), or of an input that is known (UINT32_MAX:

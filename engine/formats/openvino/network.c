@@ -67,6 +67,8 @@ qg_status qg_ir_add(qg_ir *ir, const qg_ir_layer *l, qg_ir_source *out)
 {
     qg_ir_layer copy = *l;
     assert(l->name && l->type && l->opset);
+    if (ir->no_memory)
+        return qg_nomem(ir->ctx);
     for (uint32_t i = 0; i < l->n_out; i++)
         QG_TRY(check_output(ir, l, &l->out[i]));
     copy.in = copy_array(ir, l->in, l->n_in, sizeof *l->in);

@@ -46,12 +46,14 @@ typedef struct qg_ir {
     qg_ir_source *of_value;        /* [values] layer QG_NONE: not placed yet */
     QG_VEC(qg_ir_layer) layer;     /* every source before its readers */
     size_t bytes;                  /* of the binary so far */
+    bool no_memory;                /* of a text for the next layer */
 } qg_ir;
 
 /* "f32"; NULL when IR has no such type. */
 const char *qg_ir_type_name(qg_dtype d);
 
-/* Appends a layer; *out is its first output.  QG_EUNSUPPORTED for an output whose rank
+/* Appends a layer; *out is its first output.  QG_ENOMEM, also when a text of the layer
+ * could not be had (no_memory); QG_EUNSUPPORTED for an output whose rank
  * is not known, or the dims of an input, or whose type IR lacks. */
 QG_NODISCARD qg_status qg_ir_add(qg_ir *ir, const qg_ir_layer *l, qg_ir_source *out);
 

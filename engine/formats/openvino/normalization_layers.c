@@ -50,13 +50,12 @@ static qg_status normalized(qg_ir *ir, const qg_node *n, qg_ir_source x,
     QG_TRY(qg_attr_float(ir->ctx, n, "epsilon", 1e-5f, &epsilon));
     QG_TRY(axes_from(ir, n, first, t->rank, &in[1]));
     qg_num_f32(text, epsilon);
-    const char *data = qg_arena_printf(
-        ir->arena, "eps=\"%s\" normalize_variance=\"true\" eps_mode=\"INSIDE_SQRT\"",
-        text);
+    const char *data = qg_ir_text(
+        ir, "eps=\"%s\" normalize_variance=\"true\" eps_mode=\"INSIDE_SQRT\"", text);
     qg_ir_layer l = {
         .type = "MVN", .opset = "opset6", .data = data, .in = in, .n_in = 2
     };
-    return data ? inner(ir, n, "normalized", l, t, out) : qg_nomem(ir->ctx);
+    return inner(ir, n, "normalized", l, t, out);
 }
 
 /* The node's output: x * gain + shift, where there is a shift.  Gain and shift
@@ -227,9 +226,7 @@ static qg_status transposed(qg_ir *ir, const qg_node *n, const char *suffix, par
     static const int64_t perm[4] = { 0, 2, 1, 3 };
     qg_ir_source in[2] = { p->at };
     int64_t dim[4] = { p->type.dim[0], p->type.dim[2], p->type.dim[1], p->type.dim[3] };
-    const char *order = qg_arena_printf(ir->arena, "%s/order", suffix);
-    if (!order)
-        return qg_nomem(ir->ctx);
+    const char *order = qg_ir_text(ir, "%s/order", suffix);
     qg_tensor_init(&p->type, p->type.dtype, 4, dim);
     QG_TRY(qg_ir_vector(ir, n, order, 4, perm, &in[1]));
     qg_ir_layer l = { .type = "Transpose", .opset = "opset1", .in = in, .n_in = 2 };
@@ -252,8 +249,8 @@ static qg_status heads_of(qg_ir *ir, const qg_node *n, uint32_t slot, int64_t he
         return qg_ir_refuse(ir, n, "rank %d with %" PRId64 " heads", t->rank, heads);
     int64_t dim[4] = { t->dim[0], t->dim[1], heads, t->dim[2] / heads };
     qg_tensor_init(&p->type, t->dtype, 4, dim);
-    QG_TRY(qg_ir_reshaped(ir, n, qg_arena_printf(ir->arena, "%s_heads", name[slot]),
-                          p->at, &p->type, &p->at));
+    QG_TRY(qg_ir_reshaped(ir, n, qg_ir_text(ir, "%s_heads", name[slot]), p->at,
+                          &p->type, &p->at));
     return transposed(ir, n, name[slot], p);
 }
 
@@ -278,8 +275,7 @@ static qg_status repeat_heads(qg_ir *ir, const qg_node *n, const char *suffix,
     qg_ir_source in[2];
     const char *name[3];
     for (size_t i = 0; i < 3; i++)
-        if (!(name[i] = qg_arena_printf(ir->arena, "%s/repeated_%zu", suffix, i)))
-            return qg_nomem(ir->ctx);
+        name[i] = qg_ir_text(ir, "%s/repeated_%zu", suffix, i);
     qg_tensor_init(&wide, t->dtype, 5, one);
     QG_TRY(qg_ir_reshaped(ir, n, name[0], p->at, &wide, &in[0]));
     qg_tensor_init(&wide, t->dtype, 5, all);

@@ -99,7 +99,7 @@ static qg_status concat(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
         return qg_nomem(ir->ctx);
     QG_TRY(axis_of(ir, n, 0, &axis));
     QG_TRY(qg_ir_inputs(ir, n, n->n_in, in));
-    const char *data = qg_arena_printf(ir->arena, "axis=\"%" PRId64 "\"", axis);
+    const char *data = qg_ir_text(ir, "axis=\"%" PRId64 "\"", axis);
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, n->n_in));
 }
 
@@ -115,7 +115,7 @@ static qg_status softmax(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     if (n->opset < 13 && qg_dims_product(t, (int32_t)axis + 1, t->rank) != 1)
         return qg_ir_refuse(ir, n,
                             "it flattens dims after its axis, expected a single axis");
-    const char *data = qg_arena_printf(ir->arena, "axis=\"%" PRId64 "\"", axis);
+    const char *data = qg_ir_text(ir, "axis=\"%" PRId64 "\"", axis);
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
 }
 
@@ -133,8 +133,7 @@ static qg_status clamp(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(qg_ir_inputs(ir, n, 1, in));
     qg_num_f32(low_text, fmaxf(low, -FLT_MAX));
     qg_num_f32(high_text, fminf(high, FLT_MAX));
-    const char *data =
-        qg_arena_printf(ir->arena, "min=\"%s\" max=\"%s\"", low_text, high_text);
+    const char *data = qg_ir_text(ir, "min=\"%s\" max=\"%s\"", low_text, high_text);
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
 }
 
@@ -158,10 +157,7 @@ static qg_status leaky_relu(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     float alpha;
     QG_TRY(qg_ir_inputs(ir, n, 1, in));
     QG_TRY(qg_attr_float(ir->ctx, n, "alpha", 0.01f, &alpha));
-    const char *name = qg_ir_inner_name(ir, n, "alpha");
-    if (!name)
-        return qg_nomem(ir->ctx);
-    QG_TRY(qg_ir_f32(ir, name, 1, &alpha, &in[1]));
+    QG_TRY(qg_ir_f32(ir, qg_ir_inner_name(ir, n, "alpha"), 1, &alpha, &in[1]));
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, NULL, in, 2));
 }
 
@@ -215,7 +211,7 @@ static qg_status elu(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(qg_ir_inputs(ir, n, 1, in));
     QG_TRY(qg_attr_float(ir->ctx, n, "alpha", 1, &alpha));
     qg_num_f32(text, alpha);
-    const char *data = qg_arena_printf(ir->arena, "alpha=\"%s\"", text);
+    const char *data = qg_ir_text(ir, "alpha=\"%s\"", text);
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
 }
 
@@ -228,7 +224,7 @@ static qg_status convert(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     if (!type)
         return qg_ir_refuse(ir, n, "to %s, expected a type of OpenVINO IR",
                             qg_dtype_name(n->out[0]->type.dtype));
-    const char *data = qg_arena_printf(ir->arena, "destination_type=\"%s\"", type);
+    const char *data = qg_ir_text(ir, "destination_type=\"%s\"", type);
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
 }
 
@@ -303,7 +299,7 @@ static qg_status scaled(qg_ir *ir, const qg_node *n, const char *suffix, float f
                       .n_in = 2,
                       .out = t,
                       .n_out = 1 };
-    return qg_ir_inner(ir, n, qg_arena_printf(ir->arena, "%s/product", suffix), l, s);
+    return qg_ir_inner(ir, n, qg_ir_text(ir, "%s/product", suffix), l, s);
 }
 
 /* alpha and beta are products of their own where they are not 1. */
@@ -318,9 +314,8 @@ static qg_status gemm(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(qg_attr_int(ir->ctx, n, "transB", 0, &tb));
     QG_TRY(qg_attr_float(ir->ctx, n, "alpha", 1, &alpha));
     QG_TRY(qg_attr_float(ir->ctx, n, "beta", 1, &beta));
-    const char *data =
-        qg_arena_printf(ir->arena, "transpose_a=\"%s\" transpose_b=\"%s\"",
-                        ta ? "true" : "false", tb ? "true" : "false");
+    const char *data = qg_ir_text(ir, "transpose_a=\"%s\" transpose_b=\"%s\"",
+                                  ta ? "true" : "false", tb ? "true" : "false");
     qg_ir_layer l = { .type = r->type,
                       .opset = r->opset,
                       .data = data,
@@ -420,9 +415,9 @@ static qg_status space(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(qg_ir_inputs(ir, n, 1, in));
     QG_TRY(qg_attr_int(ir->ctx, n, "blocksize", 1, &size));
     QG_TRY(qg_attr_string(ir->ctx, n, "mode", "DCR", &mode));
-    const char *data = qg_arena_printf(
-        ir->arena, "mode=\"%s\" block_size=\"%" PRId64 "\"",
-        strcmp(mode, "CRD") == 0 ? "depth_first" : "blocks_first", size);
+    const char *data =
+        qg_ir_text(ir, "mode=\"%s\" block_size=\"%" PRId64 "\"",
+                   strcmp(mode, "CRD") == 0 ? "depth_first" : "blocks_first", size);
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
 }
 
@@ -487,7 +482,7 @@ static qg_status gather_elements(qg_ir *ir, const qg_node *n, const qg_ir_row *r
     for (int32_t i = 0; i < n->in[0]->type.rank; i++)
         if (i != axis && n->in[0]->type.dim[i] != n->in[1]->type.dim[i])
             return qg_ir_refuse(ir, n, "fewer indices than elements along axis %d", i);
-    const char *data = qg_arena_printf(ir->arena, "axis=\"%" PRId64 "\"", axis);
+    const char *data = qg_ir_text(ir, "axis=\"%" PRId64 "\"", axis);
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 2));
 }
 
@@ -520,7 +515,7 @@ static qg_status pad(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
         QG_TRY(qg_ir_value(ir, n->in[2], &in[3]));
     else
         QG_TRY(qg_ir_number(ir, n, "value", value, &in[3]));
-    const char *data = qg_arena_printf(ir->arena, "pad_mode=\"%s\"", mode);
+    const char *data = qg_ir_text(ir, "pad_mode=\"%s\"", mode);
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 4));
 }
 
@@ -552,8 +547,8 @@ static qg_status resize(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(scales ? qg_ir_value(ir, n->in[slot], &in[1])
                   : qg_ir_vector(ir, n, "sizes", (size_t)y->rank, y->dim, &in[1]));
     QG_TRY(qg_ir_vector(ir, n, "axes", (size_t)y->rank, axes, &in[2]));
-    const char *data = qg_arena_printf(
-        ir->arena,
+    const char *data = qg_ir_text(
+        ir,
         "mode=\"%s\" shape_calculation_mode=\"%s\" coordinate_transformation_mode="
         "\"%s\" nearest_mode=\"%s\" antialias=\"false\" pads_begin=\"0\" "
         "pads_end=\"0\" cube_coeff=\"-0.75\"",

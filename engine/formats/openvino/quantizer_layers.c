@@ -12,8 +12,7 @@ qg_status qg_ir_fake_quantize(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     int64_t levels;
     QG_TRY(qg_ir_inputs(ir, n, 5, in));
     QG_TRY(qg_attr_int(ir->ctx, n, "levels", 0, &levels));
-    const char *data =
-        qg_arena_printf(ir->arena, "levels=\"%" PRId64 "\" " QG_IR_NUMPY, levels);
+    const char *data = qg_ir_text(ir, "levels=\"%" PRId64 "\" " QG_IR_NUMPY, levels);
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 5));
 }
 
@@ -27,7 +26,7 @@ static qg_status along_axis(qg_ir *ir, const qg_node *n, const char *suffix,
     int32_t axis = grid->scheme.axis, rank = axis < 0 ? 0 : n->out[0]->type.rank;
     qg_tensor *t = QG_NEW(ir->arena, qg_tensor);
     const char *name = qg_ir_inner_name(ir, n, suffix);
-    if (!t || !name)
+    if (!t)
         return qg_nomem(ir->ctx);
     for (int32_t i = 0; i < rank; i++)
         dim[i] = i == axis ? (int64_t)grid->param.n : 1;

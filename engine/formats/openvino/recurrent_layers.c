@@ -66,9 +66,7 @@ static qg_status functions(qg_ir *ir, const qg_node *n, const sequence *s,
                                 "same in both directions",
                                 f);
         if (i < each)
-            *text = qg_arena_printf(ir->arena, "%s%s%s", *text, i ? "," : "", word);
-        if (!*text)
-            return qg_nomem(ir->ctx);
+            *text = qg_ir_text(ir, "%s%s%s", *text, i ? "," : "", word);
     }
     return QG_OK;
 }
@@ -88,15 +86,15 @@ static qg_status read_attributes(qg_ir *ir, const qg_node *n, sequence *s)
     if (couple || (n->n_in > PEEPHOLES && n->in[PEEPHOLES]))
         return qg_ir_refuse(ir, n, "input_forget or peepholes, expected neither");
     qg_num_f32(clip, limit);
-    s->data = qg_arena_printf(
-        ir->arena,
-        "hidden_size=\"%" PRId64 "\" direction=\"%s\" activations=\"%s\" "
-        "activations_alpha=\"\" activations_beta=\"\" clip=\"%s\"%s",
-        s->hidden, direction, list, clip,
-        !s->cell->resets ? ""
-        : s->reset       ? " linear_before_reset=\"true\""
-                         : " linear_before_reset=\"false\"");
-    return s->data ? QG_OK : qg_nomem(ir->ctx);
+    s->data =
+        qg_ir_text(ir,
+                   "hidden_size=\"%" PRId64 "\" direction=\"%s\" activations=\"%s\" "
+                   "activations_alpha=\"\" activations_beta=\"\" clip=\"%s\"%s",
+                   s->hidden, direction, list, clip,
+                   !s->cell->resets ? ""
+                   : s->reset       ? " linear_before_reset=\"true\""
+                                    : " linear_before_reset=\"false\"");
+    return QG_OK;
 }
 
 static qg_status read_sequence(qg_ir *ir, const qg_node *n, sequence *s)
@@ -120,7 +118,7 @@ static qg_status inner(qg_ir *ir, const qg_node *n, const char *suffix, qg_ir_la
 {
     l.out = t;
     l.n_out = 1;
-    return suffix ? qg_ir_inner(ir, n, suffix, l, out) : qg_nomem(ir->ctx);
+    return qg_ir_inner(ir, n, suffix, l, out);
 }
 
 /* [dirs, rows] or [dirs, rows, columns], of which axis 1 is divided and joined. */
@@ -145,10 +143,8 @@ static qg_status divide(qg_ir *ir, const qg_node *n, const char *suffix, qg_ir_s
 {
     qg_ir_source in[3] = { s }, first;
     qg_tensor part[GATES];
-    const char *axis = qg_arena_printf(ir->arena, "%s/axis", suffix);
-    const char *lengths = qg_arena_printf(ir->arena, "%s/lengths", suffix);
-    if (!axis || !lengths)
-        return qg_nomem(ir->ctx);
+    const char *axis = qg_ir_text(ir, "%s/axis", suffix);
+    const char *lengths = qg_ir_text(ir, "%s/lengths", suffix);
     QG_TRY(qg_ir_vector(ir, n, axis, 0, &(int64_t){ 1 }, &in[1]));
     QG_TRY(qg_ir_vector(ir, n, lengths, p->n, p->length, &in[2]));
     for (uint32_t i = 0; i < p->n; i++)
@@ -189,9 +185,7 @@ static qg_status ordered(qg_ir *ir, const qg_node *n, const sequence *q,
     }
     if (same)
         return QG_OK;
-    const char *gates = qg_arena_printf(ir->arena, "%s/gates", suffix);
-    if (!gates)
-        return qg_nomem(ir->ctx);
+    const char *gates = qg_ir_text(ir, "%s/gates", suffix);
     QG_TRY(divide(ir, n, gates, *s, t, &gate));
     for (uint32_t i = 0; i < gate.n; i++)
         in.at[i] = gate.at[q->cell->order[i]];
@@ -205,10 +199,8 @@ static qg_status zeros(qg_ir *ir, const qg_node *n, const char *suffix,
     qg_ir_source in[2];
     size_t rank = dim[2] ? 3 : 2;
     qg_tensor t;
-    const char *zero = qg_arena_printf(ir->arena, "%s/zero", suffix);
-    const char *dims = qg_arena_printf(ir->arena, "%s/dims", suffix);
-    if (!zero || !dims)
-        return qg_nomem(ir->ctx);
+    const char *zero = qg_ir_text(ir, "%s/zero", suffix);
+    const char *dims = qg_ir_text(ir, "%s/dims", suffix);
     qg_tensor_init(&t, q->type, (int32_t)rank, dim);
     QG_TRY(qg_ir_number(ir, n, zero, 0, &in[0]));
     QG_TRY(qg_ir_vector(ir, n, dims, rank, dim, &in[1]));
@@ -263,9 +255,7 @@ static qg_status exchanged(qg_ir *ir, const qg_node *n, const char *suffix,
     static const int64_t perm[3] = { 1, 0, 2 };
     qg_ir_source in[2] = { *s };
     qg_tensor y;
-    const char *order = qg_arena_printf(ir->arena, "%s/order", suffix);
-    if (!order)
-        return qg_nomem(ir->ctx);
+    const char *order = qg_ir_text(ir, "%s/order", suffix);
     qg_tensor_init(&y, t->dtype, 3, (int64_t[]){ t->dim[1], t->dim[0], t->dim[2] });
     QG_TRY(qg_ir_vector(ir, n, order, 3, perm, &in[1]));
     qg_ir_layer l = { .type = "Transpose", .opset = "opset1", .in = in, .n_in = 2 };
@@ -310,11 +300,9 @@ static qg_status give(qg_ir *ir, const qg_node *n, const sequence *q, uint32_t k
     const int64_t *perm =
         k != Y ? q->batch_first ? same : orders[2] : orders[q->batch_first];
     qg_ir_source in[2] = { s }, y;
-    const char *order = qg_arena_printf(ir->arena, "%s/order", suffix[k]);
+    const char *order = qg_ir_text(ir, "%s/order", suffix[k]);
     if (k >= n->n_out || !n->out[k])
         return QG_OK;
-    if (!order)
-        return qg_nomem(ir->ctx);
     QG_TRY(qg_ir_vector(ir, n, order, k == Y ? 4 : 3, perm, &in[1]));
     qg_ir_layer l = { .type = "Transpose",
                       .opset = "opset1",

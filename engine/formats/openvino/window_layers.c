@@ -25,16 +25,15 @@ static qg_status read_window(qg_ir *ir, const qg_node *n, size_t count, window *
     return qg_attr_choice(ir->ctx, n, "auto_pad", onnx, NOTSET, &w->automatic);
 }
 
-/* NULL: out of memory. */
 static const char *window_text(qg_ir *ir, const window *w, size_t count, bool dilates)
 {
     static const char *const words[] = { "explicit", "same_upper", "same_lower",
                                          "valid" };
-    const char *d = qg_arena_printf(ir->arena, "dilations=\"%s\" ",
-                                    qg_ir_list(ir, count, w->dilation));
-    return qg_arena_printf(
-        ir->arena, "strides=\"%s\" %spads_begin=\"%s\" pads_end=\"%s\" auto_pad=\"%s\"",
-        qg_ir_list(ir, count, w->stride), dilates && d ? d : "",
+    const char *d =
+        qg_ir_text(ir, "dilations=\"%s\" ", qg_ir_list(ir, count, w->dilation));
+    return qg_ir_text(
+        ir, "strides=\"%s\" %spads_begin=\"%s\" pads_end=\"%s\" auto_pad=\"%s\"",
+        qg_ir_list(ir, count, w->stride), dilates ? d : "",
         qg_ir_list(ir, count, w->pad), qg_ir_list(ir, count, w->pad + count),
         words[w->automatic]);
 }
@@ -104,21 +103,15 @@ static qg_status put_convolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r
 {
     qg_ir_source in[2];
     int64_t groups;
-    if (!data)
-        return qg_nomem(ir->ctx);
     QG_TRY(qg_ir_inputs(ir, n, 2, in));
     QG_TRY(qg_attr_int(ir->ctx, n, "group", 1, &groups));
     if (groups > 1)
         QG_TRY(grouped(ir, n, groups, &in[1]));
-    const char *type =
-        groups > 1 ? qg_arena_printf(ir->arena, "Group%s", r->type) : r->type;
-    return type ? finish_biased(ir, n,
-                                (qg_ir_layer){ .type = type,
-                                               .opset = r->opset,
-                                               .data = data,
-                                               .in = in,
-                                               .n_in = 2 })
-                : qg_nomem(ir->ctx);
+    const char *type = groups > 1 ? qg_ir_text(ir, "Group%s", r->type) : r->type;
+    qg_ir_layer l = {
+        .type = type, .opset = r->opset, .data = data, .in = in, .n_in = 2
+    };
+    return finish_biased(ir, n, l);
 }
 
 qg_status qg_ir_convolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
@@ -142,9 +135,8 @@ qg_status qg_ir_deconvolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(set_explicit(ir, n, spatial, &w));
     const char *text = window_text(ir, &w, spatial, true);
     return put_convolution(ir, n, &transposed,
-                           text ? qg_arena_printf(ir->arena, "%s output_padding=\"%s\"",
-                                                  text, qg_ir_list(ir, spatial, w.more))
-                                : NULL);
+                           qg_ir_text(ir, "%s output_padding=\"%s\"", text,
+                                      qg_ir_list(ir, spatial, w.more)));
 }
 
 /* Pads with which n's output has its extents although OpenVINO rounds them down.
@@ -196,11 +188,7 @@ qg_status qg_ir_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     const char *text = window_text(ir, &w, spatial, false);
     const char *exclude = count_pad ? "exclude-pad=\"false\"" : "exclude-pad=\"true\"";
     const char *data =
-        text ? qg_arena_printf(ir->arena, "%s kernel=\"%s\" rounding_type=\"floor\" %s",
-                               text, qg_ir_list(ir, spatial, kernel),
-                               r->data ? exclude : "")
-             : NULL;
-    if (!data)
-        return qg_nomem(ir->ctx);
+        qg_ir_text(ir, "%s kernel=\"%s\" rounding_type=\"floor\" %s", text,
+                   qg_ir_list(ir, spatial, kernel), r->data ? exclude : "");
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
 }
