@@ -16,6 +16,7 @@ show() {
 }
 
 tools/setup.sh
+echo "demo: building qg, a few minutes the first time (build/demo.log)"
 [ -f build/CMakeCache.txt ] ||
     cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build build --target qg >build/demo.log || { cat build/demo.log; exit 1; }

@@ -64,7 +64,7 @@ for part in "${parts[@]}"; do
         ;;
     threads)
         for script in test_threads races_of_verbs; do
-            try "$script" bash "tests/scripts/$script.sh"
+            try "$script" env QG_ALL=1 bash "tests/scripts/$script.sh"
         done
         ;;
     esac

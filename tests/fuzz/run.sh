@@ -13,6 +13,7 @@ read -r _ max seeds < <(grep "^$name " tests/fuzz/seeds.txt) ||
     { echo "tests/fuzz/seeds.txt has no line for $name" >&2; exit 2; }
 command -v clang >/dev/null || { echo "no clang: skipped" >&2; exit 77; }
 
+echo "fuzz_$name: building with clang and sanitizers, minutes the first time" >&2
 build=build/fuzz/tree
 flags="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -g -O1"
 options=()

@@ -1,6 +1,6 @@
 /* Every place of the engine that asks for memory or reaches a file fails once, under
  * each verb, format and kind of file of the public header: the call fails, or does
- * without; it leaks nothing and has a message.  One place of eight, QG_ALL=1: all.
+ * without; it leaks nothing and has a message.  One place of 16, QG_ALL=1: all.
  *
  *     test_places_session [TEXT]    all places of flows with TEXT in their names */
 #include <fts.h>
@@ -705,7 +705,7 @@ static int set_up(void **state)
 {
     qg_ctx *ctx = NULL;
     (void)state;
-    places_sample(only || getenv("QG_ALL") ? 1 : 8);
+    places_sample(only || getenv("QG_ALL") ? 1 : 16);
     assert_int_equal(mkdir(scratch_path(folder, "places"), 0700), 0);
     assert_int_equal(qg_open(NULL, &ctx), QG_OK);
     make_files(ctx);
