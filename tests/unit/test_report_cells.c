@@ -144,6 +144,8 @@ static void cells_are_those_of_the_json(void **state)
     assert_ok(ctx, qg_list(ctx, "observers", &r));
     assert_json(ctx, r);
     assert_cmp_int(qg_table_rows(qg_report_table_named(r, "observers")), >, 10);
+    assert_non_null(
+        strstr(qg_report_json(r), "\"percentile 0.9999, min-scale 1e-08\""));
     const qg_table *none = qg_report_table_named(r, "observer");
     assert_null(none);
     assert_cmp_int(qg_table_rows(none), ==, 0);

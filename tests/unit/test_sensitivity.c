@@ -235,6 +235,41 @@ static void wrong_words_are_named(void **state)
     qg_close(ctx);
 }
 
+/* A weight that stays float is that of the float network, not the one that was learned:
+ * learned roundings show in the rows of the weights alone. */
+static void learned_weights_are_their_own_rows(void **state)
+{
+    const fixture *f = *state;
+    const ask endpoints = { .by = "endpoint", .direction = "only", .jobs = 1 };
+    size_t other = 0;
+    qg_tune_options o;
+    qg_tune_options_init(&o, sizeof o);
+    o.work = (qg_workload){ .data = CALIB, .samples = 8, .jobs = 1 };
+    o.method = "adaround";
+    o.steps = 20;
+    qg_report *before = answer(f, endpoints);
+    assert_ok(f->ctx, qg_model_tune(f->m, &o, NULL));
+    qg_report *after = answer(f, endpoints);
+    const qg_table *a = qg_report_table_named(before, "errors"),
+                   *b = qg_report_table_named(after, "errors");
+    assert_int_equal(qg_table_rows(a), qg_table_rows(b));
+    for (size_t i = 0; i < qg_table_rows(a); i++)
+        for (size_t k = 0; k < qg_table_rows(b); k++) {
+            const char *name = qg_table_cell(a, i, "name")->text;
+            if (strcmp(name, qg_table_cell(b, k, "name")->text) != 0)
+                continue;
+            double error = qg_table_cell(a, i, "error")->number,
+                   now = qg_table_cell(b, k, "error")->number;
+            if (strcmp(qg_table_cell(a, i, "what")->text, "BAKED") == 0)
+                other += error != now;
+            else
+                assert_cmp_f64(error, ==, now);
+        }
+    assert_cmp_int(other, >, 3);
+    qg_report_free(before);
+    qg_report_free(after);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +278,7 @@ int main(void)
         cmocka_unit_test(proposals_meet_their_budget),
         cmocka_unit_test(budgets_that_cannot_be_met_are_refused),
         cmocka_unit_test(wrong_words_are_named),
+        cmocka_unit_test(learned_weights_are_their_own_rows), /* learns */
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
