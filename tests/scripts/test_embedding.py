@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+from command import EVERYTHING
+
 BUILD = pathlib.Path(os.environ.get("QG_BUILD", "build")).absolute()
 SANITIZED = pathlib.Path("build-sanitized/libqg.a").absolute()
 SOURCE = pathlib.Path("tests/support/installed").absolute()
@@ -140,7 +142,7 @@ def examples(copy, compiler=C, libraries=None):
 
 
 def sanitized_examples(copy):
-    """The same, program and library with AddressSanitizer and UBSan."""
+    """The same, program and library with AddressSanitizer and UBSan; with QG_ALL=1."""
     if not SANITIZED.exists():
         return "no sanitized library: tools/check.sh makes it"
     flags = [f for f in copy.flags("--cflags", "--libs", "--static") if f != "-lqg"]
@@ -242,8 +244,8 @@ def main():
         folder = pathlib.Path(folder).resolve()
         copy = Copy(install(folder / "all"), "quantgraph")
         nothing_names_the_first_prefix(copy)
-        for step in (headers_stand_alone, c_programs, examples, sanitized_examples,
-                     cmake_project, command_line, other_clients):
+        for step in (headers_stand_alone, c_programs, examples, cmake_project, command_line,
+                     other_clients, *([sanitized_examples] if EVERYTHING else [])):
             print(step(copy))
         alone = Copy(install(folder / "arrays", "--component", "arrays"),
                      "quantgraph-arrays")

@@ -12,7 +12,7 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
-from command import answer, qg
+from command import EVERYTHING, answer, qg
 
 MODEL = "configs/models/digits.onnx"
 CALIB, TEST = (f"configs/data/digits_{n}.npy" for n in ("calib", "test"))
@@ -150,7 +150,7 @@ def main():
             test_parts(snapshot)
         test_untouched(plain, gptq)
         test_untouched(plain, rounded)
-        for snapshot in gptq, bias, both:
+        for snapshot in (gptq, bias, both) if EVERYTHING else (both,):
             test_search(root, snapshot)
         test_learned_before(root)
 

@@ -12,8 +12,9 @@ network and backend:
     lint     the kernels and moves that `qg lint` predicts are those of the runtimes
 
 What a runtime does otherwise is listed with its reason, and fails when it no longer does.
-Names of networks as arguments: only these, under all backends.  Else each network is under one
-of the backends in turn, and under those for which it is listed; QG_ALL=1: under all."""
+Names of networks as arguments: only these, under all backends.  Else every
+second network is under one of the backends in turn, and all under those for which they are
+listed; QG_ALL=1: under all."""
 import json
 import os
 import pathlib
@@ -306,7 +307,8 @@ def check_tflite(checks, at, s):
 def backends_of(name):
     """Those under which the network is tried."""
     listed = {b for (n, _), (_, backends) in EXCEPTIONS.items() if n == name for b in backends}
-    turn = BACKENDS[list(small_networks.FORMS).index(name) % len(BACKENDS)]
+    index = list(small_networks.FORMS).index(name)
+    turn = BACKENDS[index // 2 % len(BACKENDS)] if index % 2 == 0 else None
     return [b for b in BACKENDS if ALL or b == turn or b in listed]
 
 
