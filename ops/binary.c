@@ -519,7 +519,7 @@ static const qg_node *square_of(const qg_node *n)
     {                                                                                  \
         .name = "Pow", .since = first, .until = last, .min_in = 2, .max_in = 2,        \
         .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
-        .traits = QG_OP_ELEMENTWISE | QG_OP_PURE,                                      \
+        .traits = QG_OP_ELEMENTWISE | QG_OP_PURE | QG_OP_UNDEFINED,                    \
         .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
         .free_axes = qg_binary_free_axes, .infer = pow_infer, .run = pow_run,          \
         .in_place = 1, .backward = (first) < 7 ? pow_aligned : pow_backward            \
@@ -550,7 +550,8 @@ const qg_op qg_ops_binary[] = {
       .backward = sub_backward },
     ROW("Mul", 1, 6, mul, JOINS | SIGN),
     ROW("Mul", 7, 0, mul, JOINS | SIGN | QG_OP_GAIN),
-    ROW("Div", 1, 6, divide, JOINS | SIGN), ROW("Div", 7, 0, divide, JOINS | SIGN),
+    ROW("Div", 1, 6, divide, JOINS | SIGN | QG_OP_DIVIDES),
+    ROW("Div", 7, 0, divide, JOINS | SIGN | QG_OP_DIVIDES),
     ROWPOW(1, 6),               ROWPOW(7, 0),
     ROWPRELU(1, 6),             ROWPRELU(7, 0),
     ROWFOLD("Max",  1, max, numbers),
@@ -558,7 +559,7 @@ const qg_op qg_ops_binary[] = {
     ROWFOLD("Sum",  1, sum, floats),
     ROWFOLD("Mean", 1, mean, floats),
     { .name = "Mod", .since = 10, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-      .in_roles = "d", .traits = QG_OP_ELEMENTWISE | QG_OP_PURE,
+      .in_roles = "d", .traits = QG_OP_ELEMENTWISE | QG_OP_PURE | QG_OP_DIVIDES,
       .param_size = sizeof(mod_param), .prepare = mod_prepare, .infer = mod_infer,
       .run = mod_run, .in_place = 3 },
     { 0 },

@@ -403,16 +403,16 @@ static qg_status mvn(const qg_call *k)
 
 static qg_status run_mvn(const qg_call *k) { return qg_run_f32(k, mvn); }
 
-#define GAIN_layer QG_OP_GAIN
-#define GAIN_root  QG_OP_GAIN
-#define GAIN_lp    0
-#define GAIN_lrn   0
-#define GAIN_mvn   0
+#define MORE_layer QG_OP_GAIN
+#define MORE_root  QG_OP_GAIN
+#define MORE_lp    QG_OP_UNDEFINED
+#define MORE_lrn   0
+#define MORE_mvn   0
 #define ROW(onnx, opset, inputs, roles, outputs, kind, size, free)                     \
     {                                                                                  \
         .name = onnx, .since = (opset), .min_in = (inputs) > 1 ? 2 : 1,                \
         .max_in = (inputs), .min_out = 1, .max_out = (outputs), .in_roles = roles,     \
-        .out_roles = "dff", .traits = QG_OP_PURE | QG_OP_BATCH_FIRST | GAIN_##kind,    \
+        .out_roles = "dff", .traits = QG_OP_PURE | QG_OP_BATCH_FIRST | MORE_##kind,    \
         .param_size = sizeof(layer_param), .prepare = prepare_##size,                  \
         .infer = infer_##size, .run = run_##kind, .free_axes = (free),                 \
         .backward = backward_##kind                                                    \

@@ -640,7 +640,7 @@ const qg_op qg_ops_reduce[] = {
     ROWS("ReduceL1",        18, l1),
     ROWS("ReduceL2",        18, l2),
     ROWS("ReduceSumSquare", 18, square),
-    SIGNED("ReduceLogSum",    18, logsum, 0),
+    SIGNED("ReduceLogSum",    18, logsum, QG_OP_UNDEFINED),
     SIGNED("ReduceLogSumExp", 18, logsumexp, 0),
     { 0 },
 };

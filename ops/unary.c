@@ -584,6 +584,7 @@ static qg_status clip_backward(const qg_backward *b)
 #define PLAIN (QG_OP_ELEMENTWISE | QG_OP_PURE | QG_OP_BATCH_FIRST)
 #define ACT   (PLAIN | QG_OP_ACTIVATION)
 #define MONO  QG_OP_MONOTONE
+#define SOME  QG_OP_UNDEFINED
 
 /* Functions without a form of their own are tables of the operator itself. */
 #define ROW(onnx, opset, id, t) ROWL(onnx, opset, id, t, qg_lower_table)
@@ -645,25 +646,25 @@ const qg_op qg_ops_unary[] = {
     ROW("Abs",              1, abs_,         PLAIN),
     ROW("Neg",              1, neg,          PLAIN),
     ROW("Sign",             9, sign,         PLAIN | MONO),
-    ROW("Exp",              1, exp_,         PLAIN | MONO),
-    ROW("Log",              1, log_,         PLAIN | MONO),
-    ROW("Sqrt",             1, sqrt_,        PLAIN | MONO),
+    ROW("Exp",              1, exp_,         PLAIN | MONO | SOME),
+    ROW("Log",              1, log_,         PLAIN | MONO | SOME),
+    ROW("Sqrt",             1, sqrt_,        PLAIN | MONO | SOME),
     ROW("Floor",            1, floor_,       PLAIN | MONO),
     ROW("Ceil",             1, ceil_,        PLAIN | MONO),
     ROW("Round",           11, round_,       PLAIN | MONO),
-    ROW("Reciprocal",       1, reciprocal,   PLAIN),
+    ROW("Reciprocal",       1, reciprocal,   PLAIN | SOME),
     ROW("Erf",              9, erf_,         PLAIN | MONO),
     ROW("Sin",              7, sin_,         PLAIN),
     ROW("Cos",              7, cos_,         PLAIN),
     ROW("Tan",              7, tan_,         PLAIN),
-    ROW("Asin",             7, asin_,        PLAIN | MONO),
-    ROW("Acos",             7, acos_,        PLAIN),
+    ROW("Asin",             7, asin_,        PLAIN | MONO | SOME),
+    ROW("Acos",             7, acos_,        PLAIN | SOME),
     ROW("Atan",             7, atan_,        PLAIN | MONO),
-    ROW("Sinh",             9, sinh_,        PLAIN | MONO),
-    ROW("Cosh",             9, cosh_,        PLAIN),
+    ROW("Sinh",             9, sinh_,        PLAIN | MONO | SOME),
+    ROW("Cosh",             9, cosh_,        PLAIN | SOME),
     ROW("Asinh",            9, asinh_,       PLAIN | MONO),
-    ROW("Acosh",            9, acosh_,       PLAIN | MONO),
-    ROW("Atanh",            9, atanh_,       PLAIN | MONO),
+    ROW("Acosh",            9, acosh_,       PLAIN | MONO | SOME),
+    ROW("Atanh",            9, atanh_,       PLAIN | MONO | SOME),
     { 0 },
 };
 /* clang-format on */

@@ -267,7 +267,8 @@ static dnnl_status_t requantize(const qg_finish *f, const request *r,
     return s;
 }
 
-/* Absorbs followers as long as each is a clamp; the first other node ends the chain. */
+/* Absorbs followers as long as each is a clamp; the first other node ends the chain.
+ * oneDNN's clamps make 0, or the lower limit, of NaN. */
 static qg_status make_attributes(qg_compile *c, const request *r, uint32_t *absorbed,
                                  dnnl_primitive_attr_t *out)
 {
@@ -283,7 +284,8 @@ static qg_status make_attributes(qg_compile *c, const request *r, uint32_t *abso
     dnnl_status_t s = dnnl_success;
     if (r->codes && r->codes->finish)
         s = requantize(r->codes->finish, r, *out, ops);
-    for (*absorbed = 0; *absorbed < c->n_chain && s == dnnl_success; ++*absorbed) {
+    const size_t most = c->meets_nan && !r->codes ? 0 : c->n_chain;
+    for (*absorbed = 0; *absorbed < most && s == dnnl_success; ++*absorbed) {
         const qg_node *n = c->chain[*absorbed];
         float low, high;
         if (!n->op->clamp || !n->op->clamp(n, c->chain_in[*absorbed], &low, &high))

@@ -5,6 +5,7 @@
 #include "engine/config/yaml.h"
 #include "engine/core/hash.h"
 #include "engine/ir/edit.h"
+#include "engine/ir/tensor_memory.h"
 
 /* Not a name that a file or a host can have. */
 #define TRIAL "policies/the trial.yaml"

@@ -94,7 +94,8 @@ QG_API void qg_session_free(qg_session *s); /* NULL is fine */
  * and the data: copied when out[k].data is set, which must then have room for the type
  * and dims set before the call (QG_EDATA when the result differs); else valid until the
  * next run.  An address that this session returned last counts as unset, so the same
- * tensors may be passed again.  QG_EDATA names the input that does not fit. */
+ * tensors may be passed again.  QG_EDATA names the input that does not fit, or that
+ * contains NaN. */
 QG_NODISCARD QG_API qg_status qg_session_run(qg_session *s, const qg_tensor *in,
                                              size_t n_in, qg_tensor *out, size_t n_out);
 

@@ -7,6 +7,7 @@
 #include "engine/core/suggest.h"
 #include "engine/embed/hooks.h"
 #include "engine/exec/pool.h"
+#include "engine/ir/tensor_memory.h"
 #include "engine/session/session.h"
 
 QG_OPTIONS_INIT(qg_session_options)
@@ -282,7 +283,13 @@ static qg_status take_inputs(qg_session *s, const qg_tensor *in, size_t n_in)
         return qg_fail(s->ctx, QG_EDATA, "run: %zu inputs, expected %zu", n_in,
                        g->input.n);
     for (size_t i = 0; i < n_in; i++) {
+        bool nan, infinity;
         QG_TRY(check_input(s, g->input.at[i], &in[i]));
+        qg_tensor_look(&in[i], &nan, &infinity);
+        if (nan)
+            return qg_fail(s->ctx, QG_EDATA,
+                           "run: input '%.1000s' contains NaN, expected numbers",
+                           g->input.at[i]->name);
         s->in[i] = &in[i];
     }
     return QG_OK;

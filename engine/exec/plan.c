@@ -205,6 +205,17 @@ typedef struct node_types {
     bool all_known;
 } node_types;
 
+typedef struct emission {
+    const qg_node *node, *last; /* last: the end of the absorbed chain */
+    qg_kernel *kernel;
+    node_types types;
+    bool view;    /* element-wise on channels-last memory */
+    bool of_base; /* the kernel */
+    bool meets_nan;
+    uint32_t kernel_index;
+    uint32_t *in, *out;
+} emission;
+
 /* taken: constants that are on their grid already; NULL: round them here. */
 static qg_status types_of(builder *b, const qg_node *n, const qg_tensor *const *taken,
                           node_types *t)
@@ -253,10 +264,11 @@ static qg_status constants_of(builder *b, const qg_node *n,
     return QG_OK;
 }
 
-static qg_status compile(builder *b, const qg_node *n, const node_types *t,
-                         qg_kernel **out)
+static qg_status compile(builder *b, emission *e)
 {
     qg_plan *p = b->p;
+    const qg_node *n = e->node;
+    const node_types *t = &e->types;
     const qg_node *chain[QG_MAX_ABSORBED];
     const qg_tensor *const *chain_in[QG_MAX_ABSORBED];
     qg_compile c = { .ctx = p->ctx,
@@ -268,8 +280,9 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
                      .chain = chain,
                      .chain_in = chain_in,
                      .threads = p->options.threads,
-                     .split_small = p->options.split_small };
-    *out = NULL;
+                     .split_small = p->options.split_small,
+                     .meets_nan = e->meets_nan };
+    e->kernel = NULL;
     if (!n->op->compile || !t->all_known || p->options.reference ||
         rests_on_written(b, n))
         return QG_OK;
@@ -283,8 +296,8 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
         QG_TRY(constants_of(b, at, &chain_in[c.n_chain]));
     }
     QG_TRY(qg_vec_reserve(p->ctx, p->arena, &p->kernel)); /* no kernel may be lost */
-    QG_TRY(n->op->compile(&c, out));
-    return *out ? qg_vec_push(p->ctx, p->arena, &p->kernel, *out) : QG_OK;
+    QG_TRY(n->op->compile(&c, &e->kernel));
+    return e->kernel ? qg_vec_push(p->ctx, p->arena, &p->kernel, e->kernel) : QG_OK;
 }
 
 /* --- element-wise nodes on channels-last memory --- */
@@ -365,16 +378,6 @@ static qg_status view_of(builder *b, uint32_t *tensor)
 }
 
 /* --- one node --- */
-
-typedef struct emission {
-    const qg_node *node, *last; /* last: the end of the absorbed chain */
-    qg_kernel *kernel;
-    node_types types;
-    bool view;    /* element-wise on channels-last memory */
-    bool of_base; /* the kernel */
-    uint32_t kernel_index;
-    uint32_t *in, *out;
-} emission;
 
 static enum qg_layout in_layout(const emission *e, uint32_t slot)
 {
@@ -518,12 +521,12 @@ static qg_status choose_kernel(builder *b, emission *e)
     if (p->options.base)
         base = qg_partial_take(b, e->node);
     QG_TRY(types_of(b, e->node, base.in, &e->types));
+    e->meets_nan = qg_plan_meets_nan(b, e->node, e->types.in);
     e->of_base = base.same;
     e->kernel = base.kernel;
     e->kernel_index = base.index;
     if (!base.same) {
-        QG_TRY(qg_node_memory(p->ctx, compile(b, e->node, &e->types, &e->kernel),
-                              "plan", e->node));
+        QG_TRY(qg_node_memory(p->ctx, compile(b, e), "plan", e->node));
         e->kernel_index = (uint32_t)p->kernel.n - 1;
         if (e->kernel)
             qg_plan_release(b, e->node, e->kernel->packed, e->types.in);
@@ -549,6 +552,8 @@ static qg_status emit_node(builder *b, const qg_node *n)
     for (uint32_t k = 0; e.kernel && k < e.kernel->absorbed; k++) {
         e.last = e.last->out[0]->use.at[0].node;
         b->done[e.last->id] = true;
+        if (e.meets_nan && !p->options.base)
+            p->strange[e.last->out[0]->id] = 1;
     }
     for (uint32_t i = 0; i < n->n_in; i++)
         QG_TRY(emit_input(b, &e, i));
@@ -652,8 +657,13 @@ static qg_status begin(builder *b)
     b->done = QG_NEWN(p->arena, g->node.n, bool);
     p->output = QG_NEWN(p->arena, g->output.n, uint32_t);
     p->kept = QG_NEWN(p->arena, p->options.n_keep, uint32_t);
-    if (!b->at || !b->kept || !b->todo || !b->done || !p->output || !p->kept)
+    p->strange = p->options.base ? p->options.base->strange
+                                 : QG_NEWN(p->arena, g->value.n, uint8_t);
+    if (!b->at || !b->kept || !b->todo || !b->done || !p->output || !p->kept ||
+        !p->strange)
         return qg_nomem(p->ctx);
+    if (g->owner) /* a body does not know what it gets */
+        memset(p->strange, 1, g->value.n);
     for (size_t i = 0; i < p->options.n_keep; i++)
         b->kept[p->options.keep[i]] = true;
     for (size_t i = 0; i < g->value.n; i++)

@@ -195,6 +195,7 @@ typedef struct qg_plan {
     size_t n_body;         /* number of body plans */
     uint32_t *output;      /* [graph outputs] tensor index; QG_NONE: left out */
     uint32_t *kept;        /* [options.n_keep] tensor index */
+    uint8_t *strange;      /* [values] may hold a NaN; those of the base */
     /* keep_all only, for partial plans: */
     uint32_t (*place)[2];          /* [values] tensor per layout, QG_NONE */
     struct qg_plan_node *made;     /* [nodes] compiled form of each */

@@ -1,5 +1,7 @@
-/* plan_chain.c -- which nodes a kernel may absorb. */
+/* plan_chain.c -- which nodes a kernel may absorb, and which may meet a NaN. */
 #include "engine/exec/plan_part.h"
+
+#include "engine/ir/tensor_memory.h"
 
 bool qg_plan_watched(const qg_plan_options *o, const qg_node *n)
 {
@@ -55,4 +57,41 @@ const qg_node *qg_plan_follower(const qg_builder *b, const qg_node *first,
             !also_read(b, first, c, i))
             return NULL;
     return c;
+}
+
+/* --- NaN --- */
+
+/* Whether all elements are numbers other than 0. */
+static bool divides(const qg_tensor *t)
+{
+    const int64_t n = t && t->data && t->dtype == QG_F32 ? qg_tensor_count(t) : 0;
+    int64_t zeros = 0;
+    for (int64_t i = 0; i < n; i++)
+        zeros += t->f32[i] == 0;
+    return n > 0 && zeros == 0;
+}
+
+/* Whether numbers may become NaN, or so large that they do in a sum. */
+static bool makes_nan(const qg_node *n, const qg_tensor *const *in)
+{
+    return n->op->domain || qg_node_has(n, QG_OP_UNDEFINED | QG_OP_CONTROL) ||
+           (qg_node_has(n, QG_OP_DIVIDES) && !divides(in[1]));
+}
+
+bool qg_plan_meets_nan(const qg_builder *b, const qg_node *n,
+                       const qg_tensor *const *in)
+{
+    const qg_plan *base = b->p->options.base;
+    const bool clamps = n->op->clamp != NULL; /* whose limits may be infinite */
+    bool strange = makes_nan(n, in);
+    if (base)
+        return n->n_out && n->out[0] && base->strange[n->out[0]->id];
+    for (uint32_t i = 0; i < n->n_in && !strange; i++)
+        strange = n->in[i] && b->p->strange[n->in[i]->id];
+    for (uint32_t i = 0; i < n->n_in && !strange && !clamps; i++)
+        strange = in[i] && in[i]->data && !qg_tensor_is_finite(in[i]);
+    for (uint32_t i = 0; i < n->n_out && strange; i++)
+        if (n->out[i])
+            b->p->strange[n->out[i]->id] = 1;
+    return strange;
 }

@@ -62,6 +62,14 @@ bool qg_plan_watched(const qg_plan_options *o, const qg_node *n);
 const qg_node *qg_plan_follower(const qg_builder *b, const qg_node *first,
                                 const qg_node *n);
 
+/* Whether n may give a NaN, unless an input of the network holds one: it reads a value
+ * or constant that is not finite, or that may not be, or it may make one.  in: types of
+ * its inputs, with the data of constants.  Called in the order of nodes, and noted for
+ * those that read its outputs (plan->strange); a partial plan has it from its base.
+ * Rounding is not regarded: backends differ in what it makes of a NaN. */
+bool qg_plan_meets_nan(const qg_builder *b, const qg_node *n,
+                       const qg_tensor *const *in);
+
 /* Inference folds in float.  Values downstream of an endpoint that may round constants
  * are removed from known[values], even if the plan mutes it: the plan computes them
  * instead, so that they are rounded, and visible where watched.  The same holds for

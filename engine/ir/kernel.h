@@ -80,6 +80,7 @@ struct qg_compile {
     size_t n_chain;
     unsigned threads; /* that may compute one sample together; at most 1: no parts */
     bool split_small; /* parts of little work, too */
+    bool meets_nan; /* the node may give a NaN, which no clamp may turn into a number */
 };
 
 /* The number of parts of a kernel of that many rows and multiplications: at most one

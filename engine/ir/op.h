@@ -23,6 +23,7 @@
  *     COPY          drop-identity removes it
  *     GAIN          smooth-quant moves a factor per channel into its constants
  *     CONTROL       runs its bodies; never folded
+ *     UNDEFINED     kernels keep a NaN that comes from it; DIVIDES unless by constants
  *     others        backends name them in `match: {trait: ...}`
  *
  * A table row in full:
@@ -64,7 +65,10 @@
     X(SHARES,      "shares",      "outputs are shares of 1 along an axis, or their " \
                                   "logarithms: Softmax")                       \
     X(GAIN,        "gain",        "scaling its second input, and a third one, scales " \
-                                  "the output: Mul, LayerNormalization")
+                                  "the output: Mul, LayerNormalization")       \
+    X(DIVIDES,     "divides",     "its second input divides: Div, Mod")        \
+    X(UNDEFINED,   "undefined",   "NaN, or more than a float holds, for some "  \
+                                  "numbers: Log, Exp, Pow")
 /* clang-format on */
 
 enum {

@@ -43,32 +43,6 @@ static void note(place *p, size_t sample, const qg_hook_point *at)
     (void)qg_endpoint_text(at->endpoint, p->at);
 }
 
-/* Whether there is a NaN and, only where there is none, whether there is an infinity:
- * NaN is the stronger finding.  The exponent of NaN and infinities has only ones, their
- * fraction differs (IEEE 754 binary32: 1 sign, 8 exponent, 23 fraction bits).  Works on
- * bits without branches, since every value of a network passes through here. */
-static void classify(const float *x, size_t n, bool *nan, bool *infinity)
-{
-    bool strange = false, fraction = false;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        strange |= (bits & 0x7fffffff) >= 0x7f800000;
-        fraction |= (bits & 0x7fffffff) > 0x7f800000;
-    }
-    *nan = fraction;
-    *infinity = strange && !fraction;
-}
-
-/* Tensors of other types than float32 count as finite. */
-bool qg_tensor_is_finite(const qg_tensor *plain)
-{
-    bool nan = false, infinity = false;
-    if (plain->dtype == QG_F32)
-        classify(plain->f32, (size_t)qg_tensor_count(plain), &nan, &infinity);
-    return !nan && !infinity;
-}
-
 /* Results of all samples are united: a mask may appear in one sample only, and none in
  * one whose data hold a NaN, of which a MaxPool makes the lowest number.  Inputs of the
  * graph and constants have no producer to name in a policy. */
@@ -100,7 +74,7 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
         QG_TRY(qg_tensor_alloc(ctx, s->copy, &plain));
         qg_tensor_copy(value, &plain);
     }
-    classify(plain.f32, (size_t)qg_tensor_count(&plain), &nan, &infinity);
+    qg_tensor_look(&plain, &nan, &infinity);
     if (nan)
         note(&s->nan, sample, at);
     if (infinity)

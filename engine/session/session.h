@@ -292,7 +292,4 @@ QG_NODISCARD qg_status qg_warn_saturated(const qg_quant *q, qg_arena *a);
 /* A fact `mask_policy`, if there is one. */
 QG_NODISCARD qg_status qg_report_masks(qg_report *r, const qg_strange *s);
 
-/* plain: any type; only float32 can be otherwise. */
-bool qg_tensor_is_finite(const qg_tensor *plain);
-
 #endif

@@ -5,6 +5,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "engine/data/data.h"
+#include "engine/ir/tensor_memory.h"
 #include "engine/quant/backend.h"
 #include "ops/util_cast.h"
 

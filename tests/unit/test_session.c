@@ -2,6 +2,7 @@
  * that data decide, and wrong arguments. */
 #include "tests/support/session.h"
 
+#include <math.h>
 #include <pthread.h>
 
 #include "engine/core/file.h"
@@ -535,6 +536,55 @@ static void open_shapes_are_given(void **state)
 
 /* --- wrong arguments --- */
 
+/* Fast kernels clamp as they compute: a Relu or Clip never makes a number of a NaN that
+ * a node made, or that lies in its constants. */
+static void clamps_keep_nan(void **state)
+{
+    static const char *const texts[] = {
+        "graph \"makes\" {\n  opset 13\n  x = input f32[1,4,8,8]\n"
+        "  w = const f32[8,4,3,3] seed(1)\n  d = const f32[8,4,3,3] seed(2)\n"
+        "  l = const f32[] [0.0]\n  h = const f32[] [6.0]\n"
+        "  s = Sqrt(x)\n  c = Conv(s, w) pads=[1, 1, 1, 1]\n  r = Relu(c)\n"
+        "  e = Conv(s, d) pads=[1, 1, 1, 1]\n  y = Clip(e, l, h)\n  output r, y\n}",
+        "graph \"has\" {\n  opset 13\n  x = input f32[1,4,8,8]\n"
+        "  w = const f32[4,4,1,1] seed(1)\n  n = const f32[1,4,1,1] [1, -1, 1, 1]\n"
+        "  q = Sqrt(n)\n"
+        "  v = Mul(x, q)\n  c = Conv(v, w)\n  r = Relu(c)\n"
+        "  m = const f32[1,4,1,1] [1, 1, 1, 1]\n  z = Mul(r, m)\n"
+        "  e = Conv(z, w)\n  y = Relu(e)\n  output r, y\n}",
+    };
+    for (int i = 0; i < 2; i++) {
+        qg_ctx *ctx = *state;
+        qg_model m;
+        ctx->registry = &qg_ops_registry;
+        model_of_text(ctx, texts[i], &m);
+        qg_tensor x = m.graph->input.at[0]->type, out[2][2] = { 0 };
+        fill_seeded(ctx, &x, 3);
+        for (int reference = 0; reference < 2; reference++) {
+            qg_session *s;
+            qg_session_options o = session_options("float");
+            o.reference_kernels = reference;
+            assert_ok(ctx, qg_session_new(&m, &o, &s));
+            for (int k = 0; k < 2; k++) {
+                qg_tensor *y = &out[reference][k];
+                *y = m.graph->output.at[k]->type;
+                assert_ok(ctx, qg_tensor_alloc(ctx, ctx->arena, y));
+            }
+            assert_session_ok(s, qg_session_run(s, &x, 1, out[reference], 2));
+            qg_session_free(s);
+        }
+        for (int k = 0; k < 2; k++) {
+            int64_t strange = 0;
+            for (int64_t j = 0; j < qg_tensor_count(&out[1][k]); j++) {
+                strange += isnan(out[1][k].f32[j]);
+                assert_int_equal(isnan(out[0][k].f32[j]), isnan(out[1][k].f32[j]));
+            }
+            assert_cmp_int(strange, >, 8);
+        }
+        qg_graph_free(m.graph);
+    }
+}
+
 static void wrong_inputs_are_named(void **state)
 {
     qg_ctx *ctx = *state;
@@ -567,6 +617,10 @@ static void wrong_inputs_are_named(void **state)
     assert_session_fails(s, qg_session_run(s, &x, 1, y, 4), QG_EDATA, "has no data");
     x.data = (char *)data + 1;
     assert_session_fails(s, qg_session_run(s, &x, 1, y, 4), QG_EDATA, "not aligned");
+    data[5] = NAN;
+    assert_session_fails(s, qg_session_run(s, &good, 1, y, 4), QG_EDATA,
+                         "run: input 'x' contains NaN, expected numbers");
+    data[5] = 0;
     y[1].data = data;
     y[1].rank = 77;
     assert_session_fails(s, qg_session_run(s, &good, 1, y, 4), QG_EDATA,
@@ -656,6 +710,6 @@ QG_TEST_MAIN(cmocka_unit_test(gives_the_bits_of_a_run),
              cmocka_unit_test(any_request_may_fail),
              cmocka_unit_test(kept_values_are_what_hooks_saw),
              cmocka_unit_test(forks_run_at_the_same_time), WITH_CTX(data_decide_dims),
-             WITH_CTX(open_shapes_are_given), WITH_CTX(wrong_inputs_are_named),
-             WITH_CTX(wrong_options_are_named),
+             WITH_CTX(open_shapes_are_given), WITH_CTX(clamps_keep_nan),
+             WITH_CTX(wrong_inputs_are_named), WITH_CTX(wrong_options_are_named),
              cmocka_unit_test(integers_leave_the_model_as_it_is))
