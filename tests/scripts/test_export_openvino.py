@@ -441,6 +441,38 @@ def maxima(table, folder):
                 OpenVino(file, x.shape[1:]), s), *outputs, limit=0.1)
 
 
+def saved(path, nodes, held, x, opset):
+    """A network from x to y."""
+    info = onnx.helper.make_tensor_value_info
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(
+        [onnx.helper.make_node(op, *ends, **attributes) for op, *ends, attributes in nodes],
+        "net", [info("x", onnx.TensorProto.FLOAT, ["N", *x.shape[2:]])],
+        [info("y", onnx.TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(v, k) for k, v in held.items()]),
+        ir_version=8, opset_imports=[onnx.helper.make_opsetid("", opset)]), path)
+
+
+def reductions(table, folder):
+    """Opsets 13 to 17 of ReduceL1, ReduceLogSum and ReduceLogSumExp reduce over all axes in
+    OpenVINO: files have opset 18 then, or their own below 13."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(8, 1, 3, 6, 6)).astype(np.float32)
+    weight = {"w": rng.normal(size=(4, 3, 3, 3)).astype(np.float32)}
+    for op in "ReduceL1", "ReduceLogSum", "ReduceLogSumExp":
+        for opset in 11, 14:
+            path = f"{folder}/{op}{opset}.onnx"
+            saved(path, [("Conv", ["x", "w"], ["c"], {}), ("Sigmoid", ["c"], ["s"], {}),
+                         (op, ["s"], ["y"], {"axes": [2, 3]})], weight, x, opset)
+            s = agreement.Snapshot(f"{folder}/{op}{opset}", path, "openvino-avx2-int8", x)
+            outputs = s.outputs("simulate"), s.outputs("float")
+            for words in (["openvino-fq"], ["openvino-fq", "--weights", "float"],
+                          ["onnx-qdq", "--placement", "openvino"]):
+                file, _ = s.export("ov.onnx", "--format", *words)
+                table.row((f"{op}-{opset}", "openvino"), " ".join(words), None,
+                          agreement.stack(OpenVino(file, x.shape[1:]), s), *outputs,
+                          limit=0.05)
+
+
 NARROW = {
     "conv": "c=Conv x w:4,4,3,3 p=1 | r=Clip c ~0 ~6 | y=Conv r v:4,4,3,3 p=1",
     "gemm": "c=Conv x w:4,4,3,3 p=1 | r=Clip c ~0 ~6 | f=Flatten r | y=Gemm f v:256,5",
@@ -524,6 +556,9 @@ def main():
     if not sys.argv[1:] or "maxima" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             maxima(table, folder)
+    if not sys.argv[1:] or "reductions" in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            reductions(table, folder)
     if not sys.argv[1:] or "narrow" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             narrow(table, folder)

@@ -612,6 +612,8 @@ static qg_status begin(builder *b)
     int64_t own = qg_graph_opset(from, "");
     int64_t need = b->form == QUANTS ? own : needed_opset(b->quant, b->place);
     b->opset = own > need ? own : need;
+    if (is_for_plugin(b))
+        b->opset = qg_plugin_opset(from, b->opset);
     b->is_unsigned = is_unsigned(b);
     return QG_OK;
 }
