@@ -24,6 +24,7 @@ static qg_status build(qg_export *e)
 {
     size_t removed;
     QG_TRY(qg_openvino_graph(e));
+    QG_TRY(qg_plugin_lose(e));
     int64_t own = qg_graph_opset(e->graph, ""), need = own;
     if (has_codes(e->graph) && need < QG_OPENVINO_OPSET)
         need = QG_OPENVINO_OPSET;

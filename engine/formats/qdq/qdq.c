@@ -666,8 +666,10 @@ static qg_status build_graph(builder *b)
         QG_TRY(qg_graph_upgrade(b->g, b->opset));
         QG_TRY(qg_qdq_fuse(b->e, b->g, b->opset));
     }
-    if (is_for_plugin(b))
+    if (is_for_plugin(b)) {
+        QG_TRY(qg_plugin_lose(b->e));
         QG_TRY(qg_plugin_obey(b->e, b->g));
+    }
     if (b->place == QG_PLACE_ORT)
         QG_TRY(qg_onnx_obey_runtime(b->g, b->quant, b->opset));
     for (size_t i = b->quant->graph->node.n; i < b->g->node.n; i++)
