@@ -161,6 +161,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "and that operand is rounded, or the other one is made so, too")                 \
     X(DEPTHWISE, "depthwise", NUMBER, "a convolution of an input of this rank, each "  \
       "channel by itself, without a multiplier")                                       \
+    X(GROUPED, "grouped", NONE, "a convolution with more than one group")              \
     X(STRIDE_BEYOND_KERNEL, "stride-beyond-kernel", NONE, "a stride is larger than "   \
       "the kernel along its axis")                                                     \
     X(TURNS_APART, "turns-apart", NONE, "a transposed convolution with dilations, a "  \

@@ -142,8 +142,9 @@ const qg_value *qg_lint_pad_value(const qg_node *n);
 
 qg_predicate_test qg_test_clamp, qg_test_scaled_bias, qg_test_pads, qg_test_pads_apart,
     qg_test_pads_with_zero, qg_test_pads_into, qg_test_same_dims, qg_test_steps,
-    qg_test_equal_parts, qg_test_depthwise, qg_test_stride_beyond_kernel,
-    qg_test_flattened, qg_test_network_input, qg_test_network_output;
+    qg_test_equal_parts, qg_test_depthwise, qg_test_grouped,
+    qg_test_stride_beyond_kernel, qg_test_flattened, qg_test_network_input,
+    qg_test_network_output;
 
 /* --- predicate_chains.c: what is around a node --- */
 

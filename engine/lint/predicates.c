@@ -716,6 +716,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_GATED] = qg_test_gated,
     [QG_PREDICATE_SUMS_KERNEL] = qg_test_sums_kernel,
     [QG_PREDICATE_DEPTHWISE] = qg_test_depthwise,
+    [QG_PREDICATE_GROUPED] = qg_test_grouped,
     [QG_PREDICATE_STRIDE_BEYOND_KERNEL] = qg_test_stride_beyond_kernel,
     [QG_PREDICATE_TURNS_APART] = qg_test_turns_apart,
     [QG_PREDICATE_GROUPS_APART] = qg_test_groups_apart,
