@@ -15,6 +15,7 @@
 #include "engine/config/pipeline_yaml.h"
 #include "engine/config/rules.h"
 #include "engine/config/text.h"
+#include "engine/core/names.h"
 
 /* --- lists of words: replaced, extended, reduced --- */
 
@@ -135,15 +136,6 @@ static size_t section_count(const qg_backend *b, enum section s)
     return s == RULES ? b->rule.n : s == FUSIONS ? b->fusion.n : b->sharing.n;
 }
 
-/* The position of the id, or after the last: there PLACE appends. */
-static size_t position(const qg_backend *b, enum section s, const char *id)
-{
-    size_t i = 0, n = section_count(b, s);
-    while (i < n && strcmp(origin_at(b, s, i)->id, id) != 0)
-        i++;
-    return i;
-}
-
 /* Over the item with the same id, or after the last. */
 #define PLACE(r, vec, k, what)                                                         \
     do {                                                                               \
@@ -153,99 +145,185 @@ static size_t position(const qg_backend *b, enum section s, const char *id)
         return QG_OK;                                                                  \
     } while (0)
 
-/* A rule of an earlier patch goes, so that the one of the same id in this patch comes
- * behind whatever that patch has behind it. */
-static size_t replaced_at(const qg_backend_reader *r, const char *id)
+/* The statements that a section has before a file is read, by id: a file may have tens
+ * of thousands. */
+typedef struct by_id {
+    const qg_backend_reader *r;
+    enum section s;
+    qg_names *id;
+    size_t *first; /* by id: the first statement with it */
+    bool *gone;    /* by statement: drop_gone removes it */
+} by_id;
+
+/* Anew after drop_gone. */
+static qg_status know(by_id *w)
 {
-    qg_backend *b = r->b;
-    const size_t k = position(b, RULES, id);
-    if (!r->is_override || k == b->rule.n || b->rule.at[k].origin.source)
-        return k;
-    memmove(&b->rule.at[k], &b->rule.at[k + 1],
-            (b->rule.n - k - 1) * sizeof *b->rule.at);
-    return --b->rule.n;
+    const size_t n = section_count(w->r->b, w->s);
+    qg_names_free(w->id);
+    w->id = qg_names_new(w->r->ctx->alloc);
+    w->first = QG_NEWN(w->r->arena, n, size_t);
+    w->gone = QG_NEWN(w->r->arena, n, bool);
+    if (!w->id || !w->first || !w->gone)
+        return qg_nomem(w->r->ctx);
+    for (size_t i = 0; i < n; i++) {
+        const char *text = origin_at(w->r->b, w->s, i)->id;
+        const uint32_t next = qg_names_count(w->id);
+        uint32_t id;
+        if (qg_names_add(w->id, text, strlen(text), &id) != QG_OK)
+            return qg_nomem(w->r->ctx);
+        if (id == next)
+            w->first[id] = i;
+    }
+    return QG_OK;
+}
+
+/* The position of the statement, or after the last: there PLACE appends. */
+static size_t position(const by_id *w, const char *id)
+{
+    const uint32_t k = qg_names_find(w->id, id, strlen(id));
+    return k == QG_NONE || w->gone[w->first[k]] ? section_count(w->r->b, w->s)
+                                                : w->first[k];
+}
+
+static qg_status drop_gone(by_id *w)
+{
+    qg_backend *b = w->r->b;
+    const size_t n = section_count(b, w->s);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (w->gone[i])
+            continue;
+        if (w->s == RULES)
+            b->rule.at[kept] = b->rule.at[i];
+        else if (w->s == FUSIONS)
+            b->fusion.at[kept] = b->fusion.at[i];
+        else
+            b->sharing.at[kept] = b->sharing.at[i];
+        kept++;
+    }
+    *(w->s == RULES     ? &b->rule.n
+      : w->s == FUSIONS ? &b->fusion.n
+                        : &b->sharing.n) = kept;
+    return kept < n ? know(w) : QG_OK;
 }
 
 /* A known id is replaced in place, so that the order of rules is the
  * parent's. */
-static qg_status read_item(const qg_backend_reader *r, const qg_yaml *y, enum section s)
+static qg_status read_item(const by_id *w, const qg_yaml *y)
 {
+    const qg_backend_reader *r = w->r;
     qg_backend *b = r->b;
-    if (s == RULES) {
+    if (w->s == RULES) {
         qg_rule rule;
         QG_TRY(qg_read_rule(r, y, &rule));
-        PLACE(r, &b->rule, replaced_at(r, rule.origin.id), rule);
+        PLACE(r, &b->rule, position(w, rule.origin.id), rule);
     }
-    if (s == FUSIONS) {
+    if (w->s == FUSIONS) {
         qg_fusion fusion;
         QG_TRY(qg_read_fusion(r, y, &fusion));
-        PLACE(r, &b->fusion, position(b, s, fusion.origin.id), fusion);
+        PLACE(r, &b->fusion, position(w, fusion.origin.id), fusion);
     }
     qg_sharing sharing;
     QG_TRY(qg_read_sharing(r, y, &sharing));
-    PLACE(r, &b->sharing, position(b, s, sharing.origin.id), sharing);
+    PLACE(r, &b->sharing, position(w, sharing.origin.id), sharing);
+}
+
+/* The text of an item's id; NULL: it has none, which the readers of items refuse. */
+static const char *id_of(const qg_yaml *item)
+{
+    const qg_yaml *id = qg_yaml_get(item, "id");
+    return id && id->kind == QG_YAML_SCALAR && *id->text ? id->text : NULL;
+}
+
+static qg_status refuse_id(const qg_backend_reader *r, const qg_yaml *list, size_t i)
+{
+    const char *id = id_of(list->item[i]), *other = NULL;
+    size_t k = 0;
+    while (k < i && (!(other = id_of(list->item[k])) || strcmp(id, other) != 0))
+        k++;
+    return qg_yaml_fail(r->ctx, qg_yaml_get(list->item[i], "id"), NULL,
+                        "id '%s' is already defined in line %u, expected a unique id",
+                        id, qg_yaml_get(list->item[k], "id")->line);
 }
 
 /* Ids must be unique within one file; across files they replace. */
 static qg_status check_ids(const qg_backend_reader *r, const qg_yaml *list)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        const qg_yaml *a = qg_yaml_get(list->item[i], "id");
-        for (size_t k = 0; a && k < i; k++) {
-            const qg_yaml *b = qg_yaml_get(list->item[k], "id");
-            if (b && strcmp(a->text, b->text) == 0)
-                return qg_yaml_fail(
-                    r->ctx, a, NULL,
-                    "id '%s' is already defined in line %u, expected a unique id",
-                    a->text, b->line);
-        }
+    qg_names *seen = qg_names_new(r->ctx->alloc);
+    qg_status s = seen ? QG_OK : qg_nomem(r->ctx);
+    for (size_t i = 0; s == QG_OK && i < list->n; i++) {
+        const char *id = id_of(list->item[i]);
+        const uint32_t next = qg_names_count(seen);
+        uint32_t k = next;
+        if (id && qg_names_add(seen, id, strlen(id), &k) != QG_OK)
+            s = qg_nomem(r->ctx);
+        else if (k != next)
+            s = refuse_id(r, list, i);
     }
-    return QG_OK;
+    qg_names_free(seen);
+    return s;
 }
 
-/* For `-rules` and similar keys. */
-static void drop_item(qg_backend *b, enum section s, size_t k)
+/* `-rules` and similar keys. */
+static qg_status read_less(by_id *w, const qg_yaml *less)
 {
-    assert(k < section_count(b, s));
-#define DROP(vec)                                                                      \
-    ((vec)->n--,                                                                       \
-     memmove((vec)->at + k, (vec)->at + k + 1, ((vec)->n - k) * sizeof *(vec)->at))
-    if (s == RULES)
-        DROP(&b->rule);
-    else if (s == FUSIONS)
-        DROP(&b->fusion);
-    else
-        DROP(&b->sharing);
-#undef DROP
+    const char *const *id, *key = section_less[w->s];
+    size_t n;
+    QG_TRY(qg_yaml_words(w->r->ctx, w->r->arena, less, key, &id, &n));
+    for (size_t i = 0; i < n; i++) {
+        const size_t k = position(w, id[i]);
+        if (k < section_count(w->r->b, w->s))
+            w->gone[k] = true;
+        else if (!w->r->is_quirk)
+            return qg_yaml_fail(w->r->ctx, less, key,
+                                "unknown id '%s', expected an id of the parent", id[i]);
+    }
+    return drop_gone(w);
+}
+
+/* A rule of an earlier patch goes, so that the one of the same id in this patch comes
+ * behind whatever that patch has behind it. */
+static qg_status drop_replaced(by_id *w, const qg_yaml *list)
+{
+    const qg_backend *b = w->r->b;
+    if (!w->r->is_override || w->s != RULES)
+        return QG_OK;
+    for (size_t i = 0; i < list->n; i++) {
+        const char *id = id_of(list->item[i]);
+        const size_t k = id ? position(w, id) : b->rule.n;
+        if (k < b->rule.n && !b->rule.at[k].origin.source)
+            w->gone[k] = true;
+    }
+    return drop_gone(w);
 }
 
 /* Removals first: a child may remove a rule and add it again at the end. */
-static qg_status read_section(const qg_backend_reader *r, const qg_yaml *file,
-                              enum section s)
+static qg_status change_section(by_id *w, const qg_yaml *less, const qg_yaml *list)
 {
-    const qg_yaml *less = qg_yaml_get(file, section_less[s]);
-    const qg_yaml *list = qg_yaml_get(file, section_key[s]);
-    const char *const *id;
-    size_t n = 0;
+    QG_TRY(know(w));
     if (less)
-        QG_TRY(qg_yaml_words(r->ctx, r->arena, less, section_less[s], &id, &n));
-    for (size_t i = 0; i < n; i++) {
-        size_t k = position(r->b, s, id[i]);
-        if (k == section_count(r->b, s) && r->is_quirk)
-            continue;
-        if (k == section_count(r->b, s))
-            return qg_yaml_fail(r->ctx, less, section_less[s],
-                                "unknown id '%s', expected an id of the parent", id[i]);
-        drop_item(r->b, s, k);
-    }
+        QG_TRY(read_less(w, less));
     if (!list)
         return QG_OK;
     if (list->kind != QG_YAML_LIST)
-        return qg_yaml_fail(r->ctx, list, section_key[s], "expected a list of maps");
-    QG_TRY(check_ids(r, list));
+        return qg_yaml_fail(w->r->ctx, list, section_key[w->s],
+                            "expected a list of maps");
+    QG_TRY(check_ids(w->r, list));
+    QG_TRY(drop_replaced(w, list));
     for (size_t i = 0; i < list->n; i++)
-        QG_TRY(read_item(r, list->item[i], s));
+        QG_TRY(read_item(w, list->item[i]));
     return QG_OK;
+}
+
+static qg_status read_section(const qg_backend_reader *r, const qg_yaml *file,
+                              enum section s)
+{
+    by_id w = { .r = r, .s = s };
+    const qg_yaml *less = qg_yaml_get(file, section_less[s]);
+    const qg_yaml *list = qg_yaml_get(file, section_key[s]);
+    const qg_status status = less || list ? change_section(&w, less, list) : QG_OK;
+    qg_names_free(w.id);
+    return status;
 }
 
 /* --- one file --- */

@@ -161,6 +161,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "and that operand is rounded, or the other one is made so, too")                 \
     X(DEPTHWISE, "depthwise", NUMBER, "a convolution of an input of this rank, each "  \
       "channel by itself, without a multiplier")                                       \
+    X(GROUPED, "grouped", NONE, "a convolution with more than one group")              \
     X(STRIDE_BEYOND_KERNEL, "stride-beyond-kernel", NONE, "a stride is larger than "   \
       "the kernel along its axis")                                                     \
     X(TURNS_APART, "turns-apart", NONE, "a transposed convolution with dilations, a "  \
@@ -181,6 +182,9 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "where the axis has one element or is open")                                     \
     X(FRACTIONAL_EXTENT, "fractional-extent", NONE, "a linear or cubic Resize from "   \
       "the first to the last element, whose scales give no whole extents")             \
+    X(READ_APART, "read-apart", NONE, "an LSTM with peepholes or input_forget, a "     \
+      "ConvTranspose with output_shape and SAME_UPPER whose padding is odd, or a "     \
+      "ReduceL1, ReduceL2 or ReduceLogSum of no axes by noop_with_empty_axes")         \
     X(AVERAGES_APART, "averages-apart", NONE, "an AveragePool with dilations, or that "\
       "counts the padding and has, by ceil_mode, a window that ends behind it")        \
     X(SHRINKS_CUBIC, "shrinks-cubic", NONE, "a cubic Resize of images along whose "    \

@@ -95,6 +95,22 @@ bool qg_plugin_rounded_before_sum(const qg_node *n, uint32_t slot);
  * which the plugin leaves in float. */
 bool qg_plugin_joins_constant(const qg_node *n);
 
+/* The opset for a file of g that needs `opset`: OpenVINO's reader of ONNX files has
+ * ReduceL1, ReduceLogSum and ReduceLogSumExp for opsets 1 to 12 and from 18 on, and
+ * reduces over all axes between them, where it does not read the attribute `axes`.
+ * Source: openvinotoolkit/openvino src/frontends/onnx/frontend/src/op/reduce.cpp;
+ * measured with OpenVINO 2026.4.1 in opsets 11, 13, 18 and 22. */
+int64_t qg_plugin_opset(const qg_graph *g, int64_t opset);
+
+/* What OpenVINO computes otherwise in n, also in float, of files in ONNX; NULL: nothing
+ * is known.  Measured with OpenVINO 2026.4.1 against onnxruntime 1.31.1: LSTM with
+ * peepholes or input_forget, ConvTranspose with output_shape and SAME_UPPER, ReduceL1,
+ * ReduceL2 and ReduceLogSum of no axes. */
+const char *qg_plugin_reads_apart(const qg_node *n);
+
+/* For build of a file in ONNX: a row that changes results for each of them. */
+QG_NODISCARD qg_status qg_plugin_lose(qg_export *e);
+
 /* Rewrites what the plugin computes otherwise in g, a copy of the snapshot's graph with
  * its quantizers. */
 QG_NODISCARD qg_status qg_plugin_obey(qg_export *e, qg_graph *g);

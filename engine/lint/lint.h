@@ -142,8 +142,9 @@ const qg_value *qg_lint_pad_value(const qg_node *n);
 
 qg_predicate_test qg_test_clamp, qg_test_scaled_bias, qg_test_pads, qg_test_pads_apart,
     qg_test_pads_with_zero, qg_test_pads_into, qg_test_same_dims, qg_test_steps,
-    qg_test_equal_parts, qg_test_depthwise, qg_test_stride_beyond_kernel,
-    qg_test_flattened, qg_test_network_input, qg_test_network_output;
+    qg_test_equal_parts, qg_test_depthwise, qg_test_grouped,
+    qg_test_stride_beyond_kernel, qg_test_flattened, qg_test_network_input,
+    qg_test_network_output;
 
 /* --- predicate_chains.c: what is around a node --- */
 
@@ -169,7 +170,7 @@ bool qg_lint_is_nibble(const qg_tqc *t);
 qg_predicate_test qg_test_turns_apart, qg_test_pads_one_axis, qg_test_fractional_extent,
     qg_test_joins_constant, qg_test_batched_column, qg_test_groups_apart,
     qg_test_rounded_sum, qg_test_sums_product, qg_test_averages_apart,
-    qg_test_shrinks_cubic, qg_test_as_written;
+    qg_test_shrinks_cubic, qg_test_as_written, qg_test_read_apart;
 
 /* Those of predicate_ranges.c. */
 qg_predicate_test qg_test_exact_softmax, qg_test_row_of_one, qg_test_ratio_above,

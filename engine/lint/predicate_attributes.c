@@ -106,6 +106,12 @@ bool qg_test_depthwise(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
            qg_lint_groups(n) == n->out[0]->type.dim[1];
 }
 
+bool qg_test_grouped(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_lint_groups(s->node) > 1;
+}
+
 bool qg_test_flattened(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     const int last_opset = 12;

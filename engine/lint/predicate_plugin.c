@@ -23,6 +23,12 @@ bool qg_test_fractional_extent(const qg_lint *l, qg_lint_site *s, const qg_condi
     return qg_resize_has_fraction(s->node);
 }
 
+bool qg_test_read_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_plugin_reads_apart(s->node) != NULL;
+}
+
 bool qg_test_joins_constant(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)l, (void)c;

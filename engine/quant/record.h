@@ -39,7 +39,8 @@ struct qg_tqc {
     bool is_output;
 };
 
-/* One change of one field.  Values are texts in the arena ("initial", "0.0235"). */
+/* One change of one field.  Values are texts in the arena ("initial", "0.0235",
+ * "none"), never NULL. */
 typedef struct qg_journal_entry {
     uint32_t seq, tqc; /* order of the change, and the TQC of the field */
     const char *field, *old_value, *new_value;

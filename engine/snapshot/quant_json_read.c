@@ -22,6 +22,16 @@ typedef struct reader {
     qg_snapshot_info *info;
 } reader;
 
+/* Text that the schema requires; copied to the graph's arena. */
+static qg_status required_text(reader *r, const qg_json *o, const char *key,
+                               const char **out)
+{
+    const char *text;
+    QG_TRY(qg_json_text(r->ctx, o, key, &text));
+    *out = qg_arena_strdup(r->arena, text);
+    return *out ? QG_OK : qg_nomem(r->ctx);
+}
+
 /* Text or NULL for null and absent; copied to the graph's arena. */
 static qg_status optional_text(reader *r, const qg_json *o, const char *key,
                                const char **out)
@@ -114,13 +124,13 @@ static qg_status read_floats(reader *r, const qg_json *root)
 static qg_status read_origin(reader *r, const qg_json *o, qg_origin *out)
 {
     int64_t line;
-    QG_TRY(optional_text(r, o, "id", &out->id));
+    QG_TRY(required_text(r, o, "id", &out->id));
     QG_TRY(optional_text(r, o, "file", &out->file));
     QG_TRY(optional_text(r, o, "why", &out->why));
     QG_TRY(optional_text(r, o, "source", &out->source));
     QG_TRY(ranged_int(r, o, "line", 0, INT32_MAX, &line));
     out->line = (uint32_t)line;
-    return out->id ? QG_OK : qg_json_fail(r->ctx, QG_EPARSE, o, "has no id");
+    return QG_OK;
 }
 
 /* TQCs name rules by id, which need not be unique across overrides. */
@@ -159,13 +169,11 @@ static qg_status read_backend(reader *r, const qg_json *manifest)
 {
     const qg_json *b, *rules;
     QG_TRY(qg_json_member(r->ctx, manifest, "backend", QG_JSON_OBJECT, &b));
-    QG_TRY(optional_text(r, b, "name", &r->backend->name));
+    QG_TRY(required_text(r, b, "name", &r->backend->name));
     QG_TRY(optional_text(r, b, "profile", &r->backend->profile));
     QG_TRY(optional_text(r, b, "pipeline", &r->backend->pipeline));
     QG_TRY(optional_text(r, b, "placement", &r->backend->placement));
     QG_TRY(optional_text(r, b, "sha256", &r->info->manifest.backend_sha256));
-    if (!r->backend->name)
-        return qg_json_fail(r->ctx, QG_EPARSE, b, "has no name");
     QG_TRY(qg_json_member(r->ctx, b, "rules", QG_JSON_ARRAY, &rules));
     for (size_t i = 0; i < rules->count; i++)
         QG_TRY(read_statement(r, &rules->item[i]));
@@ -184,7 +192,7 @@ static qg_status read_options(reader *r, const qg_json *manifest)
         option[2 * i] = qg_arena_strdup(r->arena, o->item[i].key);
         if (!option[2 * i])
             return qg_nomem(r->ctx);
-        QG_TRY(optional_text(r, o, o->item[i].key, &option[2 * i + 1]));
+        QG_TRY(required_text(r, o, o->item[i].key, &option[2 * i + 1]));
     }
     r->info->manifest.option = option;
     r->info->manifest.n_option = o->count;
@@ -541,6 +549,18 @@ static qg_status read_tqcs(reader *r, const qg_json *root)
 
 /* --- journal, coverage --- */
 
+/* "none" for null, as qg_journal_numbers has it: the texts of an entry are never
+ * NULL. */
+static qg_status journal_text(reader *r, const qg_json *o, const char *key,
+                              const char **out)
+{
+    const qg_json *v = qg_json_get(o, key);
+    if (!v || v->type != QG_JSON_NULL)
+        return required_text(r, o, key, out);
+    *out = "none";
+    return QG_OK;
+}
+
 /* Replaces the entries written while restoring. */
 static qg_status read_journal(reader *r, const qg_json *root)
 {
@@ -554,12 +574,10 @@ static qg_status read_journal(reader *r, const qg_json *root)
         int64_t id;
         QG_TRY(ranged_int(r, o, "tqc", 0, (int64_t)q->tqc.n - 1, &id));
         e.tqc = (uint32_t)id;
-        QG_TRY(optional_text(r, o, "field", &e.field));
-        QG_TRY(optional_text(r, o, "old", &e.old_value));
-        QG_TRY(optional_text(r, o, "new", &e.new_value));
-        QG_TRY(optional_text(r, o, "by", &e.by));
-        if (!e.field || !e.by)
-            return qg_json_fail(r->ctx, QG_EPARSE, o, "lacks field or by");
+        QG_TRY(required_text(r, o, "field", &e.field));
+        QG_TRY(journal_text(r, o, "old", &e.old_value));
+        QG_TRY(journal_text(r, o, "new", &e.new_value));
+        QG_TRY(required_text(r, o, "by", &e.by));
         QG_TRY(qg_vec_push(r->ctx, r->arena, &q->journal, e));
     }
     return QG_OK;
@@ -574,8 +592,8 @@ static qg_status read_misses(reader *r, const qg_json *o, qg_coverage_row *row)
     if (!miss)
         return qg_nomem(r->ctx);
     for (size_t i = 0; i < a->count; i++) {
-        QG_TRY(optional_text(r, &a->item[i], "node", &miss[i].node));
-        QG_TRY(optional_text(r, &a->item[i], "condition", &miss[i].condition));
+        QG_TRY(required_text(r, &a->item[i], "node", &miss[i].node));
+        QG_TRY(required_text(r, &a->item[i], "condition", &miss[i].condition));
     }
     row->miss = miss;
     row->n_miss = a->count;
@@ -591,8 +609,8 @@ static qg_status read_coverage(reader *r, const qg_json *root)
         return qg_nomem(r->ctx);
     for (size_t i = 0; i < a->count; i++) {
         int64_t matched;
-        QG_TRY(optional_text(r, &a->item[i], "pass", &row[i].pass));
-        QG_TRY(optional_text(r, &a->item[i], "pattern", &row[i].pattern));
+        QG_TRY(required_text(r, &a->item[i], "pass", &row[i].pass));
+        QG_TRY(required_text(r, &a->item[i], "pattern", &row[i].pattern));
         QG_TRY(ranged_int(r, &a->item[i], "matched", 0, UINT32_MAX, &matched));
         row[i].matched = (uint32_t)matched;
         QG_TRY(read_misses(r, &a->item[i], &row[i]));

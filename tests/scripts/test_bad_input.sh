@@ -34,6 +34,7 @@ done
 yaml() { printf '%b' "$2" >"$work/$1.yaml"; }
 yaml key 'name: x\nextends: int8-base\nruels: []\n'
 yaml slot 'name: x\nextends: int8-base\nrules:\n  - {id: a, match: {slto: in0}, set: {bits: 4}, why: w, source: s}\n'
+yaml ids 'name: x\nextends: int8-base\nrules:\n  - {id: [a]}\n  - {id: [a]}\n'
 yaml value 'name: x\nextends: int8-base\ndefaults: {rounding: half-evn}\n'
 yaml range 'name: x\nextends: int8-base\ndefaults: {bits: 4, range: [-128, 127]}\n'
 yaml syntax 'name: [\n'
@@ -53,6 +54,7 @@ expect 1 "backend: 'LICENSE' is a file, expected one whose name ends in .yaml, o
 expect 1 'missing.yaml: No such file' quantize $model "$work/missing.yaml" $data
 expect 1 "key.yaml:3: .*unknown key 'ruels', did you mean 'rules'" quantize $model "$work/key.yaml" $data
 expect 1 "slot.yaml:4: .*unknown key 'slto', did you mean 'slot'" quantize $model "$work/slot.yaml" $data
+expect 1 'ids.yaml:4: rule: id: a list, expected a text' quantize $model "$work/ids.yaml" $data
 expect 1 "value.yaml:3: .*half-evn.*half-even" quantize $model "$work/value.yaml" $data
 expect 1 'range \[-128, 127\] does not fit 4 bits' quantize $model "$work/range.yaml" $data
 expect 1 'syntax.yaml:[0-9]+: ' quantize $model "$work/syntax.yaml" $data

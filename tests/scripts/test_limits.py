@@ -204,9 +204,36 @@ def test_instruction_sets(work):
         complaints.append("merge --any-kernels: the file does not record it")
 
 
+def test_many_rules(work):
+    """40,000 rules in a file, a child and patches: not quadratic.  Seconds of CPU."""
+    rule = "  - {{id: r{}, match: {{op: Conv}}, set: {{bits: 8}}, why: w{}}}\n"
+    sourced, plain = ("rules:\n" + "".join(rule.format(i, end) for i in range(40_000))
+                      for end in (", source: s", ""))
+    less = ", ".join(f"r{i}" for i in range(0, 40_000, 2))
+    for name, text in {"bad": "extends: ort-int8\n" + plain.replace(", why: w", ""),
+                       "many": "extends: ort-int8\n" + sourced, "patch": plain,
+                       "child": f"extends: {work}/many.yaml\n-rules: [{less}]\n" + sourced,
+                       }.items():
+        (work / f"{name}.yaml").write_text(("" if name == "patch" else f"name: {name}\n") +
+                                           text)
+
+    def quantize(*words):
+        return subprocess.run(
+            ["bash", "-c", 'ulimit -t 10; exec "$@"', "bash", QG, "quantize", DIGITS, "-d",
+             "random:1", "-o", str(work / "s"), "-b", *map(str, words)],
+            capture_output=True, text=True)
+
+    patch = ["--policy", work / "patch.yaml"]
+    expect("bad rules", quantize(work / "bad.yaml"), 1, "bad.yaml:4: rule r0: key 'why'")
+    expect("many rules", quantize(work / "many.yaml"), 0)
+    expect("a child's rules", quantize(work / "child.yaml"), 0)
+    expect("rules of patches", quantize("ort-int8", *patch, *patch), 0)
+
+
 def main():
     tests = (test_open_files, test_calls_per_file, test_long_names, test_whole_names,
-             test_long_paths, test_full_device, test_file_size, test_instruction_sets)
+             test_long_paths, test_full_device, test_file_size, test_instruction_sets,
+             test_many_rules)
     for test in tests:
         with tempfile.TemporaryDirectory() as work:
             test(pathlib.Path(work))

@@ -380,6 +380,21 @@ def newest_opset(path):
     conv(path, opset=28)
 
 
+def volume(groups):
+    """A convolution over three axes."""
+    return chain(("Conv", {"group": groups}), ("Relu", {}), shape=(1, 4, 6, 6, 6),
+                 weights={"w": (4, 4 // groups, 3, 3, 3), "b": (4,)})
+
+
+def turned_into(extent):
+    """A transposed convolution to that extent: odd padding for an even one."""
+    def build(path):
+        save(path, [node("Conv", "x w b", "c", pads=[1] * 4),
+                    node("ConvTranspose", "c w", "y", strides=[2, 2], auto_pad="SAME_UPPER",
+                         output_shape=[extent, extent])], CONV)
+    return build
+
+
 def small_network(name):
     """One of small_networks.py."""
     def save(path):
@@ -485,6 +500,9 @@ CASES = {
     "cubic-refused": ("ort", (shrunk, TENSORRT, "written=trt"), (shrunk, TENSORRT, "written=ort")),
     "fractional-extent": ("openvino", (small_network("resize_corners_fraction"), "openvino-int8"),
                           (small_network("resize_corners_nearest"), "openvino-int8")),
+    "grouped-volume": ("openvino", (volume(2), "openvino-int8"), (volume(1), "openvino-int8")),
+    "read-apart": ("openvino", (turned_into(16), "openvino-int8"),
+                   (turned_into(15), "openvino-int8")),
     "steep-sigmoid": ("tflite", (chain(("Conv", {}), ("Sigmoid", {}), weights=LARGE), TFLITE), (conv, TFLITE)),
     "steep-tanh": ("tflite", (chain(("Conv", {}), ("Tanh", {}), weights=LARGE), TFLITE),
                    (chain(("Tanh", {}), ("Conv", {})), TFLITE)),

@@ -147,6 +147,17 @@ def write(path, nodes, opset, shape, constants):
     onnx.save(model, path)
 
 
+def refused(folder, op, shape, weight):
+    """A sum of no terms, whose output OpenVINO leaves as its memory was."""
+    model, data, snap = folder / "m.onnx", folder / "x.npy", folder / "snap"
+    write(model, [h.make_node(op, ["x", "w"], ["y"], "node")], 17, shape,
+          {"w": np.zeros(weight, "f")})
+    np.save(data, np.zeros((2, *shape), "f"))
+    qg("quantize", model, "-b", "openvino-int8", "-d", data, "-o", snap)
+    qg("export", snap, "--format", "openvino-ir", "-o", folder / "m.xml",
+       fails=f"node 'node' ({op}): a sum of no terms (float32[{','.join(map(str, shape))}])")
+
+
 def check(folder, title, nodes, opset, shape, constants):
     model, data, snap = folder / "m.onnx", folder / "x.npy", folder / "snap"
     write(model, nodes, opset, shape, constants)
@@ -180,4 +191,7 @@ with tempfile.TemporaryDirectory() as place:
     for nodes, opset, shape, constants in CHAINS:
         made = [h.make_node(n[0], n[1], n[2], **(n[3] if len(n) > 3 else {})) for n in nodes]
         check(root, "-".join(n[0] for n in nodes)[:30], made, opset, shape, constants)
+    for op, shape, weight in (("MatMul", (3, 0), (0, 2)), ("Gemm", (3, 0), (0, 2)),
+                              ("Conv", (1, 0, 4, 4), (2, 0, 3, 3))):
+        refused(root, op, shape, weight)
 print("ok")

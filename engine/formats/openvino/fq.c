@@ -6,21 +6,33 @@
 #include "engine/onnx/export.h"
 #include "engine/formats/openvino/graph.h"
 #include "engine/formats/fake_quantize.h"
+#include "engine/formats/openvino_plugin.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/formats/quantizers.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/upgrade.h"
 
+static bool has_codes(const qg_graph *g)
+{
+    for (size_t i = 0; i < g->node.n; i++)
+        if (qg_is_dequantized_constant(g->node.at[i]))
+            return true;
+    return false;
+}
+
 static qg_status build(qg_export *e)
 {
     size_t removed;
     QG_TRY(qg_openvino_graph(e));
-    for (size_t i = 0; i < e->graph->node.n; i++)
-        if (qg_is_dequantized_constant(e->graph->node.at[i])) {
-            QG_TRY(qg_graph_upgrade(e->graph, QG_OPENVINO_OPSET));
-            return qg_graph_sweep(e->graph, &removed);
-        }
-    return QG_OK;
+    QG_TRY(qg_plugin_lose(e));
+    int64_t own = qg_graph_opset(e->graph, ""), need = own;
+    if (has_codes(e->graph) && need < QG_OPENVINO_OPSET)
+        need = QG_OPENVINO_OPSET;
+    need = qg_plugin_opset(e->graph, need);
+    if (need == own)
+        return QG_OK;
+    QG_TRY(qg_graph_upgrade(e->graph, need));
+    return qg_graph_sweep(e->graph, &removed);
 }
 
 /* Limits or scale and zero point, next to the value that is on the grid. */

@@ -667,6 +667,23 @@ static qg_status expect_dims(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
                 : QG_OK;
 }
 
+/* OpenVINO 2026.4 leaves the outputs of such products as its memory was, or does not
+ * compile the network. */
+static qg_status expect_terms(qg_ir *ir, const qg_node *n)
+{
+    const qg_tensor *y = n->n_out && n->out[0] ? &n->out[0]->type : NULL;
+    char text[QG_SHAPE_TEXT];
+    if (!qg_node_has(n, QG_OP_COMPUTE) || (y && qg_dims_product(y, 0, y->rank) == 0))
+        return QG_OK;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        const qg_tensor *t = n->in[i] ? &n->in[i]->type : NULL;
+        if (t && qg_tensor_known(t) && qg_dims_product(t, 0, t->rank) == 0)
+            return qg_ir_refuse(ir, n, "a sum of no terms (%s), expected some",
+                                qg_tensor_text(t, text));
+    }
+    return QG_OK;
+}
+
 qg_status qg_ir_node(qg_ir *ir, const qg_node *n)
 {
     static const qg_ir_row fake = { "FakeQuantize", "FakeQuantize", "opset1", NULL,
@@ -676,6 +693,7 @@ qg_status qg_ir_node(qg_ir *ir, const qg_node *n)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (!n->op->domain && qg_op_is_named(n->op, &rows[i].onnx, 1)) {
             QG_TRY(expect_dims(ir, n, &rows[i]));
+            QG_TRY(expect_terms(ir, n));
             return rows[i].emit(ir, n, &rows[i]);
         }
     return qg_ir_refuse(ir, n,

@@ -612,6 +612,8 @@ static qg_status begin(builder *b)
     int64_t own = qg_graph_opset(from, "");
     int64_t need = b->form == QUANTS ? own : needed_opset(b->quant, b->place);
     b->opset = own > need ? own : need;
+    if (is_for_plugin(b))
+        b->opset = qg_plugin_opset(from, b->opset);
     b->is_unsigned = is_unsigned(b);
     return QG_OK;
 }
@@ -664,8 +666,10 @@ static qg_status build_graph(builder *b)
         QG_TRY(qg_graph_upgrade(b->g, b->opset));
         QG_TRY(qg_qdq_fuse(b->e, b->g, b->opset));
     }
-    if (is_for_plugin(b))
+    if (is_for_plugin(b)) {
+        QG_TRY(qg_plugin_lose(b->e));
         QG_TRY(qg_plugin_obey(b->e, b->g));
+    }
     if (b->place == QG_PLACE_ORT)
         QG_TRY(qg_onnx_obey_runtime(b->g, b->quant, b->opset));
     for (size_t i = b->quant->graph->node.n; i < b->g->node.n; i++)

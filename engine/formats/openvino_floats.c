@@ -1,0 +1,130 @@
+/* openvino_floats.c -- operators in float that OpenVINO's reader of ONNX files takes
+ * otherwise than ONNX defines them. */
+#include "engine/formats/openvino_plugin.h"
+
+#include <string.h>
+
+static bool is_one_of(const qg_node *n, const char *const *names, size_t count)
+{
+    return !n->op->domain && qg_op_is_named(n->op, names, count);
+}
+
+/* --- reductions --- */
+
+/* With the attribute that became an input in opset 18. */
+static bool has_reductions(const qg_graph *g)
+{
+    static const char *const names[] = { "ReduceL1", "ReduceLogSum",
+                                         "ReduceLogSumExp" };
+    for (size_t i = 0; i < g->node.n; i++)
+        if (is_one_of(g->node.at[i], names, sizeof names / sizeof *names) &&
+            qg_attr_has(g->node.at[i], "axes"))
+            return true;
+    return false;
+}
+
+int64_t qg_plugin_opset(const qg_graph *g, int64_t opset)
+{
+    const int64_t wrong = 13, right = 18;
+    bool found = has_reductions(g);
+    for (const qg_graph *body = g->bodies; body && !found; body = body->next_body)
+        found = has_reductions(body);
+    return found && opset >= wrong && opset < right ? right : opset;
+}
+
+/* Without axes, which noop_with_empty_axes takes for none: it gives the input, or its
+ * logarithm. */
+static bool reduces_nothing(const qg_node *n)
+{
+    static const char *const names[] = { "ReduceL1", "ReduceL2", "ReduceLogSum" };
+    const qg_attr *noop = qg_attr_find(n, "noop_with_empty_axes");
+    const qg_tensor *axes = n->n_in > 1 && n->in[1] ? n->in[1]->constant : NULL;
+    return is_one_of(n, names, sizeof names / sizeof *names) && noop &&
+           noop->type == QG_ATTR_INT && noop->ints[0] &&
+           (n->n_in < 2 || !n->in[1] || (axes && qg_tensor_count(axes) == 0));
+}
+
+/* --- recurrent layers --- */
+
+static bool is_zero(const qg_tensor *t)
+{
+    int64_t k = 0, n = t ? qg_tensor_count(t) : 0;
+    while (k < n && qg_tensor_f64(t, k) == 0)
+        k++;
+    return t && k == n;
+}
+
+static bool has_ignored_gates(const qg_node *n)
+{
+    static const char *const name = "LSTM";
+    enum { PEEPHOLES = 7 };
+    const qg_attr *couple = qg_attr_find(n, "input_forget");
+    const qg_value *p = n->n_in > PEEPHOLES ? n->in[PEEPHOLES] : NULL;
+    return is_one_of(n, &name, 1) &&
+           ((couple && couple->type == QG_ATTR_INT && couple->ints[0]) ||
+            (p && !is_zero(p->constant)));
+}
+
+/* --- transposed convolutions --- */
+
+static int64_t along(const qg_node *n, const char *name, size_t k, int64_t absent)
+{
+    const qg_attr *a = qg_attr_find(n, name);
+    return a && a->type == QG_ATTR_INTS && k < a->count ? a->ints[k] : absent;
+}
+
+/* Whether one element of the padding along some axis has no opposite, or may have none:
+ * it is put in front there. */
+static bool pads_other_end(const qg_node *n)
+{
+    static const char *const name = "ConvTranspose";
+    const qg_attr *automatic = qg_attr_find(n, "auto_pad");
+    if (!is_one_of(n, &name, 1) || !qg_attr_has(n, "output_shape") || !automatic ||
+        automatic->type != QG_ATTR_STRING ||
+        strcmp(automatic->strings[0], "SAME_UPPER") != 0)
+        return false;
+    const qg_tensor *x = &n->in[0]->type, *w = &n->in[1]->type, *y = &n->out[0]->type;
+    for (int32_t k = 2; k < w->rank; k++) {
+        if (x->rank != w->rank || y->rank != w->rank || x->dim[k] < 0 ||
+            w->dim[k] < 0 || y->dim[k] < 0)
+            return true;
+        const size_t axis = (size_t)k - 2;
+        int64_t window = (w->dim[k] - 1) * along(n, "dilations", axis, 1) + 1,
+                total = (x->dim[k] - 1) * along(n, "strides", axis, 1) + window +
+                        along(n, "output_padding", axis, 0) - y->dim[k];
+        if (total > 0 && total % 2)
+            return true;
+    }
+    return false;
+}
+
+/* --- lint and losses --- */
+
+const char *qg_plugin_reads_apart(const qg_node *n)
+{
+    return reduces_nothing(n) ? "without axes and with noop_with_empty_axes its reader "
+                                "of ONNX leaves out the absolute value, or takes the "
+                                "logarithm; expected axes"
+           : has_ignored_gates(n) ? "it ignores input_forget and peepholes; expected "
+                                    "neither"
+           : pads_other_end(n)    ? "its reader of ONNX puts the odd element of the "
+                                    "padding in front; expected pads, or openvino-ir"
+                                  : NULL;
+}
+
+qg_status qg_plugin_lose(qg_export *e)
+{
+    for (size_t i = 0; i < e->quant->graph->node.n; i++) {
+        const qg_node *n = e->quant->graph->node.at[i];
+        const char *why = qg_plugin_reads_apart(n);
+        const qg_tqc *t =
+            qg_output_tqc(n, 0) ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
+        if (!why)
+            continue;
+        QG_TRY(qg_export_lose(e, QG_SAYS_ENDPOINT, t,
+                              "%s (%s): OpenVINO computes something else: %s", n->name,
+                              n->op->name, why));
+        e->loss.at[e->loss.n - 1].computes = true;
+    }
+    return QG_OK;
+}
