@@ -141,22 +141,65 @@ static int doctor(const cli_call *c)
     return cli_ask(c, c->args->file.at[1], ask_doctor);
 }
 
+/* --- which options each of them takes --- */
+
+enum { OF_COLLECT = 1, OF_MERGE = 2, OF_SHOW = 4, OF_DERIVE = 8, OF_DOCTOR = 16 };
+
+/* The first option that is given and has no effect on `verb`; NULL: none.  Options that
+ * every run has, as --jobs, are not among them. */
+static const char *lonely_option(const cli_arguments *a, unsigned verb)
+{
+    const struct {
+        bool given;
+        const char *name;
+        unsigned of;
+    } option[] = {
+        {a->output != NULL,      "output",      OF_COLLECT | OF_MERGE },
+        { a->data != NULL,       "data",        OF_COLLECT | OF_DOCTOR},
+        { a->backend != NULL,    "backend",     OF_COLLECT | OF_DERIVE},
+        { a->policy.n > 0,       "policy",      OF_COLLECT | OF_DERIVE},
+        { a->set.n > 0,          "set",         OF_COLLECT | OF_DERIVE},
+        { a->quirks != NULL,     "quirks",      OF_COLLECT | OF_DERIVE},
+        { a->dispatcher != NULL, "dispatcher",  OF_COLLECT | OF_DERIVE},
+        { a->observer != NULL,   "observer",    OF_DERIVE             },
+        { a->model != NULL,      "model",       OF_DERIVE             },
+        { a->slice != NULL,      "slice",       OF_COLLECT            },
+        { a->channels != NULL,   "channels",    OF_COLLECT            },
+        { a->resume,             "resume",      OF_COLLECT            },
+        { a->any_kernels,        "any-kernels", OF_MERGE              },
+        { a->plot,               "plot",        OF_SHOW               },
+    };
+    for (size_t i = 0; i < sizeof option / sizeof option[0]; i++)
+        if (option[i].given && !(option[i].of & verb))
+            return option[i].name;
+    return NULL;
+}
+
 int cli_stats(const cli_call *c)
 {
     static const struct {
         const char *name;
+        unsigned is;
         int (*run)(const cli_call *c);
     } verb[] = {
-        {"collect", collect},
-        { "merge",  merge  },
-        { "show",   show   },
-        { "derive", derive },
-        { "doctor", doctor },
+        {"collect", OF_COLLECT, collect},
+        { "merge",  OF_MERGE,   merge  },
+        { "show",   OF_SHOW,    show   },
+        { "derive", OF_DERIVE,  derive },
+        { "doctor", OF_DOCTOR,  doctor },
     };
     const char *word = c->args->file.at[0];
-    for (size_t i = 0; i < sizeof verb / sizeof verb[0]; i++)
-        if (strcmp(word, verb[i].name) == 0)
+    for (size_t i = 0; i < sizeof verb / sizeof verb[0]; i++) {
+        if (strcmp(word, verb[i].name) != 0)
+            continue;
+        const char *lonely = lonely_option(c->args, verb[i].is);
+        if (!lonely)
             return verb[i].run(c);
+        return cli_usage(c->verb, "%s does not take --%s%s", word, lonely,
+                         verb[i].is == OF_DERIVE && c->args->output
+                             ? "; `qg quantize --stats` writes a snapshot"
+                             : "");
+    }
     return cli_usage(c->verb, "'%s': expected collect, merge, show, derive or doctor",
                      word);
 }

@@ -3,7 +3,8 @@
 # gcov over the suites of the labels (unit, prop and scripts) together, in a build of its own
 # in FOLDER (build-coverage).  Fails below the goals: lines 95 %, branches 85 %, every
 # folder 90 % and 75 %, no file without an executed line.  FOLDER/counts keeps what each test
-# has executed; with labels, the counts of other suites are those of their last run.
+# has executed; with labels, the counts of other suites are those of their last run.  Takes a
+# build and all suites at -O1 with counters, which is hours on two cores.
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build-coverage}

@@ -367,15 +367,20 @@ def sample(seed, count, jobs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=COUNT)
-    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--count", type=int, default=COUNT, help="mutants (%(default)s)")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the sample (%(default)s)")
     parser.add_argument("--only", default="", help="mutants with a match of this only")
     parser.add_argument("--tests", default="", help="regular expression of their names")
-    parser.add_argument("--seconds", type=int, default=SECONDS)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("coverage", type=pathlib.Path)
+    parser.add_argument("--seconds", type=int, default=SECONDS,
+                        help="for the suites, and the scripts, of a mutant (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(),
+                        help="mutants at once (%(default)s)")
+    parser.add_argument("coverage", type=pathlib.Path, help="a build of tools/coverage.sh")
     o = parser.parse_args()
     build = o.coverage.resolve()
+    if not (build / "counts").is_dir():
+        parser.error(f"{o.coverage}: no such folder, or without counts, expected a build "
+                     "of tools/coverage.sh")
     tests = {n: t for n, t in tests_of(build).items() if re.search(o.tests, n)}
     scripts = {n: t for n, t in tests.items() if n.startswith("scripts/")}
     suites = {n: t for n, t in tests.items() if n not in scripts}

@@ -292,7 +292,7 @@ static qg_status check_sample(const qg_model *trial, const qg_feed *feed, size_t
         const qg_tqc *t = rounds_input(v);
         if (t && !qg_tensor_is_finite(in[k]))
             return qg_fail(trial->ctx, QG_EDATA,
-                           "holdout: sample %zu of input '%.100s' has an infinity, "
+                           "holdout: sample %zu of input '%.1000s' has an infinity, "
                            "which %s rounds, expected finite numbers",
                            i, v->name, qg_tqc_text(t, at));
     }

@@ -271,7 +271,7 @@ static bool is_layer(const study *s, const qg_node *n)
 static qg_status leave_out(study *s, const qg_node *n)
 {
     const char **list = &s->at.not_measured;
-    *list = qg_arena_printf(s->arena, "%s%s%.100s", *list ? *list : "",
+    *list = qg_arena_printf(s->arena, "%s%s%.1000s", *list ? *list : "",
                             *list ? ", " : "", n->name);
     return *list ? QG_OK : qg_nomem(s->m->ctx);
 }
@@ -302,7 +302,7 @@ static qg_status choose_layers(study *s, uint32_t **index)
     }
     if (s->at.not_measured)
         qg_warn(s->m->ctx,
-                "analyse: layers that are not measured: %.400s: expected shapes that "
+                "analyse: layers that are not measured: %.2000s: expected shapes that "
                 "follow from those of the inputs",
                 s->at.not_measured);
     return QG_OK;

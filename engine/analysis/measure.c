@@ -25,10 +25,11 @@ qg_status qg_measure_value(qg_ctx *ctx, const qg_metric *m, const qg_value *v,
 {
     char is[QG_SHAPE_TEXT], want[QG_SHAPE_TEXT];
     if (!qg_same_dims(real, y))
-        return qg_fail(ctx, QG_EDATA,
-                       "measure: output '%.100s': is %s when quantized, expected %s as "
-                       "in the float network",
-                       v->name, qg_tensor_text(y, is), qg_tensor_text(real, want));
+        return qg_fail(
+            ctx, QG_EDATA,
+            "measure: output '%.1000s': is %s when quantized, expected %s as "
+            "in the float network",
+            v->name, qg_tensor_text(y, is), qg_tensor_text(real, want));
     *out = qg_measure(m, real->f32, y);
     return QG_OK;
 }

@@ -34,6 +34,9 @@ typedef struct search {
 typedef struct verdict {
     const qg_feed *feed;
     double error[2], top1[2]; /* without and with the proposal */
+    int32_t *vote[2];         /* NULL without labels */
+    size_t gained, lost;      /* labels that only one of both gets right */
+    bool by_class;            /* these decide: they differ by more than chance */
     bool helps;
 } verdict;
 
@@ -189,8 +192,25 @@ static qg_status judge_one(const search *p, qg_model *trial, bool patched, verdi
     if (!vote)
         return qg_nomem(s->m->ctx);
     QG_TRY(qg_executable_vote(&e, &s->o->work, v->feed, &s->label, vote));
+    v->vote[patched] = vote;
     v->top1[patched] = qg_labels_top1(&s->label, vote, v->feed->n);
     return QG_OK;
+}
+
+/* The labels decide where the difference exceeds its standard error.  Both networks see
+ * the same samples: of gained + lost labels that only one of them gets right, each is
+ * a gain or a loss by chance, with a standard deviation of sqrt(gained + lost). */
+static void compare_votes(const search *p, verdict *v)
+{
+    const qg_labels *l = &p->s->label;
+    for (size_t i = 0; l->label && i < v->feed->n * l->each; i++) {
+        const bool without = v->vote[0][i] == l->label[i];
+        const bool with = v->vote[1][i] == l->label[i];
+        v->gained += with && !without;
+        v->lost += without && !with;
+    }
+    double d = (double)v->gained - (double)v->lost;
+    v->by_class = d * d > (double)(v->gained + v->lost);
 }
 
 /* NaN is worse than any number. */
@@ -214,8 +234,9 @@ static qg_status judge(search *p, size_t k, verdict *v)
         qg_again_drop(&trial);
         QG_TRY(st);
     }
-    bool closer = is_closer(s->study.metric, v->error[1], v->error[0]);
-    v->helps = v->top1[1] > v->top1[0] || (v->top1[1] == v->top1[0] && closer);
+    compare_votes(p, v);
+    v->helps = v->by_class ? v->gained > v->lost
+                           : is_closer(s->study.metric, v->error[1], v->error[0]);
     return QG_OK;
 }
 
@@ -286,6 +307,17 @@ static qg_status write_patch(search *p, size_t k)
     return qg_writer_commit(&w);
 }
 
+/* Which of both decided, and the labels that only one network gets right. */
+static qg_status report_judge(const verdict *v, qg_report *r)
+{
+    return qg_report_addf(
+        r, "judged_by",
+        "%s: labels right only with the proposal %zu, only without it %zu: the "
+        "difference is %s its standard error of %.3g",
+        v->by_class ? "labels" : "error", v->gained, v->lost,
+        v->by_class ? "above" : "within", sqrt((double)(v->gained + v->lost)));
+}
+
 static qg_status report_verdict(const search *p, const verdict *v, qg_report *r)
 {
     const qg_sensitivity *s = p->s;
@@ -300,16 +332,16 @@ static qg_status report_verdict(const search *p, const verdict *v, qg_report *r)
     if (s->label.label) {
         QG_TRY(qg_report_add(r, "judged_top1", qg_cell_percent(v->top1[1])));
         QG_TRY(qg_report_add(r, "judged_top1_without", qg_cell_percent(v->top1[0])));
+        QG_TRY(report_judge(v, r));
     }
     if (v->helps)
         return QG_OK;
-    bool by_class = v->top1[0] != v->top1[1];
-    const double *figure = by_class ? v->top1 : v->error;
-    bool percent = by_class || strcmp(metric->name, "nsr") == 0;
+    const double *figure = v->by_class ? v->top1 : v->error;
+    bool percent = v->by_class || strcmp(metric->name, "nsr") == 0;
     return qg_report_addf(
         r, "proposal",
         "none: it does not help there: %s %.6g%s with it, %.6g%s without",
-        by_class ? "top-1" : metric->name, figure[1] * (percent ? 100 : 1),
+        v->by_class ? "top-1" : metric->name, figure[1] * (percent ? 100 : 1),
         percent ? " %" : "", figure[0] * (percent ? 100 : 1), percent ? " %" : "");
 }
 

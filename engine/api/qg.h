@@ -623,9 +623,10 @@ QG_API void qg_sensitivity_options_init(qg_sensitivity_options *o, size_t size);
  * with the patch, on the samples that chose it), rows_raised, values_raised, candidates
  * (trial quantizations made); judged_on (samples that had no part in it),
  * judged_error and judged_error_without, with labels judged_top1 and
- * judged_top1_without; and written.  Where the budget is already met on the samples
- * that choose, or the proposal does not help there (top-1 falls, or the error does
- * not), the patch has no rules, and the fact proposal says why.
+ * judged_top1_without, and judged_by; and written.  Labels decide where the difference
+ * of top-1 exceeds its standard error, else the error does.  Where the budget is
+ * already met on the samples that choose, or the proposal does not help there, the
+ * patch has no rules, and the fact proposal says why.
  * QG_ENUMERIC when no number of rows meets it, QG_EDATA for a single sample without
  * holdout. */
 QG_NODISCARD QG_API qg_status qg_model_sensitivity(qg_model *m,

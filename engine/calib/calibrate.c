@@ -163,6 +163,23 @@ static void note_far(calibration *c, watched *v, size_t sample, const qg_tensor 
     (void)pthread_mutex_unlock(&c->lock);
 }
 
+/* Names the input and the file where the data themselves hold the number. */
+static qg_status refuse_number(const calibration *c, qg_ctx *ctx, const qg_tqc *t,
+                               size_t sample)
+{
+    const qg_value *v = qg_tqc_value(t);
+    const char *from = c->in->feed ? c->in->feed->from : NULL;
+    char text[QG_ENDPOINT_TEXT];
+    return qg_fail(ctx, QG_ENUMERIC,
+                   "calibrate: %s: sample %zu%s%.1000s%s%s%.200s gives a NaN or an "
+                   "infinity, expected finite numbers; 'value=%.1000s state=fp32' "
+                   "leaves it in float, qg stats doctor names the first and the policy "
+                   "for a mask",
+                   qg_tqc_text(t, text), sample, v->is_input ? " of input '" : "",
+                   v->is_input ? v->name : "", v->is_input ? "'" : "",
+                   from ? " in " : "", from ? from : "", v->name);
+}
+
 /* Called for every endpoint of a watched node; only those in the index count, and
  * only before they are rounded. */
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
@@ -180,12 +197,7 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
         return s; /* a host's failure has its own message */
     if (qg_holds_mask(qg_tqc_value(at->tqc), value))
         return note_mask(c, &c->watch.at[k], sample);
-    char text[QG_ENDPOINT_TEXT];
-    return qg_fail(ctx, s,
-                   "calibrate: %s: sample %zu gives a NaN or an infinity, expected "
-                   "finite numbers; 'value=%.100s state=fp32' leaves it in float, qg "
-                   "stats doctor names the first and the policy for a mask",
-                   qg_tqc_text(at->tqc, text), sample, qg_tqc_value(at->tqc)->name);
+    return refuse_number(c, ctx, at->tqc, sample);
 }
 
 /* Endpoints that this sample did not reach, or left empty, must not hold the next. */

@@ -39,7 +39,7 @@ qg_status qg_collector_see(const qg_collector *c, qg_ctx *ctx, size_t i,
     QG_TRY(qg_stats_look(ctx, v, x, scratch, &seen));
     if (c->finite && seen.nans)
         return qg_fail(ctx, QG_ENUMERIC,
-                       "statistics: '%.100s': sample %llu gives a NaN or an infinity, "
+                       "statistics: '%.1000s': sample %llu gives a NaN or an infinity, "
                        "expected finite numbers",
                        v->name, (unsigned long long)sample);
     bool nan = false;

@@ -12,7 +12,7 @@ static qg_status check_channels(qg_ctx *ctx, const qg_observe *o)
     bool per_tensor = (o->scheme->policy & QG_PER_TENSOR) != 0;
     if (!per_tensor && (v->axis != o->scheme->axis || v->channels != o->channels))
         return qg_fail(ctx, QG_ECONFIG,
-                       "derive: statistics of '%.100s': %u channels along axis %d, "
+                       "derive: statistics of '%.1000s': %u channels along axis %d, "
                        "expected %zu along axis %d",
                        v->name, v->channels, (int)v->axis, o->channels,
                        (int)o->scheme->axis);
@@ -21,7 +21,7 @@ static qg_status check_channels(qg_ctx *ctx, const qg_observe *o)
     if ((v->holds & reads) != reads)
         return qg_fail(
             ctx, QG_ECONFIG,
-            "derive: statistics of '%.100s': no %s, expected them for observer %s",
+            "derive: statistics of '%.1000s': no %s, expected them for observer %s",
             v->name,
             reads & QG_STATS_BY_CHANNEL
                 ? "histograms of its channels (collect --channels)"
@@ -48,14 +48,14 @@ static qg_status check_finite(qg_ctx *ctx, const qg_stats_value *v,
     uint64_t bad = all->nans + all->infinities;
     if (bad)
         return qg_fail(ctx, QG_ENUMERIC,
-                       "derive: statistics of '%.100s': %llu times NaN or infinity, "
+                       "derive: statistics of '%.1000s': %llu times NaN or infinity, "
                        "expected finite numbers, or a mask of -inf alone (an "
                        "input is one in front of a Softmax); "
-                       "'value=%.100s state=fp32' leaves it in float",
+                       "'value=%.1000s state=fp32' leaves it in float",
                        v->name, (unsigned long long)bad, v->name);
     if (all->count == 0)
         return qg_fail(ctx, QG_EDATA,
-                       "derive: statistics of '%.100s': every sample is empty, "
+                       "derive: statistics of '%.1000s': every sample is empty, "
                        "expected at least one element",
                        v->name);
     return QG_OK;
@@ -212,7 +212,7 @@ qg_status qg_stats_confidence(qg_ctx *ctx, const qg_observe *o, unsigned quirks,
     QG_TRY(scale_of_parts(ctx, o, ALL, quirks, scratch, &coarse));
     if (coarse == 0)
         return qg_fail(ctx, QG_EDATA,
-                       "derive: statistics of '%.100s': every sample is empty, "
+                       "derive: statistics of '%.1000s': every sample is empty, "
                        "expected at least one element",
                        o->stats->name);
     for (unsigned k = 0; k < QG_STATS_PARTS; k++) {

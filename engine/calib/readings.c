@@ -14,7 +14,9 @@ static qg_status refuse_graph(const qg_quant *q, const qg_stats *given,
     return qg_fail(q->ctx, QG_EDATA,
                    "calibrate: the statistics are of graph %.16s, and backend %.64s "
                    "calibrates graph %s, expected those of `qg stats collect -b "
-                   "%.64s` with the same --policy, --set, --quirks and --dispatcher",
+                   "%.64s` with the same --policy, --set, --quirks and "
+                   "--dispatcher; `compare` and `quantize` also calibrate without "
+                   "--stats, on the samples of -d",
                    given->manifest.graph, backend, print, backend);
 }
 
@@ -74,7 +76,7 @@ static qg_status look_up(qg_readings *s)
         w->stats = qg_stats_find(s->given, w->value->name);
         if (!w->stats)
             return qg_fail(s->ctx, QG_EDATA,
-                           "calibrate: no statistics of '%.100s', expected those of "
+                           "calibrate: no statistics of '%.1000s', expected those of "
                            "every value that is quantized",
                            w->value->name);
     }

@@ -86,7 +86,7 @@ qg_status qg_stats_add_value(qg_stats *s, const char *name, const qg_tensor *typ
     uint32_t id;
     if (qg_stats_find(s, name))
         return qg_fail(s->ctx, QG_EDATA,
-                       "statistics: '%.100s' is listed twice, expected once", name);
+                       "statistics: '%.1000s' is listed twice, expected once", name);
     qg_stats_value *v = QG_NEW(s->arena, qg_stats_value);
     const char *copy = qg_arena_strdup(s->arena, name);
     if (!v || !copy)
@@ -259,7 +259,7 @@ static qg_status same_values(qg_ctx *ctx, const qg_stats *x, const qg_stats *y,
                v->channels == w->channels && v->holds == w->holds;
         if (!same)
             return qg_fail(ctx, QG_EDATA,
-                           "merge statistics: '%.150s' and '%.150s': value '%.100s' "
+                           "merge statistics: '%.150s' and '%.150s': value '%.1000s' "
                            "differs in name, channels or contents, expected the same",
                            a, b, v->name);
     }

@@ -192,13 +192,13 @@ static qg_status check_look(qg_ctx *ctx, const qg_stats_value *v, const qg_tenso
     assert(n > 0);
     if (n > INT32_MAX)
         return qg_fail(ctx, QG_EUNSUPPORTED,
-                       "statistics: '%.100s' has %lld elements, expected fewer than "
+                       "statistics: '%.1000s' has %lld elements, expected fewer than "
                        "2^31",
                        v->name, (long long)n);
     bool fits = v->axis < 0 || (v->axis < x->rank && x->dim[v->axis] == v->channels);
     if (!fits)
         return qg_fail(ctx, QG_EDATA,
-                       "statistics: '%.100s': axis %d has another extent than %u, "
+                       "statistics: '%.1000s': axis %d has another extent than %u, "
                        "expected the same in every sample",
                        v->name, (int)v->axis, v->channels);
     return QG_OK;

@@ -501,7 +501,12 @@ static qg_status read_axis(const qg_backend_reader *r, const qg_yaml *y,
                            const char *what, qg_set *set)
 {
     int64_t axis = QG_AXIS_OUT_CHANNEL;
-    if (strcmp(y->text, "out-channel") != 0)
+    if (y->kind == QG_YAML_SCALAR && strcmp(y->text, "out-channel") != 0 &&
+        !(y->text[0] >= '0' && y->text[0] <= '9'))
+        return qg_yaml_fail(r->ctx, y, what,
+                            "'%.60s', expected out-channel or an integer from 0 to %d",
+                            y->text, QG_MAX_RANK - 1);
+    if (y->kind != QG_YAML_SCALAR || strcmp(y->text, "out-channel") != 0)
         QG_TRY(qg_yaml_int(r->ctx, y, what, 0, QG_MAX_RANK - 1, &axis));
     set->scheme.axis = (int16_t)axis;
     return QG_OK;

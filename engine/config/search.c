@@ -190,6 +190,11 @@ static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
             "%s: '%s' is a file%s, expected one whose name ends in .yaml, or "
             "one of `qg list %ss`",
             w->kind, w->name, hint, w->kind);
+    if (qg_is_directory(w->name))
+        return qg_fail(ctx, QG_ECONFIG,
+                       "%s: '%s' is a folder%s, expected a .yaml file or one of `qg "
+                       "list %ss`",
+                       w->kind, w->name, hint, w->kind);
     return qg_fail(ctx, QG_ECONFIG,
                    "%s: unknown %s '%s'%s, expected a path or one of `qg list %ss`",
                    w->kind, w->kind, w->name, hint, w->kind);

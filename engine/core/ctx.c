@@ -86,7 +86,8 @@ const void *qg_ctx_added(const qg_ctx *ctx, enum qg_added_kind kind, const char 
     return NULL;
 }
 
-/* fmt with at most `most` bytes of each text: "%s" becomes "%.100s". */
+/* fmt with at most `most` bytes of each text: "%s" and "%.1000s", which is for names,
+ * become "%.100s". */
 static void limit_texts(char out[FORMAT], const char *fmt, int most)
 {
     size_t n = 0;
@@ -94,6 +95,8 @@ static void limit_texts(char out[FORMAT], const char *fmt, int most)
         out[n++] = *fmt;
         if (fmt[0] != '%')
             continue;
+        if (strncmp(fmt + 1, ".1000s", 6) == 0)
+            fmt += 5;
         if (fmt[1] == 's')
             n += (size_t)snprintf(out + n, FORMAT - n, ".%d", most);
         else if (fmt[1] == '%')

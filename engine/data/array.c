@@ -4,7 +4,7 @@
 static qg_status refuse(qg_ctx *ctx, const char *what, const char *input,
                         const char *fault)
 {
-    return qg_fail(ctx, QG_EDATA, "data: %s: the array for input '%.100s' %s", what,
+    return qg_fail(ctx, QG_EDATA, "data: %s: the array for input '%.1000s' %s", what,
                    input, fault);
 }
 
@@ -13,10 +13,11 @@ qg_status qg_data_check_array(qg_ctx *ctx, const char *what, const char *input,
 {
     size_t bytes;
     if (t->rank < 0 || t->rank > QG_MAX_RANK)
-        return qg_fail(ctx, QG_EDATA,
-                       "data: %s: the array for input '%.100s' has rank %d, expected 0 "
-                       "to %d",
-                       what, input, (int)t->rank, QG_MAX_RANK);
+        return qg_fail(
+            ctx, QG_EDATA,
+            "data: %s: the array for input '%.1000s' has rank %d, expected 0 "
+            "to %d",
+            what, input, (int)t->rank, QG_MAX_RANK);
     if (t->dtype <= QG_NODTYPE || t->dtype >= QG_NDTYPE)
         return refuse(ctx, what, input, "has no type, expected one of qg_dtype");
     int64_t n = qg_tensor_known(t) ? qg_tensor_count(t) : -1;

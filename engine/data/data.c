@@ -16,7 +16,7 @@ static qg_status check_request(qg_ctx *ctx, const qg_data_request *r)
     for (size_t k = 0; k < r->n_input; k++) {
         const qg_value *v = r->input[k];
         if (v->type.rank < 0 || v->type.dtype == QG_NODTYPE)
-            return qg_fail(ctx, QG_EDATA, "data: input '%.100s' has no known %s",
+            return qg_fail(ctx, QG_EDATA, "data: input '%.1000s' has no known %s",
                            v->name, v->type.rank < 0 ? "rank" : "type");
     }
     return r->n_input ? QG_OK : qg_fail(ctx, QG_EDATA, "data: the model has no inputs");
@@ -136,9 +136,9 @@ bool qg_data_common_shape(const qg_data *d, size_t k, qg_tensor *out)
 static qg_status element_fails(const qg_data_get *g, const qg_tensor *from,
                                const qg_tensor *to, int64_t at)
 {
-    char path[256], name[128];
+    char path[256], name[1001];
     (void)snprintf(path, sizeof path, "%.255s", g->part->path);
-    (void)snprintf(name, sizeof name, "%.127s", g->d->request.input[g->k]->name);
+    (void)snprintf(name, sizeof name, "%.1000s", g->d->request.input[g->k]->name);
     bool is_float = qg_dtype_kind_of(from->dtype) == QG_KIND_FLOAT;
     double x = is_float ? qg_tensor_f64(from, at) : (double)qg_tensor_i64(from, at);
     if (x != x)

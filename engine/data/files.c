@@ -34,7 +34,7 @@ static bool holds_batches(const qg_tensor *array, const qg_tensor *input)
            array->dim[0] != input->dim[0] && dims_fit(array, input, 1, 1, 0);
 }
 
-enum { HINT_TEXT = 400 };
+enum { HINT_TEXT = 1400 };
 
 /* "; --shape x=20x40 ..." where samples would fit but for an extent that was assumed,
  * as the number of frames is when time comes before the batch; what is wrong with the
@@ -51,7 +51,7 @@ static const char *shape_hint(const qg_value *v, const qg_tensor *array,
                        (long long)array->dim[0], (long long)v->type.dim[0]);
     if (array->rank == skip || !dims_fit(array, &v->type, skip, 0, v->open))
         return text;
-    used = (size_t)snprintf(text, HINT_TEXT, "; --shape %.100s=", v->name);
+    used = (size_t)snprintf(text, HINT_TEXT, "; --shape %.1000s=", v->name);
     for (int i = skip; i < array->rank; i++)
         used += (size_t)snprintf(text + used, HINT_TEXT - used, "%s%lld",
                                  i > skip ? "x" : "", (long long)array->dim[i]);
@@ -65,7 +65,7 @@ static qg_status shape_differs(qg_ctx *ctx, const qg_data_part *part, const qg_v
 {
     char have[QG_SHAPE_TEXT], want[QG_SHAPE_TEXT], hint[HINT_TEXT];
     return qg_fail(ctx, QG_EDATA,
-                   "data: %.200s: the array for input '%.100s' is %s, expected %s, or "
+                   "data: %.200s: the array for input '%.1000s' is %s, expected %s, or "
                    "with samples along a first axis%s",
                    part->path, v->name, qg_tensor_text(array, have),
                    qg_tensor_text(&v->type, want), shape_hint(v, array, hint));
@@ -99,15 +99,16 @@ qg_status qg_data_split(qg_ctx *ctx, qg_data *d, qg_data_part *part, size_t k,
         return shape_differs(ctx, part, v, array);
     if (!qg_data_convertible(array->dtype, v->type.dtype))
         return qg_fail(ctx, QG_EDATA,
-                       "data: %.200s: the array for input '%.100s' is %s, expected %s",
+                       "data: %.200s: the array for input '%.1000s' is %s, expected %s",
                        part->path, v->name, qg_dtype_name(array->dtype),
                        qg_dtype_name(v->type.dtype));
     if (k > 0 && part->count != (size_t)count)
-        return qg_fail(ctx, QG_EDATA,
-                       "data: %.200s: %lld samples for input '%.100s', expected %zu as "
-                       "for '%.100s'",
-                       part->path, (long long)count, v->name, part->count,
-                       d->request.input[0]->name);
+        return qg_fail(
+            ctx, QG_EDATA,
+            "data: %.200s: %lld samples for input '%.1000s', expected %zu as "
+            "for '%.1000s'",
+            part->path, (long long)count, v->name, part->count,
+            d->request.input[0]->name);
     part->count = (size_t)count;
     return QG_OK;
 }
@@ -183,17 +184,17 @@ const qg_data_kind qg_data_npy = { npy_suffix, npy_look, npy_get, npy_close };
 static qg_status npz_find(qg_ctx *ctx, const qg_npz *z, const qg_value *v,
                           const qg_npz_member **out)
 {
-    char held[256] = "nothing";
+    char held[2048] = "nothing";
     size_t used = 0;
     *out = qg_npz_find(z, v->name);
     if (*out)
         return QG_OK;
     for (size_t i = 0; i < z->count && used < sizeof held; i++)
-        used += (size_t)snprintf(held + used, sizeof held - used, "%s%.60s",
+        used += (size_t)snprintf(held + used, sizeof held - used, "%s%.1000s",
                                  i ? ", " : "", z->member[i].name);
     return qg_fail(
         ctx, QG_EDATA,
-        "data: %.200s: contains no array for input '%.100s' of the model, but %s",
+        "data: %.200s: contains no array for input '%.1000s' of the model, but %s",
         z->path, v->name, held);
 }
 
@@ -319,13 +320,13 @@ static qg_status random_slot(qg_ctx *ctx, const qg_data_part *part, const qg_val
     qg_tensor_init(out, is_float ? QG_F32 : QG_U8, v->type.rank, dim);
     if (!qg_tensor_known(out))
         return qg_fail(ctx, QG_EDATA,
-                       "data: %.100s: input '%.100s' is %s, expected a known shape "
+                       "data: %.100s: input '%.1000s' is %s, expected a known shape "
                        "(--shape NAME=DIMxDIMx... gives one)",
                        part->path, v->name, qg_tensor_text(&v->type, text));
     if (!qg_data_convertible(out->dtype, v->type.dtype))
         return qg_fail(
             ctx, QG_EUNSUPPORTED,
-            "data: %.100s: no random numbers of type %s, which input '%.100s' "
+            "data: %.100s: no random numbers of type %s, which input '%.1000s' "
             "has",
             part->path, qg_dtype_name(v->type.dtype), v->name);
     return QG_OK;

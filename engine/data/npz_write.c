@@ -138,7 +138,7 @@ static qg_status begin_member(qg_npz_writer *w, const char *name, const char *su
     for (size_t i = 0; i < w->member.n; i++)
         if (strcmp(w->member.at[i].name, m.name) == 0)
             return qg_fail(w->ctx, QG_EDATA,
-                           "write: %.200s: two arrays have the name '%.100s'", w->name,
+                           "write: %.200s: two arrays have the name '%.1000s'", w->name,
                            name);
     *out = m;
     return QG_OK;

@@ -10,7 +10,9 @@
 #include "engine/data/part.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/core/file.h"
 #include "engine/config/yaml.h"
@@ -78,13 +80,18 @@ static qg_status read_image(qg_ctx *ctx, const qg_yaml *map, qg_image_options *o
 
 /* Names are relative to the folder of the YAML file. */
 static qg_status add_file(qg_ctx *ctx, qg_data *d, const char *yaml_path,
-                          const char *name)
+                          const qg_yaml *y, const char *name)
 {
     size_t n = (size_t)(qg_path_base(yaml_path) - yaml_path);
     const char *folder = qg_arena_strndup(d->arena, yaml_path, n);
     const char *path =
         folder && *name != '/' ? qg_path_join(d->arena, folder, name) : name;
-    return folder && path ? qg_data_add(ctx, d, path) : qg_nomem(ctx);
+    if (!folder || !path)
+        return qg_nomem(ctx);
+    if (access(path, F_OK) != 0)
+        return qg_yaml_fail(ctx, y, "files", "'%.200s': %s, expected samples there",
+                            path, strerror(errno));
+    return qg_data_add(ctx, d, path);
 }
 
 qg_status qg_data_yaml(qg_ctx *ctx, qg_data *d, const char *path)
@@ -101,6 +108,7 @@ qg_status qg_data_yaml(qg_ctx *ctx, qg_data *d, const char *path)
     QG_TRY(qg_yaml_need(ctx, map, "data", "files", &y));
     QG_TRY(qg_yaml_words(ctx, d->arena, y, "files", &files, &n));
     for (size_t i = 0; i < n; i++)
-        QG_TRY(add_file(ctx, d, path, files[i]));
+        QG_TRY(
+            add_file(ctx, d, path, y->kind == QG_YAML_LIST ? y->item[i] : y, files[i]));
     return QG_OK;
 }

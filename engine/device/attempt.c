@@ -114,7 +114,8 @@ static const char *evidence_of(qg_arena *a, const qg_tqc *root, const qg_seen *o
 {
     bool open = !o->zero_known && root->scheme.policy & QG_ASYMMETRIC;
     return qg_arena_printf(
-        a, "%zu different elements of %.80s are multiples %.0f to %.0f of this step%s",
+        a,
+        "%zu different elements of %.1000s are multiples %.0f to %.0f of this step%s",
         o->levels, o->value->name, o->low, o->high,
         o->zero_known ? ", zero point given"
         : open        ? "; the zero point is a guess, undecided"

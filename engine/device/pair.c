@@ -96,7 +96,7 @@ qg_status qg_pair_unfit(const qg_graph *g, const qg_trace *t, const qg_trace_arr
                         : a->channels_last ? " in its layout nhwc"
                                            : "";
     return qg_fail(g->ctx, QG_EDATA,
-                   "read %.200s: array '%.100s' is %s, expected samples in its first "
+                   "read %.200s: array '%.1000s' is %s, expected samples in its first "
                    "axis, then the dims of %s%s%s",
                    t->path, a->value, qg_tensor_text(&a->type, text[0]),
                    qg_tensor_text(type, text[1]), order,

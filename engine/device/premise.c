@@ -161,7 +161,7 @@ static qg_status study_samples(const qg_device *d, const qg_finding *f,
         QG_TRY(qg_samples_study(d, f[i].step, NULL, out));
         if (!*out || f[i].fed)
             continue;
-        *out = qg_arena_printf(d->arena, "array '%.120s': %s", f[i].step->value->name,
+        *out = qg_arena_printf(d->arena, "array '%.1000s': %s", f[i].step->value->name,
                                *out);
         return *out ? QG_OK : qg_nomem(d->ctx);
     }
@@ -180,12 +180,12 @@ qg_status qg_premise_judge(const qg_device *d, const qg_finding *f, qg_premise *
         return QG_OK;
     if (p->input.n) {
         const qg_premise_input *in = &p->input.at[0];
-        text = qg_arena_printf(
-            d->arena,
-            "the dump does not come from these samples: input '%.120s' differs in %llu "
-            "of %llu elements",
-            in->value->name, (unsigned long long)in->tally.differ,
-            (unsigned long long)in->tally.of);
+        text = qg_arena_printf(d->arena,
+                               "the dump does not come from these samples: input "
+                               "'%.1000s' differs in %llu "
+                               "of %llu elements",
+                               in->value->name, (unsigned long long)in->tally.differ,
+                               (unsigned long long)in->tally.of);
     } else if (f)
         text = fault_of_steps(d, f);
     p->fault = text && *text ? text : NULL;

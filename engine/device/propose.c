@@ -69,13 +69,13 @@ static qg_status drop_fusion(proposer *p, const qg_value *v)
     const char *id = t ? silenced_by(p->t->own.quant, t) : NULL;
     if (!id || !*id)
         return QG_OK;
-    return propose(p, (qg_draft_change){
-                          .key = QG_DRAFT_NO_FUSION,
-                          .word = qg_arena_strdup(p->arena, id),
-                          .why = qg_arena_printf(p->arena,
-                                                 "%.80s lies on a grid of the dump, so "
-                                                 "the device rounds it",
-                                                 v->name) });
+    return propose(p, (qg_draft_change){ .key = QG_DRAFT_NO_FUSION,
+                                         .word = qg_arena_strdup(p->arena, id),
+                                         .why = qg_arena_printf(
+                                             p->arena,
+                                             "%.1000s lies on a grid of the dump, so "
+                                             "the device rounds it",
+                                             v->name) });
 }
 
 /* Nodes that compute one stored value together: the first makes the value that is not
@@ -194,12 +194,13 @@ static qg_status add_fusion(proposer *p, const qg_value *v)
     if (!pattern || !where || !silence || !id)
         return qg_nomem(p->t->how->m->ctx);
     static const char *const why[] = {
-        [QG_SEEN_HIDDEN] = "%.80s is not in the dump, and %.80s has the codes that "
+        [QG_SEEN_HIDDEN] = "%.1000s is not in the dump, and %.1000s has the codes that "
                            "follow without rounding it",
-        [QG_SEEN_CODES] = "%.80s is not rounded to codes of the base, and %.80s lies "
-                          "on a grid",
-        [QG_SEEN_REAL] = "%.80s lies on no grid of the dump, and %.80s lies on one",
-        [QG_SEEN_UNSURE] = "%.80s may lie on no grid, and %.80s lies on one",
+        [QG_SEEN_CODES] =
+            "%.1000s is not rounded to codes of the base, and %.1000s lies "
+            "on a grid",
+        [QG_SEEN_REAL] = "%.1000s lies on no grid of the dump, and %.1000s lies on one",
+        [QG_SEEN_UNSURE] = "%.1000s may lie on no grid, and %.1000s lies on one",
     };
     return propose(
         p, (qg_draft_change){
@@ -304,7 +305,7 @@ static qg_status wider_codes(proposer *p, const qg_value *v)
                     "[%lld, %lld], policy: [per-tensor, linear, %s]}\n",
                     v->def->op->name, c->bits, c->low, c->high,
                     c->symmetric ? "symmetric" : "asymmetric"),
-                .why = qg_arena_printf(a, "%.80s has %.0f codes", v->name,
+                .why = qg_arena_printf(a, "%.1000s has %.0f codes", v->name,
                                        o->high - o->low + 1) });
     }
     return QG_OK;
@@ -315,12 +316,13 @@ static qg_status wider_codes(proposer *p, const qg_value *v)
 static qg_status about_part(proposer *p, const qg_value *v)
 {
     const qg_backend *b = p->t->own.quant->backend;
-    const char *why = qg_arena_printf(
-        p->arena,
-        is_seen_as_codes(p, v)
-            ? "%.80s lies on a part of the grid that the node reads"
-            : "%.80s is computed from more codes than 8 bits have, and is not rounded",
-        v->name);
+    const char *why =
+        qg_arena_printf(p->arena,
+                        is_seen_as_codes(p, v)
+                            ? "%.1000s lies on a part of the grid that the node reads"
+                            : "%.1000s is computed from more codes than 8 bits have, "
+                              "and is not rounded",
+                        v->name);
     if (!why)
         return qg_nomem(p->t->how->m->ctx);
     if (is_seen_as_codes(p, v))
@@ -350,7 +352,7 @@ static qg_status about_value(proposer *p, const qg_value *v)
     bool counts, agrees = qg_attempt_agrees(p->t, v, &counts);
     if (!counts || agrees || !v->def)
         return QG_OK;
-    const char *name = qg_arena_printf(p->arena, "%.80s lies on %s grid", v->name,
+    const char *name = qg_arena_printf(p->arena, "%.1000s lies on %s grid", v->name,
                                        is_seen_as_codes(p, v) ? "a" : "no");
     if (!name)
         return qg_nomem(p->t->how->m->ctx);
@@ -397,9 +399,9 @@ static qg_status about_link(proposer *p, const qg_link *l)
 {
     const qg_backend *b = p->t->own.quant->backend;
     const qg_sharing *s = qg_backend_sharing(b, l->node);
-    const char *why =
-        qg_arena_printf(p->arena, "%.60s and %.60s of %.60s lie on %s", l->a->name,
-                        l->b->name, l->node->name, l->equal ? "one grid" : "two grids");
+    const char *why = qg_arena_printf(
+        p->arena, "%.1000s and %.1000s of %.1000s lie on %s", l->a->name, l->b->name,
+        l->node->name, l->equal ? "one grid" : "two grids");
     if (!why)
         return qg_nomem(p->t->how->m->ctx);
     bool passive = qg_backend_is_passive(b, l->node->op);

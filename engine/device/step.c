@@ -46,13 +46,14 @@ static qg_status unfit(qg_ctx *ctx, const origin *from, size_t i, double x,
                        qg_dtype type)
 {
     if (!from->trace)
-        return qg_fail(ctx, QG_EDATA,
-                       "device: value '%.120s': element %zu is %g, expected an integer "
-                       "of %s",
-                       from->name, i, x, qg_dtype_name(type));
+        return qg_fail(
+            ctx, QG_EDATA,
+            "device: value '%.1000s': element %zu is %g, expected an integer "
+            "of %s",
+            from->name, i, x, qg_dtype_name(type));
     return qg_fail(
         ctx, QG_EDATA,
-        "read %.200s: array '%.120s': element %zu is %g, expected an integer "
+        "read %.200s: array '%.1000s': element %zu is %g, expected an integer "
         "of %s, or the grid of its codes in trace.json",
         from->trace->path, from->name, i, x, qg_dtype_name(type));
 }
@@ -97,9 +98,10 @@ static qg_status narrow(qg_ctx *ctx, const origin *from, const double *x, qg_ten
             t->f64[i] = x[i];
             break;
         default:
-            return qg_fail(ctx, QG_EUNSUPPORTED,
-                           "device: value '%.120s' is %s, expected integers or float32",
-                           from->name, qg_dtype_name(t->dtype));
+            return qg_fail(
+                ctx, QG_EUNSUPPORTED,
+                "device: value '%.1000s' is %s, expected integers or float32",
+                from->name, qg_dtype_name(t->dtype));
         }
     }
     return QG_OK;
@@ -159,7 +161,7 @@ static qg_status read_theirs(const trial *t, const qg_pair *p,
     for (size_t i = 0; p->grid.codes && i < from->count; i++)
         if (isinf((*out)[i]))
             return qg_fail(t->ctx, QG_EDATA,
-                           "read array '%.120s': element %zu of sample %zu is %g, "
+                           "read array '%.1000s': element %zu of sample %zu is %g, "
                            "expected a finite number, since the value has a grid",
                            from->value, i, sample, (*out)[i]);
     if (p->grid.codes && !qg_trace_holds_codes(from))

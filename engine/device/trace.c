@@ -16,7 +16,7 @@ enum { JSON_LIMIT = 64 << 20 };
 
 /* The message of every array begins the same. */
 #define bad(ctx, t, a, fault, ...)                                                     \
-    qg_fail((ctx), QG_EDATA, "read %.200s: array '%.120s': " fault, (t)->path,         \
+    qg_fail((ctx), QG_EDATA, "read %.200s: array '%.1000s': " fault, (t)->path,        \
             (a)->value, __VA_ARGS__)
 
 /* --- arrays --- */

@@ -82,16 +82,16 @@ static qg_status check_type(qg_ctx *ctx, const char *what, const qg_tensor *t,
                             bool open)
 {
     if ((unsigned)t->dtype >= QG_NDTYPE || t->dtype == QG_NODTYPE)
-        return qg_fail(ctx, QG_EMODEL, "build: %.200s: unknown element type %u", what,
+        return qg_fail(ctx, QG_EMODEL, "build: %.1000s: unknown element type %u", what,
                        (unsigned)t->dtype);
     if (t->rank < 0 || t->rank > QG_MAX_RANK)
-        return qg_fail(ctx, QG_EMODEL, "build: %.200s: rank %d, expected 0 to %d", what,
-                       t->rank, QG_MAX_RANK);
+        return qg_fail(ctx, QG_EMODEL, "build: %.1000s: rank %d, expected 0 to %d",
+                       what, t->rank, QG_MAX_RANK);
     for (int32_t k = 0; k < t->rank; k++)
         if (t->dim[k] < (open ? -1 : 0))
-            return qg_fail(ctx, QG_EMODEL, "build: %.200s: dim %d is %lld, expected %s",
-                           what, k, (long long)t->dim[k],
-                           open ? "-1 or more" : "0 or more");
+            return qg_fail(ctx, QG_EMODEL,
+                           "build: %.1000s: dim %d is %lld, expected %s", what, k,
+                           (long long)t->dim[k], open ? "-1 or more" : "0 or more");
     return QG_OK;
 }
 
@@ -105,7 +105,7 @@ static qg_status take_tensor(qg_graph *g, const char *what, const qg_tensor *t,
     QG_TRY(check_type(g->ctx, what, t, false));
     QG_TRY(qg_tensor_bytes(g->ctx, what, t, &bytes));
     if (bytes > 0 && !t->data)
-        return qg_fail(g->ctx, QG_EMODEL, "build: %.200s: no data, expected %zu bytes",
+        return qg_fail(g->ctx, QG_EMODEL, "build: %.1000s: no data, expected %zu bytes",
                        what, bytes);
     size_t size = qg_dtype_bits(t->dtype) / 8;
     bool aligned = size < 2 || (uintptr_t)t->data % size == 0;
@@ -183,7 +183,7 @@ static qg_status add_constant(call *c, const char *name, const qg_tensor *t,
     const qg_tensor *taken;
     char what[QG_NODE_TEXT];
     QG_TRY(find_value(c, "constant", name, &v));
-    (void)snprintf(what, sizeof what, "constant '%.100s'", name);
+    (void)snprintf(what, sizeof what, "constant '%.1000s'", name);
     QG_TRY(take_tensor(c->scope.g, what, t, borrow, &taken));
     return qg_onnx_constant(&c->build, what, v, taken);
 }
@@ -358,7 +358,7 @@ static qg_status finish(qg_model *m, call *c)
 {
     if (m->graph->output.n == 0)
         return qg_fail(m->ctx, QG_EMODEL,
-                       "build: '%.100s' has no output, expected at least one",
+                       "build: '%.1000s' has no output, expected at least one",
                        m->graph->name);
     QG_TRY(qg_onnx_close(&c->scope));
     QG_TRY(qg_infer(m->graph, NULL, 0));

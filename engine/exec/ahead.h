@@ -36,6 +36,7 @@ typedef struct qg_feed {
     qg_status (*fetch)(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
                        const qg_tensor **in);
     void *ud;
+    const char *from; /* file or folder of the samples, for messages; may be NULL */
 } qg_feed;
 
 /* The inputs of one sample; `arena` is the holder's to make and to free. */

@@ -57,7 +57,7 @@ static qg_status add_loss(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
 qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
                          const char *fmt, ...)
 {
-    char text[512];
+    char text[2600];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
@@ -82,7 +82,7 @@ qg_status qg_export_word(qg_export *e, const char *name, const char *ends)
     const char *at = strpbrk(name, ends);
     return at ? qg_fail(
                     e->ctx, QG_EUNSUPPORTED,
-                    "export: format '%s': name '%.100s': it has the character 0x%02x, "
+                    "export: format '%s': name '%.1000s': it has the character 0x%02x, "
                     "which names in this file cannot have, expected other names",
                     e->format->name, name, (unsigned char)*at)
               : QG_OK;

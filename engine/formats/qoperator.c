@@ -299,7 +299,7 @@ static qg_status expand_operators(expander *e)
         if (!why)
             QG_TRY(expand_node(e, at));
         else
-            qg_warn(e->ctx, "import: node '%.100s' (%s) stays an operator: %s",
+            qg_warn(e->ctx, "import: node '%.1000s' (%s) stays an operator: %s",
                     at->name, at->op->name, why);
     }
     return QG_OK;

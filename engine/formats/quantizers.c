@@ -192,10 +192,10 @@ static qg_status keep_operator(const folder *f, const qg_node *n, const char *wh
 {
     if (is_foreign(n->op))
         return qg_fail(f->ctx, QG_EUNSUPPORTED,
-                       "import: node '%.100s' (%s): %s, expected a quantizer that can "
+                       "import: node '%.1000s' (%s): %s, expected a quantizer that can "
                        "become a record",
                        n->name, n->op->name, why);
-    qg_warn(f->ctx, "import: node '%.100s' (%s) stays an operator: %s", n->name,
+    qg_warn(f->ctx, "import: node '%.1000s' (%s) stays an operator: %s", n->name,
             n->op->name, why);
     return QG_OK;
 }

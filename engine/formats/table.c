@@ -87,7 +87,7 @@ static bool same_grid(const qg_tqc *a, const qg_tqc *b)
 qg_status qg_table_lose(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
                         const char *fmt, ...)
 {
-    char text[160];
+    char text[2600];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
@@ -439,8 +439,8 @@ static void warn_left_out(const qg_table_reader *r, const char *why)
             n++;
         }
     if (n)
-        qg_warn(r->ctx, "import: %s: %zu left out, '%.60s' first: %s", r->file->name, n,
-                first, why);
+        qg_warn(r->ctx, "import: %s: %zu left out, '%.1000s' first: %s", r->file->name,
+                n, first, why);
 }
 
 static const char *value_name(const qg_table_reader *r, size_t k)
@@ -457,15 +457,15 @@ static const char *value_name(const qg_table_reader *r, size_t k)
 /* The file of another model, or of its other names. */
 static qg_status refuse_all(const qg_table_reader *r)
 {
-    enum { SHOWN = 3, ROOM = 64 };
+    enum { SHOWN = 3, ROOM = 1010 };
     char own[SHOWN * ROOM] = "none";
     const char *name;
     size_t at = 0;
     for (size_t k = 0; k < SHOWN; k++)
         if ((name = (r->form->name ? r->form->name : value_name)(r, k)) != NULL)
-            at += (size_t)snprintf(own + at, ROOM, "%s'%.58s'", k ? ", " : "", name);
+            at += (size_t)snprintf(own + at, ROOM, "%s'%.1000s'", k ? ", " : "", name);
     return qg_fail(r->ctx, QG_EMODEL,
-                   "import: %s: none of its %zu entries is of the model: '%.60s' %s; "
+                   "import: %s: none of its %zu entries is of the model: '%.1000s' %s; "
                    "expected names as %s, which the model has",
                    r->file->name, r->left_out.n, r->left_out.at[0].entry,
                    r->left_out.at[0].why, own);
@@ -481,7 +481,7 @@ static qg_status check_found(const qg_table_reader *r)
         return refuse_all(r);
     if (r->strict && r->left_out.n)
         return qg_fail(r->ctx, QG_EUNSUPPORTED,
-                       "import: %s: %zu entries are left out, '%.60s' first: %s, "
+                       "import: %s: %zu entries are left out, '%.1000s' first: %s, "
                        "expected none with --strict",
                        r->file->name, r->left_out.n, r->left_out.at[0].entry,
                        r->left_out.at[0].why);

@@ -30,7 +30,7 @@ uint32_t qg_check_bit(const qg_check_rule *row, size_t n, const char *id)
 static qg_status fail(qg_ctx *ctx, const qg_check_rule *rule, const char *object,
                       const char *fmt, va_list args)
 {
-    char message[512];
+    char message[2600];
     assert(rule->id);
     (void)vsnprintf(message, sizeof message, fmt, args);
     return qg_fail(ctx, QG_ESTATE, "verify: rule %s: %s: %s", rule->id, object,
@@ -53,7 +53,7 @@ qg_status qg_check_fail_value(qg_ctx *ctx, const qg_check_rule *rule, const qg_v
 {
     char text[QG_NODE_TEXT];
     va_list args;
-    (void)snprintf(text, sizeof text, "value '%.120s'", v->name);
+    (void)snprintf(text, sizeof text, "value '%.1000s'", v->name);
     va_start(args, fmt);
     qg_status s = fail(ctx, rule, text, fmt, args);
     va_end(args);

@@ -109,7 +109,7 @@ static qg_status add_cast(change *c, qg_value *from, qg_value *to)
         return qg_nomem(g->ctx);
     if (!c->cast)
         return qg_fail(g->ctx, QG_EUNSUPPORTED,
-                       "convert: graph '%.100s': opset %lld has no Cast by number, "
+                       "convert: graph '%.1000s': opset %lld has no Cast by number, "
                        "expected 6 or later",
                        g->name, (long long)c->opset);
     *number = qg_dtype_onnx(to->type.dtype);

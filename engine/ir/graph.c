@@ -475,14 +475,14 @@ qg_status qg_graph_mark_output(qg_graph *g, qg_value *v)
 
 const char *qg_node_text(const qg_node *n, char text[QG_NODE_TEXT])
 {
-    (void)snprintf(text, QG_NODE_TEXT, "node '%.100s' (%.40s)", n->name, n->op->name);
+    (void)snprintf(text, QG_NODE_TEXT, "node '%.1000s' (%.40s)", n->name, n->op->name);
     return text;
 }
 
 qg_status qg_node_fail(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n,
                        const char *fmt, ...)
 {
-    char text[QG_NODE_TEXT], message[768];
+    char text[QG_NODE_TEXT], message[2600];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(message, sizeof message, fmt, args);

@@ -240,7 +240,7 @@ QG_NODISCARD qg_status qg_node_prepare(qg_graph *g, qg_node *n);
 
 /* "node 'conv1' (Conv)": begins every message about a node.
  * Returns `text`; longer names are cut. */
-enum { QG_NODE_TEXT = 160 };
+enum { QG_NODE_TEXT = 1060 };
 const char *qg_node_text(const qg_node *n, char text[QG_NODE_TEXT]);
 
 /* Fails with "<doing>: node 'x' (Op): <message>". */

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/core/suggest.h"
+
 /* One arena per graph, reused by every inference of it. */
 static qg_status begin_known(qg_graph *g)
 {
@@ -72,15 +74,27 @@ static qg_status fix_dim(symbols *s, qg_value *v, int32_t k, int64_t d)
     return QG_OK;
 }
 
+/* Names the only input, or one that is spelled alike. */
+static qg_status refuse_input(const qg_graph *g, const char *name)
+{
+    char hint[QG_SUGGEST_TEXT];
+    qg_suggest near = qg_suggest_for(name);
+    const char *only = g->input.n == 1 ? g->input.at[0]->name : NULL;
+    for (size_t i = 0; i < g->input.n; i++)
+        qg_suggest_try(&near, g->input.at[i]->name);
+    return qg_fail(g->ctx, QG_ECONFIG,
+                   "infer: input '%s': no such graph input%s, expected %s%.1000s%s",
+                   name, qg_suggest_text(&near, hint),
+                   only ? "'" : "an input of the model", only ? only : "",
+                   only ? "'" : "");
+}
+
 /* Fixes the extents of one input by hand; -1 leaves one as it is. */
 static qg_status apply_fixed(qg_graph *g, symbols *s, const qg_fixed_shape *fixed)
 {
     qg_value *v = qg_graph_value(g, fixed->input);
     if (!v || !v->is_input)
-        return qg_fail(
-            g->ctx, QG_ECONFIG,
-            "infer: input '%s': no such graph input, expected an input of the model",
-            fixed->input);
+        return refuse_input(g, fixed->input);
     if (fixed->rank < 0 || fixed->rank > QG_MAX_RANK ||
         (v->type.rank >= 0 && v->type.rank != fixed->rank))
         return qg_fail(g->ctx, QG_ECONFIG,

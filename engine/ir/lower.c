@@ -153,7 +153,7 @@ const char qg_lower_starved[] = "out of memory";
 
 qg_status qg_lower_refuse(qg_lower *l, const char *fmt, ...)
 {
-    char text[400];
+    char text[2600];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);

@@ -110,7 +110,7 @@ qg_status qg_opaque_fail(qg_ctx *ctx, const char *doing, const qg_node *n)
 {
     return qg_fail(
         ctx, QG_EUNSUPPORTED,
-        "%s: node '%.100s' (%.100s.%.100s): its operator is unknown, so it cannot be "
+        "%s: node '%.1000s' (%.100s.%.100s): its operator is unknown, so it cannot be "
         "executed, expected an operator of `qg list ops`",
         doing, n->name, n->op->domain, n->op->name);
 }

@@ -99,10 +99,11 @@ static qg_status cycle_error(const qg_graph *g, const sorter *s)
          at = unplaced_producer(s, at))
         if (at->id < first->id)
             first = at;
-    return qg_fail(g->ctx, QG_EMODEL,
-                   "import: the graph has a cycle through nodes '%.100s' and '%.100s', "
-                   "expected none",
-                   first->name, unplaced_producer(s, first)->name);
+    return qg_fail(
+        g->ctx, QG_EMODEL,
+        "import: the graph has a cycle through nodes '%.1000s' and '%.1000s', "
+        "expected none",
+        first->name, unplaced_producer(s, first)->name);
 }
 
 /* Dead nodes count as disorder: renumbering drops them. */

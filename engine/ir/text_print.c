@@ -314,7 +314,7 @@ static void put_graph(printer *p, const qg_graph *g)
     if (p->status == QG_OK && p->depth > QG_TEXT_NESTING)
         p->status =
             qg_fail(p->ctx, QG_EUNSUPPORTED,
-                    "print: graph '%.100s': nested %d deep, expected at most %d",
+                    "print: graph '%.1000s': nested %d deep, expected at most %d",
                     g->name, p->depth, QG_TEXT_NESTING);
     if (p->status != QG_OK)
         return;

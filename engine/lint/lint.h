@@ -88,7 +88,7 @@ typedef struct qg_lint {
 /* Where conditions are tested: a node, and for rules at: endpoint one of its endpoints.
  * The predicates that measure write what they found, with its unit, for the table of
  * findings and the message in SARIF. */
-enum { QG_LINT_DETAIL = 400 };
+enum { QG_LINT_DETAIL = 1200 };
 typedef struct qg_lint_site {
     const qg_node *node;
     const qg_tqc *at; /* NULL: the node itself */

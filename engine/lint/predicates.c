@@ -616,7 +616,7 @@ static bool requantizes(const qg_lint *l, qg_lint_site *s, const qg_condition *c
     if (!t || qg_lint_same_grid(t, s->at))
         return false;
     qg_qparam p = qg_tqc_param(t), q = qg_tqc_param(s->at);
-    (void)snprintf(s->detail, sizeof s->detail, "scale %.6g here, %.6g at %.80s",
+    (void)snprintf(s->detail, sizeof s->detail, "scale %.6g here, %.6g at %.1000s",
                    p.n && q.n ? (double)q.scale[0] : 0., p.n ? (double)p.scale[0] : 0.,
                    qg_tqc_text(t, name));
     return true;

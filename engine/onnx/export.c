@@ -209,7 +209,7 @@ static qg_status name_body(struct exporter *e, const qg_node *n, const qg_graph 
         if (clash && clash != inner)
             return qg_node_fail(
                 e->ctx, QG_ESTATE, "export", n,
-                "its body has a value '%.100s' of its own and reads the "
+                "its body has a value '%.1000s' of its own and reads the "
                 "outer one too, expected different names",
                 clash->name);
         name[inner->id] = e->name[outer->id];
@@ -670,7 +670,7 @@ qg_status qg_onnx_export_stream(qg_ctx *ctx, const qg_graph *g, FILE *stream,
     QG_TRY(begin(ctx, g, options, &e, &outside));
     qg_status s = outside
                       ? qg_fail(ctx, QG_EUNSUPPORTED,
-                                "export: '%.100s': its constants need external data, "
+                                "export: '%.1000s': its constants need external data, "
                                 "which bytes do not have, expected a file",
                                 g->name)
                       : write_model(&e, options, stream);

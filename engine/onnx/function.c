@@ -19,7 +19,7 @@ qg_status qg_onnx_function_add(qg_onnx_build *b, const qg_onnx_function *f)
         return qg_nomem(b->ctx);
     if (id != b->function.n)
         return qg_fail(b->ctx, QG_EMODEL,
-                       "import: function '%.100s' is defined twice, expected once",
+                       "import: function '%.1000s' is defined twice, expected once",
                        f->name);
     return qg_vec_push(b->ctx, b->scratch, &b->function, *f);
 }

@@ -189,7 +189,7 @@ static qg_status read_type(qg_onnx_build *b, const char *kind, const value_info 
     const Onnx__TypeProto *t = info->type;
     if (!t || t->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET || v->constant)
         return QG_OK;
-    const char *what = qg_arena_printf(b->scratch, "%s '%.200s'", kind, v->name);
+    const char *what = qg_arena_printf(b->scratch, "%s '%.1000s'", kind, v->name);
     if (!what)
         return qg_nomem(b->ctx);
     if (t->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
@@ -308,7 +308,7 @@ static qg_status read_tensor_attribute(const qg_onnx_draft *d, const tensor_prot
                                        qg_attr *out)
 {
     const char *what = qg_arena_printf(d->scope->build->scratch,
-                                       "node '%.100s' (%.40s): attribute %.100s",
+                                       "node '%.1000s' (%.40s): attribute %.100s",
                                        d->name, d->op, out->name);
     if (!what)
         return qg_nomem(d->scope->build->ctx);
@@ -412,7 +412,7 @@ static qg_status add_function(qg_onnx_scope *s, const function_proto *p)
     qg_onnx_build *b = s->build;
     qg_onnx_draft d = { .scope = s, .op = text_of(p->name), .name = "function" };
     qg_opset_import *opset = QG_NEWN(b->scratch, p->n_opset_import, qg_opset_import);
-    const char *what = qg_arena_printf(b->scratch, "function '%.100s'", d.op);
+    const char *what = qg_arena_printf(b->scratch, "function '%.1000s'", d.op);
     if (!opset || !what)
         return qg_nomem(b->ctx);
     for (size_t i = 0; i < p->n_opset_import; i++)
@@ -549,12 +549,12 @@ static qg_status import_initializers(qg_onnx_scope *s, const graph_proto *p)
     qg_onnx_build *b = s->build;
     if (p->n_sparse_initializer)
         return qg_fail(b->ctx, QG_EUNSUPPORTED,
-                       "import: graph '%.100s': sparse initializers are not supported",
+                       "import: graph '%.1000s': sparse initializers are not supported",
                        text_of(p->name));
     for (size_t i = 0; i < p->n_initializer; i++) {
         const tensor_proto *t = p->initializer[i];
         const char *what =
-            qg_arena_printf(b->scratch, "initializer '%.200s'", text_of(t->name));
+            qg_arena_printf(b->scratch, "initializer '%.1000s'", text_of(t->name));
         const qg_tensor *tensor;
         qg_value *v;
         if (!what)
@@ -588,7 +588,7 @@ static qg_status import_input(qg_onnx_scope *s, const value_info *info)
     QG_TRY(read_type(s->build, "graph input", info, v));
     if (!s->g->outer && v->type.dtype == QG_NODTYPE)
         return qg_fail(s->build->ctx, QG_EMODEL,
-                       "import: graph input '%.200s' has no element type", v->name);
+                       "import: graph input '%.1000s' has no element type", v->name);
     return qg_graph_mark_input(s->g, v);
 }
 
@@ -686,7 +686,7 @@ static void warn_opaque(qg_ctx *ctx, const qg_graph *g)
     const qg_node *first = qg_opaque_first(g, &n);
     if (first)
         qg_warn(ctx,
-                "import: %zu node%s of unknown operators, first node '%.100s' "
+                "import: %zu node%s of unknown operators, first node '%.1000s' "
                 "(%.100s.%.100s), %s kept as in the file: what depends on one stays "
                 "float and cannot be executed",
                 n, n == 1 ? "" : "s", first->name, first->op->domain, first->op->name,

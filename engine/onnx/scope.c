@@ -95,12 +95,12 @@ qg_status qg_onnx_build_end(qg_onnx_build *b, qg_status s, qg_graph **out)
 qg_status qg_onnx_draft_fail(const qg_onnx_draft *d, qg_status status, const char *fmt,
                              ...)
 {
-    char message[700];
+    char message[2600];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
-    return qg_fail(d->scope->build->ctx, status, "%s: node '%.100s' (%.40s): %s",
+    return qg_fail(d->scope->build->ctx, status, "%s: node '%.1000s' (%.40s): %s",
                    d->scope->build->doing, d->name, d->op, message);
 }
 
@@ -168,16 +168,17 @@ qg_status qg_onnx_bind(qg_onnx_scope *s, const char *name, qg_value *value)
     if (empty(name))
         return qg_fail(
             ctx, QG_EMODEL,
-            "import: function call '%.100s' binds an input or output without "
+            "import: function call '%.1000s' binds an input or output without "
             "a name",
             s->prefix);
     if (qg_names_add(s->names, name, strlen(name), &id) != QG_OK)
         return qg_nomem(ctx);
     if (id != s->value.n)
-        return qg_fail(ctx, QG_EUNSUPPORTED,
-                       "import: function call '%.100s': '%.100s' is listed twice among "
-                       "the inputs and outputs of the function, expected once",
-                       s->prefix, name);
+        return qg_fail(
+            ctx, QG_EUNSUPPORTED,
+            "import: function call '%.1000s': '%.1000s' is listed twice among "
+            "the inputs and outputs of the function, expected once",
+            s->prefix, name);
     return qg_vec_push(ctx, s->build->scratch, &s->value, value);
 }
 
@@ -190,12 +191,12 @@ qg_status qg_onnx_constant(qg_onnx_build *b, const char *what, qg_value *v,
         return QG_OK;
     if (v->def)
         return qg_fail(b->ctx, QG_EMODEL,
-                       "%s: %s: tensor '%.100s' is produced twice, also by node "
-                       "'%.100s'",
+                       "%s: %s: tensor '%.1000s' is produced twice, also by node "
+                       "'%.1000s'",
                        b->doing, what, v->name, v->def->name);
     if (v->constant || v->is_input)
         return qg_fail(b->ctx, QG_EMODEL,
-                       "%s: %s: tensor '%.100s' is %s already, expected a new name",
+                       "%s: %s: tensor '%.1000s' is %s already, expected a new name",
                        b->doing, what, v->name,
                        v->constant ? "a constant" : "a graph input");
     assert(t->data && qg_tensor_is_plain(t));
@@ -260,7 +261,7 @@ static qg_status add_constant(const qg_onnx_draft *d)
             d->n_in, d->n_out, d->n_attr);
     QG_TRY(constant_of(d, d->attr, &t));
     QG_TRY(qg_onnx_value(d->scope, d->out[0], &v));
-    (void)snprintf(what, sizeof what, "node '%.100s' (%.40s)", d->name, d->op);
+    (void)snprintf(what, sizeof what, "node '%.1000s' (%.40s)", d->name, d->op);
     return qg_onnx_constant(d->scope->build, what, v, t);
 }
 
@@ -294,7 +295,7 @@ static qg_status find_op(const qg_onnx_draft *d, const qg_op **op, int64_t *opse
         return qg_opaque_op(d->scope->build->ctx, d->domain, d->op, *opset, op);
     return qg_fail(
         d->scope->build->ctx, QG_EUNSUPPORTED,
-        "%s: node '%.100s': operator %.100s%s%.100s is not known (opset %lld)%s",
+        "%s: node '%.1000s': operator %.100s%s%.100s is not known (opset %lld)%s",
         d->scope->build->doing, d->name, d->domain, dot, d->op, (long long)*opset,
         qg_op_versions(r, d->domain, d->op, known));
 }
@@ -349,14 +350,14 @@ static qg_status check_outputs(const qg_onnx_draft *d, qg_value *const *out)
     for (size_t i = 0; i < d->n_out; i++) {
         const qg_value *v = out[i];
         if (v && v->def)
-            return qg_fail(
-                d->scope->build->ctx, QG_EMODEL,
-                "%s: tensor '%.100s' is produced twice, by nodes '%.100s' and '%.100s'",
-                d->scope->build->doing, v->name, v->def->name, d->name);
+            return qg_fail(d->scope->build->ctx, QG_EMODEL,
+                           "%s: tensor '%.1000s' is produced twice, by nodes '%.1000s' "
+                           "and '%.1000s'",
+                           d->scope->build->doing, v->name, v->def->name, d->name);
         if (v && (v->constant || v->is_input))
             return qg_onnx_draft_fail(
                 d, QG_EMODEL,
-                "its output '%.100s' is %s already, expected a new "
+                "its output '%.1000s' is %s already, expected a new "
                 "name",
                 v->name, v->constant ? "a constant" : "a graph input");
     }
@@ -433,12 +434,12 @@ qg_status qg_onnx_close(const qg_onnx_scope *s)
             continue;
         if (!v->use.n)
             return qg_fail(s->build->ctx, QG_EMODEL,
-                           "%s: graph output '%.100s' is not provided by any node, "
+                           "%s: graph output '%.1000s' is not provided by any node, "
                            "input or initializer",
                            s->build->doing, v->name);
         return qg_node_fail(
             s->build->ctx, QG_EMODEL, s->build->doing, v->use.at[0].node,
-            "reads tensor '%.100s', which no node, input or initializer "
+            "reads tensor '%.1000s', which no node, input or initializer "
             "provides",
             v->name);
     }

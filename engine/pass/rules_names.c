@@ -11,6 +11,7 @@ typedef struct naming {
     const qg_graph *graph;
     const char *what; /* begins the message */
     bool of_nodes;
+    bool or_operators; /* of --set op=WORD, which names an operator or a node */
 } naming;
 
 static size_t count(const naming *n)
@@ -53,7 +54,9 @@ static void try_beginning(const naming *n, const char *word, const char *name,
 
 static qg_status check(const naming *n, const char *word)
 {
-    const char *kind = n->of_nodes ? "node" : "value";
+    const char *kind = n->or_operators ? "operator or node"
+                       : n->of_nodes   ? "node"
+                                       : "value";
     char hint[QG_SUGGEST_TEXT];
     qg_suggest near = qg_suggest_for(word);
     if (is_there(n, word))
@@ -61,19 +64,21 @@ static qg_status check(const naming *n, const char *word)
     for (size_t i = 0; i < count(n); i++) {
         qg_suggest_try(&near, name_at(n, i));
         try_beginning(n, word, name_at(n, i), &near);
-        if (n->of_nodes) /* --set op=X may name either */
+        if (n->or_operators)
             qg_suggest_try(&near, n->graph->node.at[i]->op->name);
     }
     return qg_fail(n->graph->ctx, QG_ECONFIG,
-                   "%s: %s '%s' %s%s, expected a %s of the rewritten graph", n->what,
+                   "%s: %s '%s' %s%s, expected %s %s of the rewritten graph", n->what,
                    kind, word,
                    strpbrk(word, "*?") ? "matches nothing" : "does not exist",
-                   qg_suggest_text(&near, hint), kind);
+                   qg_suggest_text(&near, hint), n->or_operators ? "an" : "a", kind);
 }
 
 qg_status qg_rule_check_names(const qg_rule *r, const qg_graph *g, const char *what)
 {
-    const naming nodes = { g, what, true }, values = { g, what, false };
+    const bool by_op =
+        r->node.n_op == 0 && r->origin.why && strstr(r->origin.why, "op=");
+    const naming nodes = { g, what, true, by_op }, values = { g, what, false, false };
     for (size_t i = 0; i < r->node.n_node; i++)
         QG_TRY(check(&nodes, r->node.node[i]));
     for (size_t i = 0; i < r->at.n_value; i++)

@@ -625,7 +625,7 @@ static void warn_sizes(const qg_searching *s)
                 "snapshot of `qg quantize --shape`");
     if (s->unsized)
         qg_warn(s->m->ctx,
-                "search: %zu value%s, as %.100s: how many elements there are depends "
+                "search: %zu value%s, as %.1000s: how many elements there are depends "
                 "on the data, so the bits stay those of the snapshot, expected shapes "
                 "that follow from those of the inputs",
                 s->unsized, s->unsized == 1 ? "" : "s", s->unsized_first->name);

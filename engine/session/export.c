@@ -3,6 +3,7 @@
 #include "engine/session/session.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "engine/core/reads.h"
 #include "engine/report/describe.h"
@@ -142,6 +143,29 @@ static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
     return qg_report_end(s, r, out);
 }
 
+/* Whether path ends in the first suffix of a format, of which there may be several. */
+static bool has_suffix(const char *path, const char *suffix)
+{
+    const size_t n = strcspn(suffix, " "), m = strlen(path);
+    return m > n && strncmp(path + m - n, suffix, n) == 0;
+}
+
+/* The file is written; tools that go by its name would take it for something else. */
+static void warn_suffix(const qg_export *e)
+{
+    const char *own = e->format->suffix;
+    if (has_suffix(e->path, own))
+        return;
+    for (const qg_format *const *f = qg_formats; *f; f++)
+        if (has_suffix(e->path, (*f)->suffix)) {
+            qg_warn(e->ctx,
+                    "export: '%.1000s': ends in the suffix of other formats, expected "
+                    "%.*s of %s",
+                    e->path, (int)strcspn(own, " "), own, e->format->name);
+            return;
+        }
+}
+
 /* The arithmetic of what the format writes, in the arena of the export. */
 static qg_status find_profile(qg_export *e)
 {
@@ -198,6 +222,8 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
     qg_status s = find_profile(&e);
     if (s == QG_OK)
         s = run(&e, &o, report);
+    if (s == QG_OK)
+        warn_suffix(&e);
     qg_export_end(&e);
     return s;
 }

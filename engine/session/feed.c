@@ -76,14 +76,14 @@ static qg_status arrays_by_input(const qg_model *m, const qg_workload *work,
         QG_TRY(qg_input_named(m->ctx, g, "arrays", work->array[i].input, &k));
         if (array[k])
             return qg_fail(m->ctx, QG_EDATA,
-                           "data: arrays: two for input '%.100s', expected one",
+                           "data: arrays: two for input '%.1000s', expected one",
                            g->input.at[k]->name);
         array[k] = &work->array[i].value;
     }
     for (size_t k = 0; k < g->input.n; k++)
         if (!array[k])
             return qg_fail(m->ctx, QG_EDATA,
-                           "data: arrays: none for input '%.100s', expected one for "
+                           "data: arrays: none for input '%.1000s', expected one for "
                            "every input",
                            g->input.at[k]->name);
     *out = array;
@@ -103,7 +103,9 @@ static qg_status open_data(qg_model *m, const qg_workload *work, qg_api_feed *ou
         QG_TRY(arrays_by_input(m, work, &request.array));
     QG_TRY(
         qg_data_open(m->ctx, work->data ? work->data : "arrays", &request, &out->data));
-    out->feed = (qg_feed){ .n = qg_data_count(out->data), .fetch = fetch, .ud = out };
+    out->feed = (qg_feed){
+        .n = qg_data_count(out->data), .fetch = fetch, .ud = out, .from = work->data
+    };
     QG_TRY(common_shape(m, out));
     return qg_feed_warn_scale(m, work, out);
 }

@@ -99,7 +99,7 @@ static qg_status warn(qg_model *m, const qg_workload *work, const qg_api_feed *f
     for (size_t i = 0; i < n; i++)
         if (grid[i])
             qg_warn(m->ctx,
-                    "data '%.200s': input '%.100s': values up to %.3g, where its grid "
+                    "data '%.200s': input '%.1000s': values up to %.3g, where its grid "
                     "has steps of %.3g up to %.3g, expected the scale of the samples "
                     "that calibrated",
                     work->data ? work->data : "arrays", f->graph->input.at[i]->name,

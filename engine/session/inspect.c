@@ -24,7 +24,8 @@ qg_status qg_looks_begin(qg_model *m, qg_arena *a, const qg_feed *inner, qg_look
         .feed = {.n = inner->n,
                  .shape = inner->shape,
                  .fetch = look_and_fetch,
-                 .ud = out},
+                 .ud = out,
+                 .from = inner->from},
         .inner = *inner,
         .inputs = m->graph->input.n
     };

@@ -160,23 +160,21 @@ qg_status qg_masks_of_stats(const qg_model *m, const qg_stats *stats, qg_arena *
 /* --- warnings --- */
 
 /* A policy of many nodes does not fit a line: then the report has it. */
-static void warn_masks(qg_ctx *ctx, const qg_strange *s, const char *what)
+static void warn_masks(qg_ctx *ctx, const char *policy, const char *what)
 {
     qg_warn(ctx, "%s; this policy leaves them in float: %s", what,
-            strlen(s->policy) < LONGEST ? s->policy : "fact mask_policy of the report");
+            strlen(policy) < LONGEST ? policy : "fact mask_policy of the report");
 }
 
-/* One policy for all, in the last line. */
+/* A policy only where something is to be done. */
 void qg_warn_strange(qg_ctx *ctx, const qg_strange *s)
 {
-    if (s->infinite && s->masks)
+    if (s->infinite)
         qg_warn(ctx, "%s", s->infinite);
-    else if (s->infinite)
-        warn_masks(ctx, s, s->infinite);
     if (s->not_finite)
         qg_warn(ctx, "%s", s->not_finite);
     if (s->masks)
-        warn_masks(ctx, s, s->masks);
+        warn_masks(ctx, s->policy, s->masks);
 }
 
 /* "x.in1, y.out0, ..."; NULL without memory. */
@@ -260,14 +258,14 @@ qg_status qg_masks_infinite(const qg_graph *g, const qg_tqc *const *t, size_t n,
     const char *names = endpoints_text(a, t, n);
     if (n == 0)
         return QG_OK;
-    if (!names || !marks(g, a, out))
+    if (!names)
         return qg_nomem(g->ctx);
-    for (size_t i = 0; i < n; i++)
-        mark(qg_tqc_value(t[i]), out->node);
-    out->infinite = qg_arena_printf(a,
-                                    "%zu endpoints hold a mask of -inf, which no scale "
-                                    "reaches, and stay in float: %s",
-                                    n, names);
+    out->infinite = qg_arena_printf(
+        a,
+        "%zu %s a mask of -inf, which no scale reaches, and %s in float without a "
+        "policy: %s",
+        n, n == 1 ? "endpoint holds" : "endpoints hold", n == 1 ? "stays" : "stay",
+        names);
     return out->infinite ? QG_OK : qg_nomem(g->ctx);
 }
 

@@ -206,7 +206,7 @@ static bool *mark_behind(const search *s, qg_arena *a)
 static qg_status add_name(const search *s, qg_arena *a, const qg_value *v,
                           const char **list)
 {
-    *list = qg_arena_printf(a, "%s%s%.100s", *list ? *list : "", *list ? ", " : "",
+    *list = qg_arena_printf(a, "%s%s%.1000s", *list ? *list : "", *list ? ", " : "",
                             v->name);
     return *list ? QG_OK : qg_nomem(s->graph->ctx);
 }
@@ -232,12 +232,12 @@ static void warn(const qg_measured *m, const char *doing)
 {
     if (m->chosen_by_data)
         qg_warn(m->graph->ctx,
-                "%s: outputs chosen by the data: %.400s: errors are measured in front "
-                "of the choice, at %.400s",
+                "%s: outputs chosen by the data: %.1500s: errors are measured in front "
+                "of the choice, at %.1500s",
                 doing, m->chosen_by_data, m->in_front);
     if (m->not_measured)
         qg_warn(m->graph->ctx,
-                "%s: outputs that are not measured: %.400s: expected float32 with a "
+                "%s: outputs that are not measured: %.1500s: expected float32 with a "
                 "shape that follows from those of the inputs",
                 doing, m->not_measured);
 }
@@ -289,7 +289,7 @@ qg_status qg_measured_in(const qg_measured *of, qg_graph *g, const char *doing,
         out->at[i] = qg_graph_value(g, of->at[i]->name);
         if (!out->at[i])
             return qg_fail(g->ctx, QG_EDATA,
-                           "%s: value '%.100s', where errors are measured: a pass has "
+                           "%s: value '%.1000s', where errors are measured: a pass has "
                            "removed it, expected it in every variant",
                            doing, of->at[i]->name);
     }
@@ -304,7 +304,7 @@ qg_status qg_measured_labels(const qg_measured *m, const char *doing)
     return m->at[0] == g->output.at[0] /* outputs keep their order */
                ? QG_OK
                : qg_fail(g->ctx, QG_EDATA,
-                         "%s: labels: the first output '%.100s' is not measured, "
+                         "%s: labels: the first output '%.1000s' is not measured, "
                          "expected scores: float32 with a shape that follows from "
                          "those of the inputs",
                          doing, g->output.at[0]->name);

@@ -23,7 +23,7 @@ static void warn(const qg_quant *q, const qg_rule *r, const qg_tqc *t, size_t n)
     qg_warn(q->ctx,
             "quantize: --set:%u: bits=%u has no effect at %zu endpoint%s that others "
             "dominate, as %s, which is on the grid of %s with %u bits; "
-            "'value=%.100s bits=%u' sets that one",
+            "'value=%.1000s bits=%u' sets that one",
             r->origin.line, t->scheme.bits, n, n == 1 ? "" : "s", qg_tqc_text(t, at),
             qg_tqc_text(root, leads), root->scheme.bits, qg_tqc_value(root)->name,
             t->scheme.bits);

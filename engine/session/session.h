@@ -244,7 +244,7 @@ typedef struct qg_strange {
     bool nan;               /* not_finite is about a NaN */
     const char *masks;      /* values whose grid holds a mask and nothing else */
     const char *infinite;   /* endpoints that calibration left in float for -inf */
-    uint8_t *node;          /* [nodes] 1: beside one of both; NULL: none is */
+    uint8_t *node;          /* [nodes] 1: beside one of masks; NULL: none is */
     const char *policy;     /* for these: YAML of a policy patch, in one line */
 } qg_strange;
 QG_NODISCARD qg_status qg_model_strange(qg_model *m, const qg_finite_request *r,

@@ -61,7 +61,7 @@ qg_status qg_input_named(qg_ctx *ctx, const qg_graph *g, const char *what,
         }
         qg_suggest_try(&near, g->input.at[k]->name);
     }
-    return qg_fail(ctx, QG_EDATA, "data: %s: the model has no input '%.100s'%s", what,
+    return qg_fail(ctx, QG_EDATA, "data: %s: the model has no input '%.1000s'%s", what,
                    name, qg_suggest_text(&near, text));
 }
 
@@ -85,7 +85,7 @@ static qg_status convert(const qg_inputs *s, const qg_value *v, const qg_tensor 
     if (qg_data_convert(x, out, allow, &bad))
         return QG_OK;
     return qg_fail(s->ctx, QG_EDATA,
-                   "data: source: sample %zu of input '%.100s': element %lld is %.9g, "
+                   "data: source: sample %zu of input '%.1000s': element %lld is %.9g, "
                    "expected a value that %s holds",
                    s->sample, v->name, (long long)bad, qg_tensor_f64(x, bad),
                    qg_dtype_name(v->type.dtype));
@@ -102,7 +102,7 @@ static qg_status check_type(const qg_inputs *s, const qg_value *v, const qg_tens
     if (fits)
         return QG_OK;
     return qg_fail(s->ctx, QG_EDATA,
-                   "data: %s: the array for input '%.100s' is %s, expected %s", what,
+                   "data: %s: the array for input '%.1000s' is %s, expected %s", what,
                    v->name, qg_tensor_text(x, have), qg_tensor_text(&v->type, want));
 }
 
@@ -115,12 +115,12 @@ static qg_status set_input(qg_inputs *s, const char *name, const qg_tensor *x,
     QG_TRY(qg_input_named(s->ctx, g, what_of(s->sample, what), name, &k));
     const char *input = g->input.at[k]->name;
     if (s->in[k])
-        return qg_fail(s->ctx, QG_EDATA, "data: %s: input '%.100s' is set twice", what,
+        return qg_fail(s->ctx, QG_EDATA, "data: %s: input '%.1000s' is set twice", what,
                        input);
     QG_TRY(check_type(s, g->input.at[k], x));
     if (!s->h->request.nan && qg_data_find_nan(x) >= 0)
         return qg_fail(s->ctx, QG_EDATA,
-                       "data: source: sample %zu of input '%.100s' contains NaN",
+                       "data: source: sample %zu of input '%.1000s' contains NaN",
                        s->sample, input);
     const bool other = is_other_float(g->input.at[k], x);
     qg_tensor *kept = borrow || other ? QG_NEW(s->arena, qg_tensor) : NULL;
@@ -176,7 +176,7 @@ static qg_status check_set(const qg_inputs *s)
     for (size_t k = 0; k < g->input.n; k++)
         if (!s->in[k])
             return qg_fail(s->ctx, QG_EDATA,
-                           "data: source: sample %zu: input '%.100s' is not set, "
+                           "data: source: sample %zu: input '%.1000s' is not set, "
                            "expected every input",
                            s->sample, g->input.at[k]->name);
     return QG_OK;
@@ -295,7 +295,11 @@ static qg_status set_of_subset(void *ud, size_t sample, qg_inputs *in)
 void qg_subset_open(qg_subset *s)
 {
     s->feed = (qg_feed){
-        .n = s->n, .shape = s->whole->shape, .fetch = fetch_of_subset, .ud = s
+        .n = s->n,
+        .shape = s->whole->shape,
+        .fetch = fetch_of_subset,
+        .ud = s,
+        .from = s->whole->from,
     };
     s->source = (qg_source){ .fetch = set_of_subset, .ud = s, .count = s->n };
 }
@@ -309,7 +313,7 @@ static qg_status prepare(qg_hosted *h)
         if (g->input.at[k]->type.rank < 0)
             return qg_fail(
                 h->ctx, QG_EDATA,
-                "data: source: input '%.100s' has no known rank, expected one "
+                "data: source: input '%.1000s' has no known rank, expected one "
                 "(--shape NAME=DIMxDIMx... gives it)",
                 g->input.at[k]->name);
     bool open = !qg_graph_inputs_are_known(g);

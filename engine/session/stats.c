@@ -283,7 +283,7 @@ static qg_status find_value(const qg_stats *s, const char *name, qg_stats_value 
     for (size_t i = 0; i < s->value.n; i++)
         qg_suggest_try(&near, s->value.at[i]->name);
     return qg_fail(s->ctx, QG_ECONFIG,
-                   "stats: no value '%.100s', expected one of the %zu in the file%s",
+                   "stats: no value '%.1000s', expected one of the %zu in the file%s",
                    name, s->value.n, qg_suggest_text(&near, hint));
 }
 

@@ -4,6 +4,8 @@
 #   New inputs go to build/fuzz/NAME; a finding is left there as crash-*: make it small
 #   with -minimize_crash=1, fix it, and keep it in tests/fuzz/corpus/NAME.
 # TIMEOUT: seconds that one input may take (20); more on a busy machine.
+# The first run of any NAME builds the library with clang and sanitizers, minutes on two
+# cores; then all seeds, and SECONDS of new inputs.
 # Every seed is run first, so `run.sh NAME 1` is a regression test.
 set -eu
 cd "$(dirname "$0")/../.."

@@ -97,7 +97,7 @@ for verb in quantize run; do
     expect 1 'expected random:N' try random:many
     expect 1 'expected .npy' try $model
 done
-expect 1 'sample 2 gives a NaN or an infinity' quantize $model trt-int8 "$work/inf.npy"
+expect 1 "sample 2 of input 'image' in .*inf.npy gives a NaN or an infinity" quantize $model trt-int8 "$work/inf.npy"
 
 # --- output that cannot be written is found before the work: the data is never read ---
 touch "$work/file"
@@ -122,6 +122,24 @@ expect 1 "'fus': no such pass.*did you mean 'fuse'" \
     quantize $model trt-int8 $data --dump-after fus --dump-dir "$work/dumps"
 [ ! -e "$work/dumps" ] || complain 'a refused --dump-after made its folder'
 expect 1 "node 'Conv_99' does not exist" quantize $model trt-int8 $data --set 'op=Conv_99 bits=4'
+expect 1 "operator or node 'Convv' does not exist, did you mean 'Conv'" \
+    quantize $model trt-int8 $data --set 'op=Convv bits=4'
+expect 1 "axis: 'outchannel', expected out-channel or an integer" \
+    quantize $model trt-int8 $data --set 'slot=weight axis=outchannel'
+expect 1 "axis: '9', expected an integer from 0 to 7" \
+    quantize $model trt-int8 $data --set 'slot=weight axis=9'
+expect 1 "'imaeg': no such graph input, did you mean 'image', expected 'image'" \
+    quantize $model trt-int8 $data --shape imaeg=1x1x8x8
+mkdir "$work/afolder"
+expect 1 "backend: 'afolder' is a folder" bash -c \
+    "cd '$work' && '$(realpath "$qg")' quantize '$PWD/$model' -b afolder -d random:1 -o s"
+printf 'layout: nchw\nfiles: nophotos\n' >"$work/photos.yaml"
+expect 1 "photos.yaml:2: files: '.*nophotos': No such file" \
+    quantize $model trt-int8 "$work/photos.yaml"
+"$qg" quantize $model -b openvino-int8 -d $data -o "$work/suffix" >/dev/null
+"$qg" export "$work/suffix" --format openvino-ir -o "$work/suffix.onnx" 2>&1 >/dev/null |
+    grep -q "suffix of other formats, expected .xml of openvino-ir" ||
+    complain "export of openvino-ir to .onnx: no warning"
 expect 1 "'bist', did you mean 'bits'" quantize $model trt-int8 $data --set 'op=Conv bist=4'
 expect 1 'has no field, expected one' quantize $model trt-int8 $data --set 'slot=weight'
 expect 1 'missing.yaml: No such file' quantize $model trt-int8 $data --policy "$work/missing.yaml"

@@ -133,6 +133,37 @@ def branches(folder):
     return folder / "two.onnx", folder / "two.npz"
 
 
+def check_labels(folder):
+    """One label does not outweigh the error; many do."""
+    narrow, out, one = folder / "narrow", folder / "labels.yaml", folder / "one.npy"
+    make = ("quantize", MODEL, "-b", "qnn-dsp-int8", "-d", CALIB, "--set",
+            "slot=weight bits=4", "-o")
+    ask = ("sensitivity", narrow, "-d", CALIB, "--propose", "1%", "--raise-to", "8", "-o",
+           out, "--holdout", TEST)
+    qg(*make, narrow)
+    qg(*ask)
+    qg(*make, folder / "raised", "--policy", out)
+    votes = []
+    for snapshot in narrow, folder / "raised":
+        qg("run", snapshot, "-d", TEST, "--mode", "simulate", "-o", folder / "votes")
+        scores = np.load(folder / "votes" / "logits.npy")
+        votes.append(scores.reshape(len(scores), -1).argmax(1))
+    differ = np.flatnonzero(votes[0] != votes[1])
+    check("the networks differ", len(differ) > 4, len(differ))
+    label = votes[0].copy()
+    np.save(one, label)
+    many = answer(*ask, "--labels", one)
+    check("many labels decide", many["judged_by"].startswith("labels: ") and is_empty(out) and
+          "top-1" in many["proposal"], many.get("judged_by"))
+    for i in differ[1:]:
+        label[i] = next(c for c in range(10) if c not in (votes[0][i], votes[1][i]))
+    np.save(one, label)
+    single = answer(*ask, "--labels", one)
+    check("one label less is right", single["judged_top1"] < single["judged_top1_without"])
+    check("one label does not decide", single["judged_by"].startswith("error: ") and
+          "proposal" not in single and not is_empty(out), single["judged_by"])
+
+
 def check_judge(folder):
     model, data = branches(folder)
     out = folder / "policy.yaml"
@@ -303,8 +334,8 @@ def check_memory(folder):
 
 def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for test in (check_keep_float, check_pipeline, check_judge, check_proposal_labels, check_compare,
-                 check_batches, check_memory):
+    for test in (check_keep_float, check_pipeline, check_judge, check_labels, check_proposal_labels,
+                 check_compare, check_batches, check_memory):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     sys.exit(failures > 0)

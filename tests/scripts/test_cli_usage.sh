@@ -46,6 +46,15 @@ for number in ' 3' $'\t3' '3 '; do
     expect 2 "--lr: '.*', expected a number above 0" "$qg" tune s -d x -o y --lr="$number"
 done
 
+# An option that one of the verbs of stats has, and this one does not.
+expect 2 'derive does not take --output; `qg quantize --stats` writes a snapshot' \
+    "$qg" stats derive a.qgs --model m -b trt-int8 -o s
+expect 2 'derive does not take --data' "$qg" stats derive a.qgs --model m -b x -d d
+expect 2 'show does not take --output' "$qg" stats show a.qgs -o s
+expect 2 'merge does not take --backend' "$qg" stats merge a.qgs -o s -b x
+expect 2 'doctor does not take --set' "$qg" stats doctor m -d d --set 'bits=4'
+expect 2 'collect does not take --observer' "$qg" stats collect m -d d -o s --observer kl
+
 folder=$(mktemp -d)
 cp configs/data/digits_calib.npy "$folder/s.npy"
 for verb in "search s --budget bits=6" "stats collect configs/models/digits.onnx" "report s" "sensitivity s --propose 1%"; do

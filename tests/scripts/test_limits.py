@@ -5,6 +5,7 @@ that may not grow, statistics of several instruction sets."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -139,6 +140,41 @@ def test_whole_names(work):
         expect("explain", run(["explain", work / "ws", name]), 0)
 
 
+def test_whole_names_in_messages(work):
+    """Messages hold names of 300 bytes, and a printed remedy can be pasted into --set."""
+    stem = "encoder/" + "n" * 300
+    network = onnx.load(DIGITS)
+    for part in network.graph.node, network.graph.input, network.graph.output:
+        for thing in part:
+            thing.name = stem + thing.name
+            for names in getattr(thing, "input", []), getattr(thing, "output", []):
+                names[:] = [stem + name for name in names]
+    for constant in network.graph.initializer:
+        constant.name = stem + constant.name
+    for value in network.graph.value_info:
+        value.name = stem + value.name
+    model, out = work / "message.onnx", ["-o", work / "ms"]
+    onnx.save(network, model)
+    x = np.load(ROOT / "configs/data/digits_calib.npy")[:8]
+    np.save(work / "digits.npy", x)
+    x[3].flat[5] = np.inf
+    np.save(work / "inf.npy", x)
+    quantize = ["quantize", model, "-b", "trt-int8", *out]
+    got = run([*quantize, "-d", work / "inf.npy"])
+    expect("infinity", got, 1, f"sample 3 of input '{stem}image' in {work}/inf.npy")
+    remedy = re.search(r"'(value=\S+ state=fp32)'", got.stderr)
+    expect("remedy", run([*quantize, "-d", work / "digits.npy", "--set",
+                          remedy[1] if remedy else "no=remedy"]), 0)
+    np.savez(work / "other.npz", **{stem + "imagf": x})
+    expect("other input", run([*quantize, "-d", work / "other.npz"]), 1,
+           f"'{stem}image'", f"{stem}imagf")
+    np.save(work / "wide.npy", x[:, :, :, :-1])
+    expect("other shape", run([*quantize, "-d", work / "wide.npy"]), 1, f"'{stem}image' is")
+    network.graph.node[1].input[0] = stem + "missing"
+    onnx.save(network, model)
+    expect("no tensor", run(["dump", model]), 1, f"tensor '{stem}missing', which no node")
+
+
 def test_long_paths(work):
     """File names of 250 bytes."""
     name = "f" * 246
@@ -232,8 +268,8 @@ def test_many_rules(work):
 
 def main():
     tests = (test_open_files, test_calls_per_file, test_long_names, test_whole_names,
-             test_long_paths, test_full_device, test_file_size, test_instruction_sets,
-             test_many_rules)
+             test_whole_names_in_messages, test_long_paths, test_full_device, test_file_size,
+             test_instruction_sets, test_many_rules)
     for test in tests:
         with tempfile.TemporaryDirectory() as work:
             test(pathlib.Path(work))

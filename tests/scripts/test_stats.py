@@ -243,6 +243,8 @@ def same_snapshots_after_rewrites(work, plain):
     qg("quantize", MODEL, "-b", "metax-int8-c", "--stats", plain, "-o", f"{work}/no",
        fails=collected)
     qg("compare", MODEL, "-d", DATA, "-b", "metax-int8-c", "--stats", plain, fails=collected)
+    qg("compare", MODEL, "-d", DATA, "-b", "metax-int8-c", "--stats", plain,
+       fails="`compare` and `quantize` also calibrate without --stats")
     qg("stats", "derive", plain, "--model", MODEL, "-b", "metax-int8-c", fails=collected)
     qg("stats", "collect", MODEL, "--set", "op=Conv bits=4", "-d", DATA, "-o", f"{work}/no",
        fails="without a backend, expected the backend")

@@ -224,7 +224,7 @@ static const struct {
       "4: rule r: policy word 'exponential', expected floating, or linear with "
       "power-of-2: exponential is not implemented" },
     { RULE("match: {}, set: {axis: out}"),
-      "4: rule r: axis: 'out', expected an integer from 0 to 7" },
+      "4: rule r: axis: 'out', expected out-channel or an integer from 0 to 7" },
     { RULE("match: {}, set: {observer: minmx}"),
       "4: rule r: unknown observer 'minmx', did you mean 'minmax'" },
     { RULE("match: {}, set: {percentile: 2}"),

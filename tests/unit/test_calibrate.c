@@ -159,7 +159,7 @@ static void the_first_bad_sample_is_reported(void **state)
     f->bad = 11;
     f->c.jobs = 3;
     assert_fails(f->ctx, qg_calibrate_run(f->ctx, &f->c, &f->found), QG_ENUMERIC,
-                 "calibrate: r.in0: sample 11 gives a NaN or an infinity");
+                 "calibrate: r.in0: sample 11 of input 'x' gives a NaN or an infinity");
     assert_int_equal(f->found.changed, 0);
 }
 

@@ -369,6 +369,11 @@ def main():
             print(f"{name:18} {kind:16} {style:7} opset {opset}"
                   f"{' float16' if half else ''}")
         return 0
+    missing = [p for p in (agreement.QG, agreement.FOLLOW) if not pathlib.Path(p).exists()]
+    if missing:
+        print(f"run.py: {' and '.join(missing)}: no such file, expected a build with "
+              "-DQG_TESTS=ON: ninja qg tests/follow", file=sys.stderr)
+        return 2
     others = {} if o.sample else shared()
     unknown = set(o.networks) - set(graph.NETWORKS) - set(others)
     if unknown:

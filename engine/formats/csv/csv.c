@@ -404,7 +404,7 @@ static qg_status check_twice(const sheet *s, qg_endpoint at)
     size_t *row = &s->row[s->first[at.node->id] + k];
     if (*row)
         return qg_table_fail(s->r,
-                             "endpoint is '%.60s' as in line %zu, expected one row",
+                             "endpoint is '%.1000s' as in line %zu, expected one row",
                              cell_of(s, COLUMN_ENDPOINT), *row);
     *row = s->r->line;
     return QG_OK;

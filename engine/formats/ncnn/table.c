@@ -270,7 +270,7 @@ static qg_status check_pairs(qg_table_reader *r, const qg_node *n)
     bool weight = slot && qg_record_planned(&r->plan[n->id], qg_input_at(n, slot));
     if (data && slot && !weight)
         return qg_fail(r->ctx, QG_EMODEL,
-                       "import: %s: layer '%.100s': has a line for its data alone, "
+                       "import: %s: layer '%.1000s': has a line for its data alone, "
                        "expected '%.100s_param_0', too",
                        r->file->name, n->name, n->name);
     if (data && !slot)

@@ -38,8 +38,8 @@ static qg_status add_limit(qg_graph *g, const char *of, const char *suffix, floa
         return qg_nomem(g->ctx);
     if (qg_graph_value(g, name))
         return qg_fail(g->ctx, QG_EUNSUPPORTED,
-                       "export: value '%.100s': its name is that of the limit of "
-                       "'%.100s', expected another name",
+                       "export: value '%.1000s': its name is that of the limit of "
+                       "'%.1000s', expected another name",
                        name, of);
     qg_tensor_init(t, QG_F32, 0, NULL);
     QG_TRY(qg_tensor_alloc(g->ctx, g->arena, t));

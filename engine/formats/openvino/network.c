@@ -48,10 +48,11 @@ static qg_status check_output(qg_ir *ir, const qg_ir_layer *l, const qg_tensor *
     bool known = strcmp(l->type, "Parameter") == 0 ? qg_tensor_known(t) : t->rank >= 0;
     if (known && type_index(t->dtype) != QG_NONE)
         return QG_OK;
-    return qg_fail(ir->ctx, QG_EUNSUPPORTED,
-                   "export: layer '%.100s' (%s): its output is %s, expected known dims "
-                   "(--shape of qg quantize gives them) and a type of OpenVINO IR",
-                   l->name, l->type, qg_tensor_text(t, text));
+    return qg_fail(
+        ir->ctx, QG_EUNSUPPORTED,
+        "export: layer '%.1000s' (%s): its output is %s, expected known dims "
+        "(--shape of qg quantize gives them) and a type of OpenVINO IR",
+        l->name, l->type, qg_tensor_text(t, text));
 }
 
 /* n == 0 gives a pointer that nobody reads through. */

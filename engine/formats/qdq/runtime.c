@@ -349,7 +349,7 @@ static void warn_of_int8(const qg_graph *g, size_t nodes, int64_t opset)
     if (count > 1)
         (void)snprintf(more, sizeof more, " and %zu more", count - 1);
     qg_warn(g->ctx,
-            "export: node '%.100s' (%.40s)%s: int8 codes in opset %lld: the optimizer "
+            "export: node '%.1000s' (%.40s)%s: int8 codes in opset %lld: the optimizer "
             "of ONNX Runtime 1.31 moves them and then refuses the file, expected "
             "TensorRT as the reader, or --placement ort",
             first->name, first->op->name, more, (long long)opset);
@@ -382,14 +382,14 @@ void qg_onnx_warn_of_runtime(const qg_graph *g, size_t nodes, int64_t int8)
         warn_of_int8(g, nodes, int8);
     if (resize)
         qg_warn(g->ctx,
-                "export: node '%.100s' (Resize): cubic and shrinking, which ONNX "
+                "export: node '%.1000s' (Resize): cubic and shrinking, which ONNX "
                 "Runtime 1.31 refuses at its default level where it turns convolutions "
                 "on both sides to channels last, expected another reader of the file, "
                 "or --placement ort",
                 resize->name);
     if (average)
         qg_warn(g->ctx,
-                "export: node '%.100s' (AveragePool): the optimizer of ONNX Runtime "
+                "export: node '%.1000s' (AveragePool): the optimizer of ONNX Runtime "
                 "1.31 makes a QLinearAveragePool of it, which %s, expected another "
                 "reader of the file, or --placement ort",
                 average->name,

@@ -341,10 +341,11 @@ qg_status qg_grid_of_qonnx(qg_graph *g, const qg_node *n, qg_grid_record *out,
     if (*why)
         return QG_OK;
     if (moves_ties(mode, &r.param))
-        qg_warn(g->ctx,
-                "import: node '%.100s' (%s) adds its zero point before it rounds: ties "
-                "may get the neighbouring code",
-                n->name, n->op->name);
+        qg_warn(
+            g->ctx,
+            "import: node '%.1000s' (%s) adds its zero point before it rounds: ties "
+            "may get the neighbouring code",
+            n->name, n->op->name);
     QG_TRY(qg_scheme_check(g->ctx, n->name, &r.scheme));
     *out = r;
     return QG_OK;

@@ -17,7 +17,7 @@ static qg_status name_tensor(qg_tflite_builder *b, uint32_t i)
         return qg_graph_add_value(b->g, name, &v->named);
     if (v->is_input || v->is_output)
         qg_warn(b->ctx,
-                "import: tensor %u '%.100s': another tensor has that name, it gets a "
+                "import: tensor %u '%.1000s': another tensor has that name, it gets a "
                 "number",
                 i, name);
     return qg_graph_add_prefixed(b->g, *name ? name : "tensor", &v->named);
@@ -106,7 +106,7 @@ static qg_status add_output(qg_tflite_builder *b, uint32_t k)
     QG_TRY(qg_tflite_tensor_at(b, b->file->output[k], &v));
     if (!v->lead)
         return qg_fail(b->ctx, QG_EMODEL,
-                       "import: output %u, tensor %d '%.100s', is computed by no "
+                       "import: output %u, tensor %d '%.1000s', is computed by no "
                        "operator",
                        k, b->file->output[k], v->named->name);
     if (!v->is_input)

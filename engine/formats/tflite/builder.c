@@ -64,7 +64,7 @@ static void axes_in(enum qg_tflite_layout layout, int32_t rank, int32_t *axis)
 
 qg_status qg_tflite_fail(qg_tflite_builder *b, qg_status s, const char *fmt, ...)
 {
-    char text[512];
+    char text[2600];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
@@ -91,12 +91,12 @@ static qg_status tensor_fail(qg_tflite_builder *b, qg_status s,
 static qg_status tensor_fail(qg_tflite_builder *b, qg_status s,
                              const qg_tflite_value *v, const char *fmt, ...)
 {
-    char text[256];
+    char text[2600];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return qg_fail(b->ctx, s, "import: tensor %u '%.100s': %s", index_of(b, v),
+    return qg_fail(b->ctx, s, "import: tensor %u '%.1000s': %s", index_of(b, v),
                    source_of(b, v)->name, text);
 }
 
@@ -306,7 +306,7 @@ qg_status qg_tflite_input(qg_tflite_builder *b, uint32_t k, qg_tflite_value **ou
     QG_TRY(slot(b, "inputs", b->op->n_in, k, b->op->in, &v));
     if (!v->constant && !v->lead)
         return qg_tflite_fail(b, QG_EMODEL,
-                              "input %u, tensor %d '%.100s', is not computed yet", k,
+                              "input %u, tensor %d '%.1000s', is not computed yet", k,
                               b->op->in[k], source_of(b, v)->name);
     *out = v;
     return QG_OK;
@@ -318,7 +318,7 @@ qg_status qg_tflite_output(qg_tflite_builder *b, uint32_t k, qg_tflite_value **o
     QG_TRY(slot(b, "outputs", b->op->n_out, k, b->op->out, &v));
     if (v->constant || v->lead)
         return qg_tflite_fail(b, QG_EMODEL,
-                              "output %u, tensor %d '%.100s', has a value already", k,
+                              "output %u, tensor %d '%.1000s', has a value already", k,
                               b->op->out[k], source_of(b, v)->name);
     *out = v;
     return QG_OK;

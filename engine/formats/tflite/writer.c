@@ -24,12 +24,12 @@ static const qg_node *named_node(const qg_tflite_writer *w)
 
 qg_status qg_tflite_refuse(qg_tflite_writer *w, const char *fmt, ...)
 {
-    char text[256];
+    char text[2600];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return qg_fail(w->ctx, QG_EUNSUPPORTED, "export: node '%.100s' (%s): %s",
+    return qg_fail(w->ctx, QG_EUNSUPPORTED, "export: node '%.1000s' (%s): %s",
                    w->node->name, named_node(w)->op->name, text);
 }
 
@@ -49,7 +49,7 @@ static qg_status type_of(qg_tflite_writer *w, qg_dtype d, const char *name,
     return *out >= 0
                ? QG_OK
                : qg_fail(w->ctx, QG_EUNSUPPORTED,
-                         "export: value '%.100s' is %s, expected float32, bool or "
+                         "export: value '%.1000s' is %s, expected float32, bool or "
                          "an integer of TensorFlow Lite",
                          name, qg_dtype_name(d));
 }
@@ -239,7 +239,7 @@ static qg_status describe(qg_tflite_writer *w, const qg_value *v,
     *t =
         (qg_tflite_tensor){ .name = name_of(w, v, form), .rank = (uint32_t)type->rank };
     if (type->rank < 0 || !t->name)
-        return t->name ? qg_tflite_refuse(w, "%.100s has no known rank", v->name)
+        return t->name ? qg_tflite_refuse(w, "%.1000s has no known rank", v->name)
                        : qg_nomem(w->ctx);
     QG_TRY(type_of(w, type->dtype, v->name, &t->type));
     QG_TRY(dims_of(w, type, form, &t->dim));
@@ -303,7 +303,7 @@ qg_status qg_tflite_want(qg_tflite_writer *w, const qg_value *v,
         return put_constant(w, v, form, out);
     in[0] = w->form[1 - form][v->id];
     if (in[0] < 0)
-        return qg_tflite_refuse(w, "%.100s is not computed before", v->name);
+        return qg_tflite_refuse(w, "%.1000s is not computed before", v->name);
     QG_TRY(qg_tflite_put_ints(w, form == QG_TFLITE_NHWC ? "to_nhwc" : "to_nchw", 1,
                               &four, form == QG_TFLITE_NHWC ? to_nhwc : to_nchw,
                               &in[1]));
