@@ -25,13 +25,14 @@ static qg_status build(qg_export *e)
     size_t removed;
     QG_TRY(qg_openvino_graph(e));
     QG_TRY(qg_plugin_lose(e));
+    const bool codes = has_codes(e->graph);
     int64_t own = qg_graph_opset(e->graph, ""), need = own;
-    if (has_codes(e->graph) && need < QG_OPENVINO_OPSET)
+    if (codes && need < QG_OPENVINO_OPSET)
         need = QG_OPENVINO_OPSET;
     need = qg_plugin_opset(e->graph, need);
-    if (need == own)
+    if (!codes && need == own)
         return QG_OK;
-    QG_TRY(qg_graph_upgrade(e->graph, need));
+    QG_TRY(qg_graph_upgrade(e->graph, need)); /* and the IR version of codes */
     return qg_graph_sweep(e->graph, &removed);
 }
 
