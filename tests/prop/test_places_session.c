@@ -686,7 +686,7 @@ static void every_row(place_kind kind)
         printf("%-22s %5ld\n", rows[i].name, n);
         all += n;
     }
-    assert_cmp_int(all, >, only ? 0 : kind == PLACE_MEMORY ? 400 : 50);
+    assert_cmp_int(all, >, only ? 0 : kind == PLACE_MEMORY ? 200 : 30);
 }
 
 static void no_memory(void **state)
