@@ -187,6 +187,23 @@ def exported(form, end, folder):
     return out.read_text()
 
 
+def check_cache_versions(folder):
+    """The head of a file is the version as TensorRT writes it; others are refused."""
+    imported("csv", CORPUS / "csv/sheet.csv", folder)
+    for version, head in (("8.6.1", "TRT-8601-"), ("10.13.3", "TRT-101303-"), ("8.6", None),
+                          ("8.6.1.2", None), ("8.100.1", None), ("4.1.1", None),
+                          ("11.0.0", None), ("8..1", None), ("-8.6.1", None), ("8.6.x", None)):
+        out = pathlib.Path(folder, f"{version}.cache")
+        run = subprocess.run([QG, "export", f"{folder}/s", "--format", "tensorrt-cache",
+                              f"--version={version}", "-o", out], capture_output=True, text=True)
+        if head and (run.returncode or not out.read_text().startswith(head)):
+            return f"{version}: {run.stderr}, expected {head}"
+        if not head and (run.returncode != 1 or f"version '{version}'" not in run.stderr or
+                         out.exists()):
+            return f"{version}: {run.returncode} {run.stderr}, expected a refusal"
+    return None
+
+
 def check_rknn(folder):
     """RKNN Toolkit2 user guide, hybrid quantization: an int8 tensor in [-1, 1] has these
     members, lists of one number per tensor."""
@@ -333,8 +350,8 @@ def main():
             if wrong:
                 print(f"FAILED {seed}: {wrong}")
                 bad += 1
-        for check in check_cache, check_rknn, check_ascend, check_nxp, check_csv, check_other_csv, \
-                check_mnn:
+        for check in (check_cache, check_cache_versions, check_rknn, check_ascend, check_nxp,
+                      check_csv, check_other_csv, check_mnn):
             wrong = check(folder)
             if wrong:
                 print(f"FAILED {check.__name__}: {wrong}")
