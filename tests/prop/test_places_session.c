@@ -481,7 +481,7 @@ static const row rows[] = {
     { "probe", probe, 0, 0, 0 },
     { "export onnx-qdq", export, "onnx-qdq", SNAP, NULL },
     { "export onnx-qdq trt", export, "onnx-qdq", OTHER, "trt" },
-    { "export onnx-qdq ort", export, "onnx-qdq", "@moved", "ort" },
+    { "export onnx-qdq ort", export, "onnx-qdq", "@shrunk", "ort" },
     { "export openvino-fq", export, "openvino-fq", SNAP, NULL },
     { "export openvino-ir", export, "openvino-ir", "@layers", NULL },
     { "export onnx-qoperator", export, "onnx-qoperator", SNAP, NULL },
@@ -557,6 +557,7 @@ static void make_files(qg_ctx *ctx)
         { "moved", quantize, "openvino-int8", "@moves.onnx", NULL },
         { "eight", quantize, "tflite-int8", "@bytes.onnx", NULL },
         { "known", quantize, "openvino-int8", "@constants.onnx", NULL },
+        { "shrunk", quantize, "ort-int8", "@cubic.onnx", NULL },
         { "floats", quantize, "tflite-int8", "@islands.onnx", NULL },
         { "qdq", export, "onnx-qdq", SNAP, NULL },
         { "fq", export, "openvino-fq", SNAP, NULL },
@@ -579,6 +580,7 @@ static void make_files(qg_ctx *ctx)
     make_model(ctx, "bytes");
     make_model(ctx, "constants");
     make_model(ctx, "islands");
+    make_model(ctx, "cubic");
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         qg_report *report = NULL;
         qg_model *m = NULL;
