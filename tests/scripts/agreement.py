@@ -101,9 +101,8 @@ def pictures(rng, shape):
     return np.clip(patches + rng.normal(0, 0.05, shape), -1, 1)
 
 
-def models(seed=int(os.environ.get("SEED", "3"))):
-    """(name, path, samples [n, ...]) of every available model; without QG_ALL=1 of one per
-    kind."""
+def models(seed=int(os.environ.get("SEED", "3")), everything=EVERYTHING):
+    """(name, path, samples [n, ...]) of every available model, or of one per kind."""
     standins = SHARED / "models" / "standins"
     known = [
         ("digits", pathlib.Path("configs/models/digits.onnx"), "configs/data/digits_test.npy"),
@@ -120,7 +119,7 @@ def models(seed=int(os.environ.get("SEED", "3"))):
         if not path.exists():
             print(f"skipped: {path} is not there")
             continue
-        if name in ("effnet", "ultraface") and not EVERYTHING:
+        if name in ("effnet", "ultraface") and not everything:
             continue
         if isinstance(data, tuple):
             x = pictures(rng, (32 if EVERYTHING else 16, *data))

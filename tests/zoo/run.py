@@ -341,7 +341,7 @@ def write(rows):
 
 def shared():
     """{name: (path, samples)} of the models of ../shared that are there."""
-    known = {f"shared-{name}": (path, x) for name, path, x in agreement.models()}
+    known = {f"shared-{name}": (path, x) for name, path, x in agreement.models(everything=True)}
     return {n: (p, {onnx.load(p).graph.input[0].name: x[:SAMPLES]})
             for n, (p, x) in known.items()}
 
