@@ -78,6 +78,13 @@ static bool makes_nan(const qg_node *n, const qg_tensor *const *in)
            (qg_node_has(n, QG_OP_DIVIDES) && !divides(in[1]));
 }
 
+/* Kernels read their constants as plans are made; of large ones of other operators,
+ * such as the table of a Gather, few pages may ever be in memory. */
+static bool is_read(const qg_node *n, const qg_tensor *constant)
+{
+    return n->op->compile || qg_tensor_count(constant) <= 1 << 18;
+}
+
 bool qg_plan_meets_nan(const qg_builder *b, const qg_node *n,
                        const qg_tensor *const *in)
 {
@@ -89,7 +96,8 @@ bool qg_plan_meets_nan(const qg_builder *b, const qg_node *n,
     for (uint32_t i = 0; i < n->n_in && !strange; i++)
         strange = n->in[i] && b->p->strange[n->in[i]->id];
     for (uint32_t i = 0; i < n->n_in && !strange && !clamps; i++)
-        strange = in[i] && in[i]->data && !qg_tensor_is_finite(in[i]);
+        strange =
+            in[i] && in[i]->data && is_read(n, in[i]) && !qg_tensor_is_finite(in[i]);
     for (uint32_t i = 0; i < n->n_out && strange; i++)
         if (n->out[i])
             b->p->strange[n->out[i]->id] = 1;

@@ -94,6 +94,9 @@ REFUSED = [  # format, document, words of the message
     ("aimet", {"activation_encodings": {"x": [ENTRY] * 3}}, "c.in0"),
     ("aimet", {"version": "1.0.0", "param_encodings": [LIST | {"enc_type": "LPBQ"}]},
      "has enc_type LPBQ"),
+    ("aimet", {"version": "0.6.0", "activation_encodings": {}, "param_encodings": {"w": [
+        {"bitwidth": 8, "is_symmetric": "True", "min": -1, "max": 1}, 2]}},
+     "expected an object per channel"),
     ("aimet", {"version": "1.0.0", "activation_encodings": [LIST, LIST]}, "has two entries"),
     ("aimet", {"version": "1.0.0", "activation_encodings": [LIST | {"offset": []}]},
      "has 1 scales and 0 offsets"),

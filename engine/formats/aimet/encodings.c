@@ -474,6 +474,8 @@ static qg_status read_channel(qg_table_reader *r, entry *n, const qg_json *o, si
 {
     double scale, offset, low, high;
     double steps = (double)(n->grid.scheme.qmax - n->grid.scheme.qmin);
+    if (o->type != QG_JSON_OBJECT)
+        return qg_json_fail(r->ctx, QG_EPARSE, o, "expected an object per channel");
     bool has_scale = qg_json_get(o, "scale"), has_offset = qg_json_get(o, "offset");
     QG_TRY(check_common(r, n, o, symmetric));
     if (!has_scale || !has_offset) {
