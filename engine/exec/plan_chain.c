@@ -91,6 +91,8 @@ bool qg_plan_meets_nan(const qg_builder *b, const qg_node *n,
     const qg_plan *base = b->p->options.base;
     const bool clamps = n->op->clamp != NULL; /* whose limits may be infinite */
     bool strange = makes_nan(n, in);
+    if (b->p->options.reference) /* no kernel absorbs anything */
+        return false;
     if (base)
         return n->n_out && n->out[0] && base->strange[n->out[0]->id];
     for (uint32_t i = 0; i < n->n_in && !strange; i++)

@@ -120,6 +120,7 @@ def models(seed=int(os.environ.get("SEED", "3")), everything=EVERYTHING):
             print(f"skipped: {path} is not there")
             continue
         if name in ("effnet", "ultraface") and not everything:
+            print(f"left out: {name}, which QG_ALL=1 adds")
             continue
         if isinstance(data, tuple):
             x = pictures(rng, (32 if EVERYTHING else 16, *data))
