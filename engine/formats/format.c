@@ -54,19 +54,37 @@ static qg_status add_loss(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
     return text ? qg_vec_push(e->ctx, e->arena, &e->loss, l) : qg_nomem(e->ctx);
 }
 
+static qg_status lose(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
+                      const char *fmt, va_list args)
+{
+    char text[2600];
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    qg_num_unsign_nan(text);
+    return add_loss(e, aspect, t, qg_arena_strdup(e->arena, text));
+}
+
 qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
                          const char *fmt, ...)
 {
-    char text[2600];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
+    qg_status s = lose(e, aspect, t, fmt, args);
     va_end(args);
-    qg_num_unsign_nan(text);
-    QG_TRY(add_loss(e, aspect, t, qg_arena_strdup(e->arena, text)));
-    if (aspect & (QG_SAYS_BITS | QG_SAYS_RANGE))
+    if (s == QG_OK && aspect & (QG_SAYS_BITS | QG_SAYS_RANGE))
         e->loss.at[e->loss.n - 1].computes = false;
-    return QG_OK;
+    return s;
+}
+
+qg_status qg_export_lose_result(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
+                                const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    qg_status s = lose(e, aspect, t, fmt, args);
+    va_end(args);
+    if (s == QG_OK)
+        e->loss.at[e->loss.n - 1].computes = true;
+    return s;
 }
 
 qg_status qg_export_lose_open(qg_export *e)
@@ -247,12 +265,11 @@ static qg_status lose_nan(qg_export *e)
     const char *readers = nan_text(e);
     if (!readers)
         return qg_nomem(e->ctx);
-    QG_TRY(qg_export_lose(e, QG_SAYS_NAN, NULL,
-                          "rule for NaN %s; that of readers of the file: %s; when it "
-                          "was quantized: %s",
-                          qg_nan_name((qg_nan)t->scheme.nan), readers,
-                          e->info->manifest.not_finite));
-    e->loss.at[e->loss.n - 1].computes = true;
+    QG_TRY(qg_export_lose_result(
+        e, QG_SAYS_NAN, NULL,
+        "rule for NaN %s; that of readers of the file: %s; when it "
+        "was quantized: %s",
+        qg_nan_name((qg_nan)t->scheme.nan), readers, e->info->manifest.not_finite));
     return QG_OK;
 }
 

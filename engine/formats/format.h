@@ -198,6 +198,12 @@ QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
                                       const qg_tqc *t, const char *fmt, ...)
     QG_PRINTF(4, 5);
 
+/* The same, of a loss that changes what readers compute, whatever the aspect and also
+ * of a constant: where the model beside the file, or a node of it, has the floats. */
+QG_NODISCARD qg_status qg_export_lose_result(qg_export *e, enum qg_aspect aspect,
+                                             const qg_tqc *t, const char *fmt, ...)
+    QG_PRINTF(4, 5);
+
 /* For build of a format with fixed dims: a row where the model leaves one open. */
 QG_NODISCARD qg_status qg_export_lose_open(qg_export *e);
 

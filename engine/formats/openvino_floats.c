@@ -121,10 +121,9 @@ qg_status qg_plugin_lose(qg_export *e)
             qg_output_tqc(n, 0) ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
         if (!why)
             continue;
-        QG_TRY(qg_export_lose(e, QG_SAYS_ENDPOINT, t,
-                              "%s (%s): OpenVINO computes something else: %s", n->name,
-                              n->op->name, why));
-        e->loss.at[e->loss.n - 1].computes = true;
+        QG_TRY(qg_export_lose_result(e, QG_SAYS_ENDPOINT, t,
+                                     "%s (%s): OpenVINO computes something else: %s",
+                                     n->name, n->op->name, why));
     }
     return QG_OK;
 }

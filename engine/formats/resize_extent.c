@@ -62,12 +62,12 @@ qg_status qg_export_lose_fractions(qg_export *e)
             qg_output_tqc(n, 0) ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
         if (!qg_resize_has_fraction(n))
             continue;
-        QG_TRY(qg_export_lose(e, QG_SAYS_ENDPOINT, t,
-                              "%s (%s): the runtime takes the whole number of elements "
-                              "for the extent, which is a fraction in ONNX; expected "
-                              "scales that give whole extents, or sizes",
-                              n->name, n->op->name));
-        e->loss.at[e->loss.n - 1].computes = true;
+        QG_TRY(qg_export_lose_result(
+            e, QG_SAYS_ENDPOINT, t,
+            "%s (%s): the runtime takes the whole number of elements "
+            "for the extent, which is a fraction in ONNX; expected "
+            "scales that give whole extents, or sizes",
+            n->name, n->op->name));
     }
     return QG_OK;
 }

@@ -84,27 +84,14 @@ static bool same_grid(const qg_tqc *a, const qg_tqc *b)
 
 /* --- losses --- */
 
-qg_status qg_table_lose(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
-                        const char *fmt, ...)
-{
-    char text[2600];
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    QG_TRY(qg_export_lose(e, aspect, t, "%s", text));
-    e->loss.at[e->loss.n - 1].computes = true;
-    return QG_OK;
-}
-
 static qg_status lose_limits(qg_export *e, const qg_tqc *t, const qg_table_grid *g)
 {
     const qg_scheme *s = &t->scheme, *r = &g->scheme;
     if (s->qmin + g->shift != r->qmin || s->qmax + g->shift != r->qmax)
-        return qg_table_lose(e, QG_SAYS_RANGE, t,
-                             "codes [%lld, %lld], read as [%lld, %lld]",
-                             (long long)s->qmin, (long long)s->qmax, (long long)r->qmin,
-                             (long long)r->qmax);
+        return qg_export_lose_result(e, QG_SAYS_RANGE, t,
+                                     "codes [%lld, %lld], read as [%lld, %lld]",
+                                     (long long)s->qmin, (long long)s->qmax,
+                                     (long long)r->qmin, (long long)r->qmax);
     if (g->shift)
         return qg_export_lose(e, QG_SAYS_RANGE, t, "codes are %lld higher",
                               (long long)g->shift);
@@ -119,12 +106,12 @@ qg_status qg_table_lose_grid(qg_export *e, const qg_tqc *t, const qg_table_grid 
     qg_qparam p = qg_tqc_param(t);
     QG_TRY(lose_limits(e, t, g));
     if (g->scheme.axis != t->scheme.axis)
-        QG_TRY(qg_table_lose(e, QG_SAYS_PER_CHANNEL, t, "axis %d, read as %d",
-                             t->scheme.axis, g->scheme.axis));
+        QG_TRY(qg_export_lose_result(e, QG_SAYS_PER_CHANNEL, t, "axis %d, read as %d",
+                                     t->scheme.axis, g->scheme.axis));
     for (size_t c = 0; g->scheme.policy & QG_SYMMETRIC && p.offset && c < p.n; c++)
         if (p.offset[c] + g->shift)
-            return qg_table_lose(e, QG_SAYS_OFFSET, t, "offset %d, read as 0",
-                                 p.offset[c]);
+            return qg_export_lose_result(e, QG_SAYS_OFFSET, t, "offset %d, read as 0",
+                                         p.offset[c]);
     return QG_OK;
 }
 
@@ -133,7 +120,7 @@ qg_status qg_table_lose_rest(qg_export *e, const bool *covered)
     for (size_t i = 0; i < e->quant->tqc.n; i++) {
         const qg_tqc *t = e->quant->tqc.at[i];
         if (!covered[i] && qg_tqc_is_on_grid(t))
-            QG_TRY(qg_table_lose(
+            QG_TRY(qg_export_lose_result(
                 e, QG_SAYS_ENDPOINT, t,
                 "the file has no entry for it, or one with another grid"));
     }
@@ -171,8 +158,9 @@ static qg_status cover(qg_export *e, const qg_table_row *row, bool *covered)
             all &= row->tqc->is_output;
     }
     return all ? QG_OK
-               : qg_table_lose(e, QG_SAYS_ENDPOINT, row->tqc,
-                               "the file rounds the value for all of its readers");
+               : qg_export_lose_result(
+                     e, QG_SAYS_ENDPOINT, row->tqc,
+                     "the file rounds the value for all of its readers");
 }
 
 /* The rows, and their losses. */

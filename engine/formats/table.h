@@ -147,11 +147,6 @@ bool qg_table_int8(const qg_tqc *t, qg_table_grid *g, int64_t limit, bool channe
 /* For build, of any format whose file has some endpoints only: a loss for every
  * endpoint that acts and is not marked; covered: [TQCs]. */
 QG_NODISCARD qg_status qg_table_lose_rest(qg_export *e, const bool *covered);
-/* A loss that changes what readers compute, of constants too: the model beside the
- * file has their floats.  The text is cut after 159 bytes. */
-QG_NODISCARD qg_status qg_table_lose(qg_export *e, enum qg_aspect aspect,
-                                     const qg_tqc *t, const char *fmt, ...)
-    QG_PRINTF(4, 5);
 /* The losses of writing t as the grid g: at most one of limits or bits, one of the
  * axis, one of the offsets (of the first channel that has one). */
 QG_NODISCARD qg_status qg_table_lose_grid(qg_export *e, const qg_tqc *t,

@@ -130,7 +130,7 @@ static qg_status lose_clamp(qg_export *e, const qg_tqc *t)
     qg_qparam p = qg_tqc_param(t);
     for (size_t c = 0; c < p.n; c++)
         if (p.scale[c] < FLT_EPSILON || p.scale[c] > 1 / FLT_EPSILON)
-            return qg_table_lose(
+            return qg_export_lose_result(
                 e, QG_SAYS_ENDPOINT, t,
                 "scale %g, written as the nearest that the file allows",
                 (double)p.scale[c]);

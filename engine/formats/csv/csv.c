@@ -121,8 +121,8 @@ static qg_status build(qg_export *e)
     for (size_t i = 0; i < e->quant->tqc.n; i++) {
         const qg_tqc *t = e->quant->tqc.at[i];
         if (t->scheme.variant)
-            QG_TRY(qg_table_lose(e, QG_SAYS_FLOATING, t,
-                                 "the variant of the floating-point grid"));
+            QG_TRY(qg_export_lose_result(e, QG_SAYS_FLOATING, t,
+                                         "the variant of the floating-point grid"));
     }
     return QG_OK;
 }

@@ -109,17 +109,17 @@ static qg_status lose_scales(qg_export *e, const qg_weighted *l)
     float data = qg_tqc_param(l->data).scale[0];
     size_t count = count_of(l);
     if (1 / (1 / data) != data)
-        QG_TRY(qg_table_lose(e, QG_SAYS_ENDPOINT, l->data,
-                             "the scale is read back with another last bit"));
+        QG_TRY(qg_export_lose_result(e, QG_SAYS_ENDPOINT, l->data,
+                                     "the scale is read back with another last bit"));
     for (size_t c = 0; c < l->outputs; c++) {
         float s = qg_weighted_scale(l, c),
               own = scale_of(l, c * count / l->outputs, count);
         if (s != own)
-            return qg_table_lose(e, QG_SAYS_PER_CHANNEL, l->weight,
-                                 "one scale per group, the largest");
+            return qg_export_lose_result(e, QG_SAYS_PER_CHANNEL, l->weight,
+                                         "one scale per group, the largest");
         if (1 / (1 / s) != s)
-            return qg_table_lose(e, QG_SAYS_ENDPOINT, l->weight,
-                                 "a scale is read back with another last bit");
+            return qg_export_lose_result(e, QG_SAYS_ENDPOINT, l->weight,
+                                         "a scale is read back with another last bit");
     }
     return QG_OK;
 }

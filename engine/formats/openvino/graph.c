@@ -180,10 +180,10 @@ static qg_status keep_from_removal(builder *b, const place *p, qg_scheme *s)
                                      : "its first code is clamped to the next one";
     s->qmax -= first && !last;
     s->qmin += !first;
-    QG_TRY(qg_export_lose(b->e, QG_SAYS_RANGE, p->tqc,
-                          "%s: OpenVINO's plugin removes a FakeQuantize of %d levels",
-                          what, QG_OPENVINO_LEVELS));
-    b->e->loss.at[b->e->loss.n - 1].computes = true;
+    QG_TRY(qg_export_lose_result(
+        b->e, QG_SAYS_RANGE, p->tqc,
+        "%s: OpenVINO's plugin removes a FakeQuantize of %d levels", what,
+        QG_OPENVINO_LEVELS));
     return QG_OK;
 }
 
@@ -432,12 +432,12 @@ static qg_status lose_ties(builder *b, const place *p, const qg_tensor *x)
     int64_t n = ties_of(p, x);
     if (!n)
         return QG_OK;
-    QG_TRY(qg_export_lose(b->e, QG_SAYS_ROUNDING, p->tqc,
-                          "%lld weights halfway between two codes, which OpenVINO's "
-                          "arithmetic may round to the other one; --weights int has "
-                          "the codes",
-                          (long long)n));
-    b->e->loss.at[b->e->loss.n - 1].computes = true;
+    QG_TRY(qg_export_lose_result(
+        b->e, QG_SAYS_ROUNDING, p->tqc,
+        "%lld weights halfway between two codes, which OpenVINO's "
+        "arithmetic may round to the other one; --weights int has "
+        "the codes",
+        (long long)n));
     return QG_OK;
 }
 

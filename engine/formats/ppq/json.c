@@ -83,9 +83,9 @@ static qg_status lose_guess(qg_export *e, const qg_tqc *t)
         return QG_OK;
     guess_scheme(qg_tqc_endpoint(t), qg_tqc_param(t).n, &guess);
     if (guess.axis != t->scheme.axis) {
-        QG_TRY(qg_export_lose(e, QG_SAYS_PER_CHANNEL, t, "axis %d, read back as %d",
-                              t->scheme.axis, guess.axis));
-        e->loss.at[e->loss.n - 1].computes = true; /* constants too: they are floats */
+        QG_TRY(qg_export_lose_result(e, QG_SAYS_PER_CHANNEL, t,
+                                     "axis %d, read back as %d", t->scheme.axis,
+                                     guess.axis)); /* constants too: they are floats */
     }
     if (guess.exponent_bits != t->scheme.exponent_bits || t->scheme.variant)
         QG_TRY(qg_export_lose(e, QG_SAYS_FLOATING, t,

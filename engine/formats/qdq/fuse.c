@@ -157,10 +157,9 @@ static qg_status round_bias(const fuser *f, const qg_node *n, uint32_t slot,
     }
     QG_TRY(qg_edit_add_constant(f->g, n->in[slot]->name, t, out));
     const qg_tqc *own = qg_input_tqc(f->e->quant->graph->node.at[n->id], slot);
-    QG_TRY(qg_export_lose(f->e, QG_SAYS_ENDPOINT, own,
-                          "bias of %s: rounded to int32 steps of input x weight",
-                          n->name));
-    f->e->loss.at[f->e->loss.n - 1].computes = true;
+    QG_TRY(qg_export_lose_result(f->e, QG_SAYS_ENDPOINT, own,
+                                 "bias of %s: rounded to int32 steps of input x weight",
+                                 n->name));
     return QG_OK;
 }
 

@@ -621,11 +621,11 @@ static qg_status begin(builder *b)
 static qg_status narrow(builder *b)
 {
     QG_TRY(qg_graph_to_float_type(b->g));
-    QG_TRY(qg_export_lose(b->e, QG_SAYS_FLOAT_TYPE, NULL,
-                          "values between quantizers are rounded to %s, where the "
-                          "simulation has float32 (--float float32 keeps it)",
-                          qg_dtype_name(b->quant->graph->float_type)));
-    b->e->loss.at[b->e->loss.n - 1].computes = true;
+    QG_TRY(
+        qg_export_lose_result(b->e, QG_SAYS_FLOAT_TYPE, NULL,
+                              "values between quantizers are rounded to %s, where the "
+                              "simulation has float32 (--float float32 keeps it)",
+                              qg_dtype_name(b->quant->graph->float_type)));
     return QG_OK;
 }
 
