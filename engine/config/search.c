@@ -14,8 +14,7 @@
 /* A name with a slash or a suffix is taken as it is. */
 static bool is_path(const char *name)
 {
-    size_t n = strlen(name);
-    return strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".yaml") == 0);
+    return strchr(name, '/') || qg_path_ends_in(name, ".yaml");
 }
 
 /* Opening is the only question that cannot lie.  A file that cannot be opened for
@@ -129,8 +128,7 @@ static void try_stems(qg_suggest *near, const char *suffix, const char **known,
     char text[QG_SUGGEST_TEXT];
     for (size_t i = 0; i < n; i++) {
         const size_t m = strlen(known[i]), n_suffix = strlen(suffix);
-        if (m <= n_suffix || m - n_suffix >= sizeof text ||
-            strcmp(known[i] + m - n_suffix, suffix) != 0)
+        if (!qg_path_ends_in(known[i], suffix) || m - n_suffix >= sizeof text)
             continue;
         memcpy(text, known[i], m - n_suffix);
         text[m - n_suffix] = 0;
@@ -150,7 +148,7 @@ static void hint_at(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char **k
                     size_t n, char hint[QG_SUGGEST_TEXT])
 {
     static const char suffix[] = "-int8";
-    const size_t n_word = strlen(w->name), n_suffix = sizeof suffix - 1;
+    const size_t n_word = strlen(w->name);
     qg_suggest near = qg_suggest_for(w->name);
     for (size_t i = 0; i < n; i++)
         qg_suggest_try(&near, known[i]);
@@ -162,8 +160,7 @@ static void hint_at(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char **k
         try_stems(&near, suffix, known, n);
     bool titled = false;
     for (size_t i = 0; (!near.best || titled) && i < n; i++) {
-        size_t m = strlen(known[i]);
-        bool int8 = m > n_suffix && strcmp(known[i] + m - n_suffix, suffix) == 0;
+        bool int8 = qg_path_ends_in(known[i], suffix);
         if ((near.best && !int8) || !title_has(ctx, a, w, known[i]))
             continue;
         near.best = known[i];

@@ -171,8 +171,8 @@ static bool has_ended(int64_t process)
 static bool is_leftover(const char *name, bool own)
 {
     int64_t process;
-    size_t n = strlen(name), digits;
-    if (n < 12 || memcmp(name, ".qg-", 4) != 0 || strcmp(name + n - 4, ".tmp") != 0)
+    size_t digits;
+    if (strncmp(name, ".qg-", 4) != 0 || !qg_path_ends_in(name, ".tmp"))
         return false;
     digits = strspn(name + 4, "0123456789");
     if (name[4 + digits] != '-' || !qg_num_parse_i64(name + 4, digits, &process))

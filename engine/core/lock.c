@@ -24,8 +24,7 @@ void qg_unlock(int fd)
 bool qg_is_work_folder(const char *path)
 {
     const char *name = qg_path_base(path);
-    size_t n = strlen(name);
-    return strncmp(name, ".qg-", 4) == 0 && n > 8 && strcmp(name + n - 4, ".new") == 0;
+    return strncmp(name, ".qg-", 4) == 0 && qg_path_ends_in(name + 4, ".new");
 }
 
 static bool is_same(const struct stat *a, const struct stat *b)

@@ -43,7 +43,7 @@ const char *qg_draft_name(qg_arena *a, const char *path)
 {
     const char *base = qg_path_base(path);
     size_t n = strlen(base);
-    if (n > 5 && strcmp(base + n - 5, ".yaml") == 0)
+    if (qg_path_ends_in(base, ".yaml"))
         n -= 5;
     char *name = qg_arena_strndup(a, base, n);
     for (char *p = name; p && *p; p++)

@@ -3,6 +3,7 @@
 
 #include "engine/config/text.h"
 #include "engine/config/yaml.h"
+#include "engine/core/file.h"
 #include "engine/embed/extend.h"
 
 /* "backends/mine.yaml": a folder that is read, and one name in it. */
@@ -10,12 +11,10 @@ static bool is_path_of_folder(const char *path)
 {
     static const char *const folder[] = { "backends/", "pipelines/", "policies/",
                                           "profiles/" };
-    size_t n = strlen(path);
     for (size_t i = 0; i < sizeof folder / sizeof folder[0]; i++) {
         size_t skip = strlen(folder[i]);
         if (strncmp(path, folder[i], skip) == 0)
-            return n > skip + 5 && !strchr(path + skip, '/') &&
-                   strcmp(path + n - 5, ".yaml") == 0;
+            return !strchr(path + skip, '/') && qg_path_ends_in(path + skip, ".yaml");
     }
     return false;
 }

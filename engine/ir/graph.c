@@ -509,8 +509,7 @@ qg_status qg_graph_learned(const qg_graph *g, const qg_value *u, qg_arena *a,
 {
     const size_t tail = sizeof QG_UNTUNED - 1, n = strlen(u->name);
     *learned = NULL;
-    if (!u->constant || qg_value_watchers(u) || n <= tail ||
-        strcmp(u->name + n - tail, QG_UNTUNED) != 0)
+    if (!u->constant || qg_value_watchers(u) || !qg_path_ends_in(u->name, QG_UNTUNED))
         return QG_OK;
     const char *name = qg_arena_strndup(a, u->name, n - tail);
     if (!name)

@@ -7,6 +7,7 @@
  *                meets the budget, with a reserve for samples that are not seen
  *     judge      samples without a part in it decide which policy is written, and
  *                whether the budget is met there; if not, the reserve grows */
+#include "engine/core/file.h"
 #include "engine/search/search.h"
 
 #include <assert.h>
@@ -53,9 +54,8 @@ static double unit_of(enum qg_budget_kind kind, const char *text, size_t *n)
         return 0.01;
     }
     for (size_t i = 0; kind == QG_BUDGET_SIZE && i < sizeof unit / sizeof *unit; i++) {
-        size_t k = strlen(unit[i].name);
-        if (length > k && strcmp(text + length - k, unit[i].name) == 0) {
-            *n = length - k;
+        if (qg_path_ends_in(text, unit[i].name)) {
+            *n = length - strlen(unit[i].name);
             return unit[i].factor;
         }
     }

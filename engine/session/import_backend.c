@@ -12,8 +12,7 @@ static const char *backend_name(qg_arena *a, const char *path)
 {
     const char *base = qg_path_base(path);
     size_t n = strlen(base);
-    return qg_arena_strndup(a, base,
-                            n > 5 && strcmp(base + n - 5, ".yaml") == 0 ? n - 5 : n);
+    return qg_arena_strndup(a, base, qg_path_ends_in(base, ".yaml") ? n - 5 : n);
 }
 
 static qg_status describe(const qg_config_result *result, const char *backend,

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/core/file.h"
 #include "engine/core/num.h"
 #include "engine/formats/layer.h"
 #include "engine/formats/ncnn/param.h"
@@ -239,7 +240,7 @@ static qg_status read_line(qg_table_reader *r, char *text)
     QG_TRY(read_scales(r, rest, scale, &n));
     qg_node *node = layer_node(r, name);
     uint32_t slot = 0;
-    if (!node && length > cut && strcmp(name + length - cut, suffix) == 0) {
+    if (!node && qg_path_ends_in(name, suffix)) {
         name[length - cut] = '\0';
         node = layer_node(r, name);
         slot = node ? qg_ncnn_weight_slot(node) : 0;
