@@ -28,6 +28,7 @@ typedef struct variant {
     double top1;
     const char *profile;   /* mode integer; else NULL */
     size_t integer, other; /* nodes of its program */
+    const char *masks;     /* qg_strange */
 } variant;
 
 /* Values that share a scale, as a sorted list of names: "a, b, c". */
@@ -108,6 +109,51 @@ static qg_status quantize_variant(comparison *c, variant *v)
     QG_TRY(qg_graph_share(c->m->graph, &c->model.graph));
     QG_TRY(qg_model_quantize(&c->model, &o, NULL));
     v->milliseconds = 1e3 * (qg_clock_seconds() - start);
+    return QG_OK;
+}
+
+/* Quantizing warns of masks only when it reports. */
+static qg_status find_masks(comparison *c, variant *v)
+{
+    qg_finite_request r = { .mode = QG_RUN_SIMULATE,
+                            .feed = &c->feed.feed,
+                            .least = QG_LEAST_EXAMINED,
+                            .reference = c->o->work.reference_kernels,
+                            .masks = true,
+                            .progress = &c->o->work.progress };
+    qg_strange found = { 0 };
+    QG_TRY(qg_model_strange(&c->model, &r, c->arena, &found));
+    v->masks = found.masks;
+    return QG_OK;
+}
+
+static bool same_masks(const variant *a, const variant *b)
+{
+    return a->masks && b->masks && strcmp(a->masks, b->masks) == 0;
+}
+
+/* A line for each set of values, with the names of its variants. */
+static qg_status warn_masks(const comparison *c)
+{
+    for (size_t i = 0; i < c->variant.n; i++) {
+        const variant *v = &c->variant.at[i];
+        bool told = !v->masks;
+        for (size_t k = 0; k < i && !told; k++)
+            told = same_masks(&c->variant.at[k], v);
+        if (told)
+            continue;
+        const char *names = v->name;
+        for (size_t k = i + 1; k < c->variant.n && names; k++)
+            if (same_masks(v, &c->variant.at[k]))
+                names =
+                    qg_arena_printf(c->arena, "%s, %s", names, c->variant.at[k].name);
+        if (!names)
+            return qg_nomem(c->m->ctx);
+        qg_warn(c->m->ctx,
+                "compare: %s: %s; `qg quantize` prints a policy that leaves them in "
+                "float",
+                names, v->masks);
+    }
     return QG_OK;
 }
 
@@ -337,6 +383,8 @@ static qg_status try_variant(comparison *c, size_t i)
     variant *v = &c->variant.at[i];
     qg_measured at = { 0 };
     qg_status s = quantize_variant(c, v);
+    if (s == QG_OK)
+        s = find_masks(c, v);
     if (s == QG_OK) {
         count_endpoints(c, v);
         s = list_groups(c, i);
@@ -552,6 +600,7 @@ static qg_status run(comparison *c, qg_report **out)
         s = try_variant(c, i);
     qg_meter_end(&c->meter);
     QG_TRY(s);
+    QG_TRY(warn_masks(c));
     QG_TRY(qg_report_new(c->m->ctx, "compare", &r));
     return qg_report_end(report(c, r), r, out);
 }

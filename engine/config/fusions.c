@@ -32,6 +32,19 @@ static qg_status need_node(const builder *b, const qg_yaml *y, const char *name,
     return QG_OK;
 }
 
+/* The largest number of inputs or outputs among the operators that a node names; 255,
+ * any number, where it names none. */
+static unsigned most_slots(const builder *b, const qg_pattern_node *n, bool is_output)
+{
+    unsigned most = n->n_op ? 0 : 255;
+    for (size_t i = 0; i < n->n_op; i++) {
+        const qg_op *op = qg_op_newest(b->r->ctx->registry, n->op[i]);
+        const unsigned has = is_output ? op->max_out : op->max_in;
+        most = has > most ? has : most;
+    }
+    return most;
+}
+
 /* "c.out0" */
 static qg_status read_end(const builder *b, const qg_yaml *y, const char *text,
                           qg_pattern_end *out)
@@ -43,6 +56,12 @@ static qg_status read_end(const builder *b, const qg_yaml *y, const char *text,
                             "endpoint '%s', expected NODE.in0 or "
                             "NODE.out0 with a NODE of the pattern",
                             text);
+    const unsigned most = most_slots(b, &b->node[k], at.is_output);
+    if (most < 255 && at.slot >= most)
+        return qg_yaml_fail(b->r->ctx, y, b->what,
+                            "endpoint '%s': is beyond the operators of its node, "
+                            "expected at most %s%u",
+                            text, at.is_output ? "out" : "in", most - 1);
     *out = (qg_pattern_end){ (uint32_t)k, at.is_output, (uint32_t)at.slot };
     return QG_OK;
 }

@@ -1,6 +1,7 @@
 #include "engine/data/image.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -72,6 +73,49 @@ static qg_status bad_image(qg_ctx *ctx, const char *path)
                    stbi_failure_reason());
 }
 
+/* The next number of a PNM header, behind blanks and comments; 0: none. */
+static uint64_t pnm_number(const qg_file *f, size_t *at)
+{
+    const uint8_t *b = f->bytes;
+    uint64_t n = 0;
+    while (*at < f->size && (b[*at] <= ' ' || b[*at] == '#'))
+        if (b[*at] == '#')
+            while (*at < f->size && b[*at] != '\n' && b[*at] != '\r')
+                ++*at;
+        else
+            ++*at;
+    for (; *at < f->size && b[*at] >= '0' && b[*at] <= '9' && n < PIXEL_LIMIT; ++*at)
+        n = 10 * n + (b[*at] - '0');
+    return n;
+}
+
+static uint64_t little(const uint8_t *at, int bytes)
+{
+    uint64_t n = 0;
+    for (int i = bytes - 1; i >= 0; i--)
+        n = n << 8 | at[i];
+    return n;
+}
+
+/* Bytes that a file without compression needs; 0 for others, which stb_image checks. */
+static uint64_t least_bytes(const qg_file *f, uint64_t width, uint64_t height)
+{
+    enum { CORE_HEADER = 12, HEADERS = 30 };
+    const uint8_t *b = f->bytes;
+    if (f->size > 2 && b[0] == 'P') {
+        size_t at = 2;
+        (void)pnm_number(f, &at);
+        (void)pnm_number(f, &at);
+        const uint64_t depth = pnm_number(f, &at) > 255 ? 2 : 1;
+        return at + 1 + width * height * depth * (b[1] == '6' ? 3 : 1);
+    }
+    if (f->size < HEADERS || b[0] != 'B' || b[1] != 'M')
+        return 0;
+    const uint64_t bits = little(b + (little(b + 14, 4) == CORE_HEADER ? 24 : 28), 2);
+    const uint64_t row = (width * bits + 31) / 32 * 4; /* the last one may end early */
+    return little(b + 10, 4) + row * (height - 1) + (width * bits + 7) / 8;
+}
+
 /* Reads the size without the pixels. */
 static qg_status read_size(qg_ctx *ctx, const char *path, const qg_file *f, int *width,
                            int *height)
@@ -84,6 +128,12 @@ static qg_status read_size(qg_ctx *ctx, const char *path, const qg_file *f, int 
         return qg_fail(ctx, QG_EDATA,
                        "data: %.200s: %d x %d pixels, supported are 1 to %d in all",
                        path, *width, *height, PIXEL_LIMIT);
+    const uint64_t least = least_bytes(f, (uint64_t)*width, (uint64_t)*height);
+    if (f->size < least)
+        return qg_fail(ctx, QG_EPARSE,
+                       "data: %.200s: %zu bytes, expected %" PRIu64
+                       " for %d x %d pixels",
+                       path, f->size, least, *width, *height);
     return QG_OK;
 }
 

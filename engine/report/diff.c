@@ -237,12 +237,12 @@ static const char *rule_of(const qg_model *m, const qg_tqc *t)
                               : m->quant->backend->rule.at[t->rule].origin.id;
 }
 
-/* Largest |b - a| / |a| over the scales; infinity when their numbers differ. */
+/* Largest |b - a| / |a| over the scales; -1 when their numbers differ. */
 static double scale_difference(const qg_qparam *a, const qg_qparam *b)
 {
     double largest = 0;
     if (a->n != b->n)
-        return (double)INFINITY;
+        return -1;
     for (size_t i = 0; i < a->n; i++) {
         double x = (double)a->scale[i], y = (double)b->scale[i];
         largest = fmax(largest, fabs(y - x) / fabs(x));
@@ -270,7 +270,8 @@ static qg_status compare_params(diff *d, const char *at, const qg_tqc *a,
         return QG_OK;
     d->changed_scales++;
     d->largest = fmax(d->largest, relative);
-    return qg_table_cells(d->r, t, qg_cell_text(at), qg_cell_percent(relative),
+    return qg_table_cells(d->r, t, qg_cell_text(at),
+                          relative < 0 ? (qg_cell){ 0 } : qg_cell_percent(relative),
                           qg_cell_floats(p.scale, p.n), qg_cell_floats(q.scale, q.n),
                           qg_cell_count(offsets));
 }

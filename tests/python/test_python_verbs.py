@@ -119,6 +119,13 @@ class Verbs(unittest.TestCase):
             self.assertEqual(s.report["backend"], "mine")
             self.assertEqual([e.state for e in s.endpoints],
                              [e.state for e in self.s.endpoints])
+        rule = '{"id": "own", "match": {"op": "Gemm"}, "set": {"bits": 16}}'
+        for policy in (f"rules: [{rule}]", f'{{"rules": [{rule}]}}', "-fusions: [any-relu]"):
+            with self.subTest(policy=policy):  # one line, as `mask_policy` is
+                s = self.m.quantize("trt-int8", data=self.x, policy=policy)
+                self.assertEqual(s["gemm1.in0"].bits, 8 if policy.startswith("-") else 16)
+        with self.assertRaisesRegex(qg.FileError, "none.yaml: No such file"):
+            self.m.quantize("trt-int8", data=self.x, policy="rules/none.yaml")
         report = self.m.compare(data=self.x, backend=["trt-int8", yaml])
         self.assertEqual(len(report["variants"]), 2)
 

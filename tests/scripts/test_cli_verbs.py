@@ -278,6 +278,17 @@ class Verbs(unittest.TestCase):
         self.assertAlmostEqual(scale["difference"], expected, places=5)
         self.assertEqual(report["largest_scale_difference"], scale["difference"])
 
+    def test_diff_of_scales_per_tensor_and_per_channel_has_no_number(self):
+        other = self.work / "per-tensor"
+        qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", other, "--set",
+           "op=conv0 slot=weight policy=[per-tensor,linear,symmetric]")
+        report = answer("diff", self.trt, other, status=3)
+        (scale,) = (r for r in report["scales"] if r["endpoint"] == "conv0.in1")
+        self.assertIsNone(scale["difference"])
+        self.assertEqual((len(scale["first"]), len(scale["second"])), (16, 1))
+        self.assertEqual(report["largest_scale_difference"],
+                         max([r["difference"] for r in report["scales"] if r["difference"]], default=0))
+
     def test_diff_sees_nodes_and_weights(self):
         report = answer("diff", MODEL, self.trt, status=3)
         self.assertFalse(report["same_structure"])

@@ -285,6 +285,22 @@ def check_stats(folder):
         raise ValueError("statistics: a warning without any mask")
 
 
+def check_compare(folder):
+    """compare names the variants that a mask spoils in one line, and none without a mask."""
+    patch = folder / "compare.yaml"
+    for low, spoilt in (LOWEST["lowest"], True), (0, False):
+        values, policy = warning(folder, small(*scores_and_mask(), low=low))
+        patch.write_text(policy or "rules: []")
+        done = run("compare", folder / "n.onnx", "-d", folder / "n.npz", "-b", "ort-int8", "-b", "tflite-int8",
+                   "-b", "ncnn-int8", "--policy", patch)
+        lines = [line for line in done.stderr.splitlines() if "a mask beside" in line]
+        expected = [f"qg: warning: compare: ort-int8, tflite-int8: 1 value holds a mask beside ordinary numbers, of "
+                    f"which a grid keeps only the mask: {values}; `qg quantize` prints a policy that leaves them in "
+                    "float"] if spoilt else []
+        if done.returncode or lines != expected:
+            raise ValueError(f"compare, mask {low}: {done.stderr}, expected {expected}")
+
+
 def check_infinite(folder):
     """Statistics of -inf alone leave the records as the samples do; those of +inf are refused."""
     for low in -np.inf, np.inf:
@@ -508,6 +524,7 @@ def main():
             check_policy(folder)
             check_late(folder)
             check_stats(folder)
+            check_compare(folder)
             check_infinite(folder)
             check_input(folder)
             check_spoiled(folder)

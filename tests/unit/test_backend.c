@@ -243,6 +243,12 @@ static const struct {
     { FUSION("pattern: {c: {}}, silence: {c.out0: d.out0}"),
       "4: fusion f: c.out0: endpoint 'd.out0', expected NODE.in0 or "
       "NODE.out0" },
+    { FUSION("pattern: {c: {op: Conv}}, where: {c.out1: {consumers: 1}}, silence: "
+             "fp32, float: [c]"),
+      "4: fusion f: endpoint 'c.out1': is beyond the operators of its node, "
+      "expected at most out0" },
+    { FUSION("pattern: {c: {op: [Relu, Add]}}, silence: {c.in1: c.in2}"),
+      "endpoint 'c.in2': is beyond the operators of its node, expected at most in1" },
     { FUSION("pattern: {c: {}, d: {}}, silence: {c.out0: d.out0}"),
       "other nodes are not connected to it" },
     { FUSION("pattern: {d: {in: c}, c: {}}, silence: {c.out0: d.out0}"),

@@ -349,6 +349,46 @@ static void images_become_planes(void **state)
     qg_data_close(d);
 }
 
+/* The file of `bytes` with one byte less, by its name. */
+static void refuse_shorter(struct fixture *f, const char *name,
+                           const unsigned char *bytes, size_t n)
+{
+    qg_data *d;
+    const char *path = qg_path_join(f->t.ctx->arena, f->folder, name);
+    for (size_t less = 0; less < 2; less++) {
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        assert_int_equal(fwrite(bytes, 1, n - less, file), n - less);
+        assert_int_equal(fclose(file), 0);
+        if (less == 0) {
+            assert_ok(f->t.ctx, open_data(f, path, &d));
+            qg_data_close(d);
+        } else {
+            assert_fails(f->t.ctx, open_data(f, path, &d), QG_EPARSE,
+                         " bytes, expected ");
+        }
+    }
+    unlink(path);
+}
+
+static void images_that_end_early_are_refused(void **state)
+{
+    static const unsigned char header[] = "P5\n# of 2\n4 2\n255\n",
+                               deep[] = "P6 4 2 256\n";
+    /* 4 x 2 pixels of 24 bits from byte 54 on */
+    static const unsigned char bmp[78] = {
+        'B', 'M', 78, [10] = 54, [14] = 40, [18] = 4, [22] = 2, [26] = 1, [28] = 24
+    };
+    struct fixture *f = *state;
+    unsigned char bytes[96] = { 0 };
+    input(f, "x", QG_F32, RANK(1, 3, 2, 4));
+    memcpy(bytes, header, sizeof header - 1);
+    refuse_shorter(f, "a.pgm", bytes, sizeof header - 1 + 8);
+    memcpy(bytes, deep, sizeof deep - 1);
+    refuse_shorter(f, "a.ppm", bytes, sizeof deep - 1 + 48);
+    refuse_shorter(f, "a.bmp", bmp, sizeof bmp);
+}
+
 static void yaml_says_how_images_are_made(void **state)
 {
     struct fixture *f = *state;
@@ -389,4 +429,5 @@ QG_TEST_MAIN(cmocka_unit_test(the_first_axis_counts_samples_or_not),
              TEST(arrays_of_an_archive_go_to_inputs_by_name),
              TEST(a_folder_is_read_in_name_order),
              TEST(random_samples_are_always_the_same), TEST(images_become_planes),
+             TEST(images_that_end_early_are_refused),
              TEST(yaml_says_how_images_are_made), TEST(what_is_no_data_is_named))

@@ -44,6 +44,7 @@ SUBVERBS = {"stats"}  # their first word is not a file
 #: options of verbs that read the file of a model themselves
 READ_AS_FILES = {("import", "model")}
 UNNAMED = "python"  # a configuration without a name
+ONE_LINE = re.compile(r"\s*(\{|[-+]?[a-z-]+: )")  # "rules: [...]", no path
 NAME = re.compile(r"^name:\s*[\"']?([\w.-]+)", re.M)
 
 
@@ -72,7 +73,7 @@ def config_text(value: Any) -> tuple[str, str] | None:
     if isinstance(value, Mapping):
         name = str(value.get("name", UNNAMED))
         return name, json.dumps(value, ensure_ascii=False, default=plain)
-    if isinstance(value, str) and ("\n" in value or value.lstrip().startswith("{")):
+    if isinstance(value, str) and ("\n" in value or ONE_LINE.match(value)):
         found = NAME.search(value)
         return found[1] if found else UNNAMED, value
     return None
