@@ -141,21 +141,21 @@ static qg_status bitcast_run(const qg_call *k)
 }
 
 #define CASTS (QG_OP_ELEMENTWISE | QG_OP_PURE | QG_OP_BATCH_FIRST)
-#define ROW(onnx, first, last, inputs, id, prep)                                       \
+#define ROW(onnx, first, last, inputs, id, prep, bits)                                 \
     {                                                                                  \
         .name = onnx, .since = first, .until = last, .min_in = inputs,                 \
         .max_in = inputs, .min_out = 1, .max_out = 1, .in_roles = "ds",                \
-        .traits = CASTS, .param_size = sizeof(cast_param), .prepare = prep##_prepare,  \
+        .traits = (bits), .param_size = sizeof(cast_param), .prepare = prep##_prepare, \
         .infer = id##_infer, .run = id##_run                                           \
     }
 #define like_run cast_run
 
 /* clang-format off */
 const qg_op qg_ops_cast[] = {
-    ROW("Cast",      1, 5, 1, cast,    cast_1),
-    ROW("Cast",      6, 0, 1, cast,    cast),
-    ROW("CastLike", 15, 0, 2, like,    like),
-    ROW("BitCast",  26, 0, 1, bitcast, bitcast),
+    ROW("Cast",      1, 5, 1, cast,    cast_1, CASTS),
+    ROW("Cast",      6, 0, 1, cast,    cast,   CASTS),
+    ROW("CastLike", 15, 0, 2, like,    like,   CASTS),
+    ROW("BitCast",  26, 0, 1, bitcast, bitcast, CASTS | QG_OP_UNDEFINED),
     { 0 },
 };
 /* clang-format on */

@@ -416,7 +416,7 @@ static qg_status backward_group(const qg_backward *b)
     {                                                                                  \
         .name = "BatchNormalization", .since = (opset), .min_in = 5, .max_in = 5,      \
         .min_out = 1, .max_out = (outputs), .in_roles = "dffff", .out_roles = "dff",   \
-        .traits = QG_OP_NORMALIZE | QG_OP_PURE | QG_OP_BATCH_FIRST,                    \
+        .traits = QG_OP_NORMALIZE | QG_OP_PURE | QG_OP_BATCH_FIRST | QG_OP_DIVIDES,    \
         .param_size = sizeof(norm_param), .prepare = prepare_batch,                    \
         .infer = infer_batch, .run = run_batch, .compile = batch_compile,              \
         .affine = batch_affine, .backward = backward_batch                             \

@@ -636,7 +636,7 @@ const qg_op qg_ops_reduce[] = {
     ROW("ReduceMean", 18,  0, 2, mean, QG_OP_NONNEGATIVE, compile_mean, lower_mean),
     EXTREMES("ReduceMax", max),
     EXTREMES("ReduceMin", min),
-    ROWS("ReduceProd",      18, prod),
+    SIGNED("ReduceProd",      18, prod, QG_OP_NONNEGATIVE | QG_OP_UNDEFINED),
     ROWS("ReduceL1",        18, l1),
     ROWS("ReduceL2",        18, l2),
     ROWS("ReduceSumSquare", 18, square),

@@ -399,10 +399,13 @@ static bool describe_pool(const void *problem, qg_dnnl_span rows,
                at.stride, at.kernel, at.dilation, at.begin, at.end) == dnnl_success;
 }
 
+/* oneDNN's maximum leaves every NaN out. */
 qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out)
 {
     assert((unsigned)p->kind <= QG_POOL_LP);
     *out = NULL;
+    if (p->kind == QG_POOL_MAX && c->meets_nan)
+        return QG_OK;
     pooling v = { WINDOWS_OF(c, p, false), p->kind == QG_POOL_MAX ? dnnl_pooling_max
                                            : p->count_pad
                                                ? dnnl_pooling_avg_include_padding

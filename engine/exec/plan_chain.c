@@ -1,7 +1,9 @@
 /* plan_chain.c -- which nodes a kernel may absorb, and which may meet a NaN. */
 #include "engine/exec/plan_part.h"
 
-#include "engine/ir/tensor_memory.h"
+#include <string.h>
+
+#include "engine/ir/attr.h"
 
 bool qg_plan_watched(const qg_plan_options *o, const qg_node *n)
 {
@@ -61,21 +63,59 @@ const qg_node *qg_plan_follower(const qg_builder *b, const qg_node *first,
 
 /* --- NaN --- */
 
-/* Whether all elements are numbers other than 0. */
+/* Whether all elements are above 0: numbers that divide, and have a root. */
 static bool divides(const qg_tensor *t)
 {
     const int64_t n = t && t->data && t->dtype == QG_F32 ? qg_tensor_count(t) : 0;
-    int64_t zeros = 0;
+    int64_t others = 0;
     for (int64_t i = 0; i < n; i++)
-        zeros += t->f32[i] == 0;
-    return n > 0 && zeros == 0;
+        others += !(t->f32[i] > 0);
+    return n > 0 && others == 0;
+}
+
+/* NaN, an infinity, or an epsilon that leaves a divisor at 0. */
+static bool has_strange_attribute(const qg_node *n)
+{
+    for (size_t i = 0; i < n->n_attr; i++) {
+        const qg_attr *a = &n->attr[i];
+        const bool one = a->type == QG_ATTR_FLOAT;
+        if (one && !(a->floats[0] > 0) && strcmp(a->name, "epsilon") == 0)
+            return true;
+        for (size_t k = 0; (one || a->type == QG_ATTR_FLOATS) && k < a->count; k++)
+            if (!isfinite(a->floats[k]))
+                return true;
+    }
+    return false;
+}
+
+/* Whether a float of another type becomes one of float32: a float64 may be larger than
+ * any, and a float16 is infinite from 65,520 on. */
+static bool converts(const qg_node *n, const qg_tensor *const *in)
+{
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (in[i] && in[i]->dtype != QG_F32 &&
+            qg_dtype_kind_of(in[i]->dtype) == QG_KIND_FLOAT)
+            return true;
+    return false;
 }
 
 /* Whether numbers may become NaN, or so large that they do in a sum. */
 static bool makes_nan(const qg_node *n, const qg_tensor *const *in)
 {
     return n->op->domain || qg_node_has(n, QG_OP_UNDEFINED | QG_OP_CONTROL) ||
-           (qg_node_has(n, QG_OP_DIVIDES) && !divides(in[1]));
+           (qg_node_has(n, QG_OP_DIVIDES) && !divides(in[n->n_in - 1])) ||
+           (!n->op->clamp && has_strange_attribute(n)) || converts(n, in);
+}
+
+/* Whether products of elements are floats: not those of the masks, and of the limits,
+ * that are as large as a float can be. */
+static bool is_moderate(const qg_tensor *t)
+{
+    const int64_t n = t->dtype == QG_F32 ? qg_tensor_count(t) : 0;
+    int64_t large = 0;
+    for (int64_t i = 0; i < n; i++)
+        large += !(fabsf(t->f32[i]) < 1e18f);
+    return large == 0;
 }
 
 /* Kernels read their constants as plans are made; of large ones of other operators,
@@ -98,8 +138,7 @@ bool qg_plan_meets_nan(const qg_builder *b, const qg_node *n,
     for (uint32_t i = 0; i < n->n_in && !strange; i++)
         strange = n->in[i] && b->p->strange[n->in[i]->id];
     for (uint32_t i = 0; i < n->n_in && !strange && !clamps; i++)
-        strange =
-            in[i] && in[i]->data && is_read(n, in[i]) && !qg_tensor_is_finite(in[i]);
+        strange = in[i] && in[i]->data && is_read(n, in[i]) && !is_moderate(in[i]);
     for (uint32_t i = 0; i < n->n_out && strange; i++)
         if (n->out[i])
             b->p->strange[n->out[i]->id] = 1;

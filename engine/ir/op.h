@@ -66,7 +66,8 @@
                                   "logarithms: Softmax")                       \
     X(GAIN,        "gain",        "scaling its second input, and a third one, scales " \
                                   "the output: Mul, LayerNormalization")       \
-    X(DIVIDES,     "divides",     "its second input divides: Div, Mod")        \
+    X(DIVIDES,     "divides",     "its last input divides, or the root of it: " \
+                                  "Div, BatchNormalization")                   \
     X(UNDEFINED,   "undefined",   "NaN, or more than a float holds, for some "  \
                                   "numbers: Log, Exp, Pow")
 /* clang-format on */

@@ -37,8 +37,7 @@ static qg_status add_int(qg_quant *q, const qg_tqc *t, const char *field,
 
 const char *qg_journal_endpoint(qg_quant *q, const qg_tqc *t)
 {
-    char text[QG_ENDPOINT_TEXT];
-    return qg_arena_strdup(q->arena, qg_tqc_text(t, text));
+    return qg_endpoint_full_text(q->arena, qg_tqc_endpoint(t));
 }
 
 /* As text in the arena; NULL when out of memory, which qg_journal_add reports. */

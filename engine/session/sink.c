@@ -387,16 +387,15 @@ static void put_grid(qg_json_writer *w, const qg_sink *k, const qg_value *v)
 
 /* One entry of "arrays".  The shape is that of the file: samples first.  Type and dims
  * are those of the first sample; only stacked columns have one shape. */
-static void put_array(qg_json_writer *w, const qg_sink *k, size_t i, const char *file)
+static void put_array(qg_json_writer *w, const qg_sink *k, size_t i,
+                      const char *endpoint, const char *file)
 {
     const qg_value *v = k->value[i];
     const qg_tensor *t = &k->column[i].npy.sample;
-    char endpoint[QG_ENDPOINT_TEXT];
     qg_json_put_object(w, NULL);
     qg_json_put_text(w, "value", v->name);
     if (v->def)
-        qg_json_put_text(w, "endpoint",
-                         qg_endpoint_text(qg_output_at(v->def, v->def_slot), endpoint));
+        qg_json_put_text(w, "endpoint", endpoint);
     else
         qg_json_put_null(w, "endpoint");
     qg_json_put_text(w, "file", file);
@@ -427,10 +426,14 @@ static qg_status put_trace(const qg_sink *k, FILE *f)
     for (size_t i = k->n_output; i < k->n_column; i++) {
         if (k->column[i].apart)
             continue;
-        const char *file = qg_sink_file(k, i, k->arena);
-        if (!file)
+        const qg_value *v = k->value[i];
+        const char *file = qg_sink_file(k, i, k->arena), *endpoint = "";
+        if (v->def)
+            endpoint =
+                qg_endpoint_full_text(k->arena, qg_output_at(v->def, v->def_slot));
+        if (!file || !endpoint)
             return qg_nomem(k->ctx);
-        put_array(&w, k, i, qg_path_base(file));
+        put_array(&w, k, i, endpoint, qg_path_base(file));
     }
     qg_json_put_end(&w);
     qg_json_put_end(&w);

@@ -745,6 +745,27 @@ class Device(unittest.TestCase):
         r = report("fit", snap, "-d", data, "--against", dump)
         self.assertEqual(r["values"], 2)
 
+    def test_long_names_are_whole(self):
+        """1,002 bytes, of which the first 1,000 end within a character."""
+        import onnx  # pylint: disable=import-outside-toplevel
+        from onnx import helper
+        shape, long = helper.make_tensor_value_info, "\u65e5" * 334
+        model, snap, dump = (self.work / n for n in ("long.onnx", "long", "long_trace"))
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], [long], long),
+             helper.make_node("Sigmoid", [long], ["y"], "sigmoid")], "long",
+            [shape("x", onnx.TensorProto.FLOAT, [1, 6])],
+            [shape("y", onnx.TensorProto.FLOAT, [1, 4])],
+            [onnx.numpy_helper.from_array(np.random.RandomState(3).randn(6, 4).astype(
+                np.float32), "w")]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        plants.qg("quantize", model, "-b", "tflite-int8", "-d", "random:3", "-o", snap)
+        plants.trace(snap, "random:3", dump)
+        info = json.loads((dump / "trace.json").read_text())
+        self.assertIn(f"{long}.out0", {a["endpoint"] for a in info["arrays"]})
+        self.assertEqual(report("diverge", snap, "-d", "random:3", "--against", dump)["differing"],
+                         0)
+
     # --- arrays that no step computes, endpoints of passes ---
     def test_arrays_inside_of_a_kernel_are_listed(self):
         other, dump = self.work / "unfused_snapshot", self.work / "unfused.npz"

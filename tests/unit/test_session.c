@@ -552,8 +552,26 @@ static void clamps_keep_nan(void **state)
         "  v = Mul(x, q)\n  c = Conv(v, w)\n  r = Relu(c)\n"
         "  m = const f32[1,4,1,1] [1, 1, 1, 1]\n  z = Mul(r, m)\n"
         "  e = Conv(z, w)\n  y = Relu(e)\n  output r, y\n}",
+        "graph \"normalizes\" {\n  opset 13\n  x = input f32[1,4,8,8]\n"
+        "  w = const f32[4,4,1,1] seed(1)\n  o = const f32[4] [1, 1, 1, 1]\n"
+        "  v = const f32[4] [1, -1, 1, 1]\n  z = const f32[] [0.0]\n"
+        "  b = BatchNormalization(x, o, o, o, v)\n  c = Conv(b, w)\n  r = Relu(c)\n"
+        "  q = Mul(x, z)\n  i = InstanceNormalization(q, o, o) epsilon=0.0\n"
+        "  e = Conv(i, w)\n  y = Relu(e)\n  output r, y\n}",
+        "graph \"exceeds\" {\n  opset 13\n  x = input f32[1,4,8,8]\n"
+        "  w = const f32[4,4,1,1] seed(1)\n  k = const f32[] [1e6]\n"
+        "  h = const f32[] [3e38]\n  z = const f32[] [0.0]\n"
+        "  l = Mul(x, k)\n  f = Cast(l) to=10\n  g = Cast(f) to=1\n"
+        "  p = Mul(g, z)\n  c = Conv(p, w)\n  r = Relu(c)\n"
+        "  q = Mul(x, h)\n  t = Add(q, h)\n  a = Add(t, h)\n  j = Mul(a, z)\n"
+        "  e = Conv(j, w)\n  y = Relu(e)\n  output r, y\n}",
+        "graph \"pools\" {\n  opset 13\n  x = input f32[1,4,8,8]\n"
+        "  w = const f32[4,4,1,1] seed(1)\n"
+        "  a = LeakyRelu(x) alpha=inf\n  b = Sub(a, a)\n"
+        "  c = Conv(b, w)\n  r = Relu(c)\n"
+        "  s = Sqrt(x)\n  y = MaxPool(s) kernel_shape=[2, 2]\n  output r, y\n}",
     };
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         qg_ctx *ctx = *state;
         qg_model m;
         ctx->registry = &qg_ops_registry;
