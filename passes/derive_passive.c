@@ -69,17 +69,22 @@ static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
 }
 
 /* Bounds and pad values are codes of the grid that lends its scale: with other limits
- * they would be clamped to these.  A bias has more bits. */
-static qg_status take_limits(qg_pass_env *env, qg_tqc *t, const qg_tqc *input)
+ * they would be clamped to these, and floats are no codes of integers.  A bias has more
+ * bits. */
+static qg_status take_grid(qg_pass_env *env, qg_tqc *t, const qg_tqc *input)
 {
+    const uint16_t granularity = QG_PER_TENSOR | QG_PER_CHANNEL | QG_BLOCK;
     const qg_scheme *from = &qg_tqc_root(input)->scheme;
     qg_scheme s = t->scheme;
+    s.policy = (uint16_t)((s.policy & granularity) | (from->policy & ~granularity));
     s.bits = from->bits;
+    s.exponent_bits = from->exponent_bits;
+    s.variant = from->variant;
     s.qmin = from->qmin;
     s.qmax = from->qmax;
-    bool same = s.bits == t->scheme.bits && s.qmin == t->scheme.qmin &&
-                s.qmax == t->scheme.qmax;
-    return same || qg_tqc_role(t) != 'p' ? QG_OK : qg_tqc_set_scheme(env->quant, t, &s);
+    return qg_scheme_same(&s, &t->scheme) || qg_tqc_role(t) != 'p'
+               ? QG_OK
+               : qg_tqc_set_scheme(env->quant, t, &s);
 }
 
 /* lend() sets the state: PASSIVE once the source has a scale. */
@@ -90,7 +95,7 @@ static qg_status borrow_input(qg_pass_env *env, qg_tqc *t)
         input = t->up;
     if (!can_lend(input))
         return stay_float(env, t, "input 0 has no scale, expected a quantized input");
-    QG_TRY(take_limits(env, t, input));
+    QG_TRY(take_grid(env, t, input));
     QG_TRY(qg_tqc_lend(env->quant, t, input));
     env->changed++;
     return QG_OK;

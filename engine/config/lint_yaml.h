@@ -182,8 +182,11 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "where the axis has one element or is open")                                     \
     X(FRACTIONAL_EXTENT, "fractional-extent", NONE, "a linear or cubic Resize from "   \
       "the first to the last element, whose scales give no whole extents")             \
-    X(READ_APART, "read-apart", NONE, "an LSTM with peepholes or input_forget, a "     \
-      "ConvTranspose with output_shape and SAME_UPPER whose padding is odd, or a "     \
+    X(DERIVED_PADS, "derived-pads", NONE, "a pool or ConvTranspose with open dims "    \
+      "whose padding runtimes derive otherwise than ONNX: auto_pad SAME with "         \
+      "dilations or a stride beyond the window, VALID with ceil_mode, auto_pad or "    \
+      "output_shape of a ConvTranspose")                                               \
+    X(READ_APART, "read-apart", NONE, "an LSTM with peepholes or input_forget, or a "  \
       "ReduceL1, ReduceL2 or ReduceLogSum of no axes by noop_with_empty_axes")         \
     X(AVERAGES_APART, "averages-apart", NONE, "an AveragePool with dilations, or that "\
       "counts the padding and has, by ceil_mode, a window that ends behind it")        \

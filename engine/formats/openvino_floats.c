@@ -65,39 +65,6 @@ static bool has_ignored_gates(const qg_node *n)
             (p && !is_zero(p->constant)));
 }
 
-/* --- transposed convolutions --- */
-
-static int64_t along(const qg_node *n, const char *name, size_t k, int64_t absent)
-{
-    const qg_attr *a = qg_attr_find(n, name);
-    return a && a->type == QG_ATTR_INTS && k < a->count ? a->ints[k] : absent;
-}
-
-/* Whether one element of the padding along some axis has no opposite, or may have none:
- * it is put in front there. */
-static bool pads_other_end(const qg_node *n)
-{
-    static const char *const name = "ConvTranspose";
-    const qg_attr *automatic = qg_attr_find(n, "auto_pad");
-    if (!is_one_of(n, &name, 1) || !qg_attr_has(n, "output_shape") || !automatic ||
-        automatic->type != QG_ATTR_STRING ||
-        strcmp(automatic->strings[0], "SAME_UPPER") != 0)
-        return false;
-    const qg_tensor *x = &n->in[0]->type, *w = &n->in[1]->type, *y = &n->out[0]->type;
-    for (int32_t k = 2; k < w->rank; k++) {
-        if (x->rank != w->rank || y->rank != w->rank || x->dim[k] < 0 ||
-            w->dim[k] < 0 || y->dim[k] < 0)
-            return true;
-        const size_t axis = (size_t)k - 2;
-        int64_t window = (w->dim[k] - 1) * along(n, "dilations", axis, 1) + 1,
-                total = (x->dim[k] - 1) * along(n, "strides", axis, 1) + window +
-                        along(n, "output_padding", axis, 0) - y->dim[k];
-        if (total > 0 && total % 2)
-            return true;
-    }
-    return false;
-}
-
 /* --- lint and losses --- */
 
 const char *qg_plugin_reads_apart(const qg_node *n)
@@ -107,8 +74,6 @@ const char *qg_plugin_reads_apart(const qg_node *n)
                                 "logarithm; expected axes"
            : has_ignored_gates(n) ? "it ignores input_forget and peepholes; expected "
                                     "neither"
-           : pads_other_end(n)    ? "its reader of ONNX puts the odd element of the "
-                                    "padding in front; expected pads, or openvino-ir"
                                   : NULL;
 }
 

@@ -1,5 +1,7 @@
 /* predicate_plugin.c -- conditions that exports and lint share
- * (formats/openvino_plugin.h, qdq/runtime.h, resize_extent.h): each is one call. */
+ * (formats/openvino_plugin.h, qdq/runtime.h, resize_extent.h, explicit_pads.h): each is
+ * one call. */
+#include "engine/formats/explicit_pads.h"
 #include "engine/formats/openvino_plugin.h"
 #include "engine/formats/qdq/runtime.h"
 #include "engine/formats/resize_extent.h"
@@ -21,6 +23,12 @@ bool qg_test_fractional_extent(const qg_lint *l, qg_lint_site *s, const qg_condi
 {
     (void)l, (void)c;
     return qg_resize_has_fraction(s->node);
+}
+
+bool qg_test_derived_pads(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_has_open_pads(s->node);
 }
 
 bool qg_test_read_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c)

@@ -386,12 +386,26 @@ def volume(groups):
                  weights={"w": (4, 4 // groups, 3, 3, 3), "b": (4,)})
 
 
-def turned_into(extent):
-    """A transposed convolution to that extent: odd padding for an even one."""
+def reduced(noop):
+    """A ReduceL1 without axes: over all, or with `noop` over none."""
     def build(path):
         save(path, [node("Conv", "x w b", "c", pads=[1] * 4),
-                    node("ConvTranspose", "c w", "y", strides=[2, 2], auto_pad="SAME_UPPER",
-                         output_shape=[extent, extent])], CONV)
+                    node("ReduceL1", "c", "y", noop_with_empty_axes=noop)], CONV, opset=18)
+    return build
+
+
+def dilated(is_open):
+    """A MaxPool with dilations and auto_pad, of rows whose number depends on the data."""
+    def integers(name, *x):
+        return helper.make_node("Constant", [], [name], name, value_ints=x)
+    cut = [integers("zero", 0), integers("four", 4), integers("rows", 2),
+           node("ReduceMax", "c", "m", keepdims=0), node("Cast", "m", "k", to=TensorProto.INT64),
+           node("Add", "k four", "e"), node("Slice", "c zero e rows", "s")] if is_open else []
+
+    def build(path):
+        save(path, [node("Conv", "x w b", "c", pads=[1] * 4), *cut,
+                    node("MaxPool", "s" if is_open else "c", "y", kernel_shape=[2, 2],
+                         dilations=[2, 2], auto_pad="SAME_UPPER")], CONV)
     return build
 
 
@@ -501,8 +515,9 @@ CASES = {
     "fractional-extent": ("openvino", (small_network("resize_corners_fraction"), "openvino-int8"),
                           (small_network("resize_corners_nearest"), "openvino-int8")),
     "grouped-volume": ("openvino", (volume(2), "openvino-int8"), (volume(1), "openvino-int8")),
-    "read-apart": ("openvino", (turned_into(16), "openvino-int8"),
-                   (turned_into(15), "openvino-int8")),
+    "read-apart": ("openvino", (reduced(1), "openvino-int8"), (reduced(0), "openvino-int8")),
+    "derived-pads": ("openvino", (dilated(True), "openvino-int8"),
+                     (dilated(False), "openvino-int8")),
     "steep-sigmoid": ("tflite", (chain(("Conv", {}), ("Sigmoid", {}), weights=LARGE), TFLITE), (conv, TFLITE)),
     "steep-tanh": ("tflite", (chain(("Conv", {}), ("Tanh", {}), weights=LARGE), TFLITE),
                    (chain(("Tanh", {}), ("Conv", {})), TFLITE)),
@@ -520,6 +535,7 @@ CASES = {
 MORE = [
     ("fractional-extent", "ort", (small_network("resize_corners_fraction"), RUNTIME),
      (small_network("resize_corners"), RUNTIME)),
+    ("derived-pads", "ort", (dilated(True), RUNTIME), (dilated(False), RUNTIME)),
     ("average-padding", "tflite", (counted, TFLITE), (pooled, TFLITE)),
     ("sum-beyond-16-bits", "xnnpack", (cancelling, TFLITE), (residual, TFLITE)),
     ("refused-operator", "tflite", (greater, TENSORRT), (scaled, TFLITE)),

@@ -1,3 +1,4 @@
+#include "engine/formats/explicit_pads.h"
 #include "engine/formats/openvino/graph.h"
 
 #include <assert.h>
@@ -545,6 +546,7 @@ qg_status qg_openvino_graph(qg_export *e)
                        b.op ? "DequantizeLinear" : "FakeQuantize");
     QG_TRY(qg_graph_clone(e->quant->graph, &e->graph));
     b.g = e->graph;
+    QG_TRY(qg_export_explicit_pads(e, b.g, true));
     QG_TRY(say_all(&b));
     QG_TRY(qg_plugin_obey(e, b.g));
     QG_TRY(qg_export_lose_fractions(e));

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/formats/explicit_pads.h"
+
 enum { SPATIAL = QG_MAX_RANK - 2 };
 
 typedef struct window {
@@ -36,32 +38,6 @@ static const char *window_text(qg_ir *ir, const window *w, size_t count, bool di
         qg_ir_list(ir, count, w->stride), dilates ? d : "",
         qg_ir_list(ir, count, w->pad), qg_ir_list(ir, count, w->pad + count),
         words[w->automatic]);
-}
-
-/* Where ONNX gives the extents of a transposed convolution's output, or derives them
- * from `in` alone, OpenVINO derives them otherwise: pads and output_padding are given
- * explicitly.  Source: ConvTranspose of the ONNX operator page. */
-static qg_status set_explicit(qg_ir *ir, const qg_node *n, size_t count, window *w)
-{
-    const int64_t *x = n->in[0]->type.dim + 2, *k = n->in[1]->type.dim + 2,
-                  *y = n->out[0]->type.dim + 2;
-    bool upper = w->automatic == SAME_UPPER;
-    if (!qg_attr_has(n, "output_shape") && w->automatic == NOTSET)
-        return QG_OK;
-    w->automatic = NOTSET;
-    for (size_t i = 0; i < count; i++) {
-        if (x[i] < 0 || k[i] < 0 || y[i] < 0)
-            return qg_ir_refuse(ir, n,
-                                "auto_pad or output_shape with open dims, expected "
-                                "pads, or dims that are known, as with --shape");
-        int64_t full = (x[i] - 1) * w->stride[i] + (k[i] - 1) * w->dilation[i] + 1,
-                total = full + w->more[i] - y[i];
-        total = total > 0 ? total : 0;
-        w->pad[upper ? i : i + count] = total / 2;
-        w->pad[upper ? i + count : i] = total - total / 2;
-        w->more[i] = y[i] - (full - total);
-    }
-    return QG_OK;
 }
 
 /* Weights with the groups as an axis of their own: [G, M/G, ...]. */
@@ -132,7 +108,10 @@ qg_status qg_ir_deconvolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     size_t spatial = (size_t)n->in[1]->type.rank - 2;
     (void)r;
     QG_TRY(read_window(ir, n, spatial, &w));
-    QG_TRY(set_explicit(ir, n, spatial, &w));
+    if (qg_has_open_pads(n))
+        return qg_ir_refuse(ir, n,
+                            "auto_pad or output_shape with open dims, expected pads, or "
+                            "dims that are known, as with --shape");
     const char *text = window_text(ir, &w, spatial, true);
     return put_convolution(ir, n, &transposed,
                            qg_ir_text(ir, "%s output_padding=\"%s\"", text,

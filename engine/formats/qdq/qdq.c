@@ -34,6 +34,7 @@
 #include <assert.h>
 
 #include "engine/formats/code_grid.h"
+#include "engine/formats/explicit_pads.h"
 #include "engine/formats/openvino_plugin.h"
 #include "engine/formats/qdq/fuse.h"
 #include "engine/formats/qdq/qdq.h"
@@ -609,6 +610,7 @@ static qg_status begin(builder *b)
         return qg_nomem(b->ctx);
     QG_TRY(qg_graph_clone(from, &b->e->graph));
     b->g = b->e->graph;
+    QG_TRY(qg_export_explicit_pads(b->e, b->g, is_for_plugin(b)));
     int64_t own = qg_graph_opset(from, "");
     int64_t need = b->form == QUANTS ? own : needed_opset(b->quant, b->place);
     b->opset = own > need ? own : need;

@@ -1,0 +1,184 @@
+#include "engine/formats/explicit_pads.h"
+
+#include <string.h>
+
+enum { SPATIAL = QG_MAX_RANK - 2 };
+
+enum kind { OTHER, POOL, TRANSPOSED };
+
+static const char *automatic(const qg_node *n)
+{
+    const qg_attr *a = qg_attr_find(n, "auto_pad");
+    return a && a->type == QG_ATTR_STRING ? a->strings[0] : "NOTSET";
+}
+
+static bool is_same(const qg_node *n) { return strncmp(automatic(n), "SAME", 4) == 0; }
+
+static int64_t along(const qg_node *n, const char *name, size_t k, int64_t absent)
+{
+    const qg_attr *a = qg_attr_find(n, name);
+    return a && a->type == QG_ATTR_INTS && k < a->count ? a->ints[k] : absent;
+}
+
+static enum kind kind_of(const qg_node *n)
+{
+    static const char *const pool[] = { "MaxPool", "AveragePool", "LpPool" };
+    static const char *const transposed[] = { "ConvTranspose" };
+    if (n->op->domain)
+        return OTHER;
+    return qg_op_is_named(n->op, pool, sizeof pool / sizeof *pool) ? POOL
+           : qg_op_is_named(n->op, transposed, 1)                  ? TRANSPOSED
+                                                                   : OTHER;
+}
+
+/* The extent of the kernel; -1: it is open. */
+static int64_t kernel_of(const qg_node *n, size_t k)
+{
+    const qg_tensor *w = n->n_in > 1 && n->in[1] ? &n->in[1]->type : NULL;
+    if (!w)
+        return along(n, "kernel_shape", k, -1);
+    return (int32_t)k + 2 < w->rank ? w->dim[k + 2] : -1;
+}
+
+/* The extent that a dilated kernel covers. */
+static int64_t reach_of(const qg_node *n, size_t k)
+{
+    return (kernel_of(n, k) - 1) * along(n, "dilations", k, 1) + 1;
+}
+
+static bool is_read_apart(const qg_node *n)
+{
+    const enum kind kind = kind_of(n);
+    const qg_attr *ceil = qg_attr_find(n, "ceil_mode");
+    const qg_attr *kernel = qg_attr_find(n, "kernel_shape");
+    if (kind == TRANSPOSED)
+        return qg_attr_has(n, "output_shape") || strcmp(automatic(n), "NOTSET") != 0;
+    if (kind != POOL)
+        return false;
+    if (strcmp(automatic(n), "VALID") == 0)
+        return ceil && ceil->type == QG_ATTR_INT && ceil->ints[0];
+    for (size_t k = 0; is_same(n) && kernel && k < kernel->count; k++)
+        if (along(n, "dilations", k, 1) != 1 ||
+            along(n, "strides", k, 1) > reach_of(n, k))
+            return true;
+    return false;
+}
+
+static bool is_open(const qg_node *n)
+{
+    const qg_tensor *x = &n->in[0]->type, *y = &n->out[0]->type;
+    for (int32_t d = 2; d < x->rank && d < y->rank; d++)
+        if (x->dim[d] < 0 || y->dim[d] < 0 || kernel_of(n, (size_t)d - 2) < 0)
+            return true;
+    return x->rank < 3 || x->rank != y->rank;
+}
+
+bool qg_has_open_pads(const qg_node *n) { return is_read_apart(n) && is_open(n); }
+
+/* --- attributes --- */
+
+/* What is written of one node: [begin, ..., end, ...] and the more of each axis. */
+typedef struct padding {
+    int64_t pad[2 * SPATIAL], more[SPATIAL];
+} padding;
+
+static void derive(const qg_node *n, size_t axes, padding *p)
+{
+    const bool turned = kind_of(n) == TRANSPOSED;
+    const bool odd_first = turned ? strcmp(automatic(n), "SAME_UPPER") != 0
+                                  : strcmp(automatic(n), "SAME_LOWER") == 0;
+    for (size_t k = 0; k < axes; k++) {
+        const int64_t x = n->in[0]->type.dim[k + 2], y = n->out[0]->type.dim[k + 2],
+                      full = ((turned ? x : y) - 1) * along(n, "strides", k, 1) +
+                             reach_of(n, k);
+        int64_t total = turned ? full + along(n, "output_padding", k, 0) - y : full - x;
+        total = total > 0 ? total : 0;
+        p->more[k] = y - (full - total); /* of a pool: not written */
+        p->pad[odd_first ? k : k + axes] = total - total / 2;
+        p->pad[odd_first ? k + axes : k] = total / 2;
+    }
+}
+
+static qg_status add_ints(qg_graph *g, qg_attr *to, const char *name, const int64_t *x,
+                          size_t n)
+{
+    int64_t *copy = QG_NEWN(g->arena, n, int64_t);
+    *to = (qg_attr){ qg_intern(g->ctx, name), QG_ATTR_INTS, n, { .ints = copy } };
+    if (!copy || !to->name)
+        return qg_nomem(g->ctx);
+    memcpy(copy, x, n * sizeof *x);
+    return QG_OK;
+}
+
+static qg_status rewrite(qg_graph *g, qg_node *n)
+{
+    static const char *const replaced[] = { "auto_pad", "ceil_mode", "output_padding",
+                                            "output_shape", "pads" };
+    const size_t axes = (size_t)n->in[0]->type.rank - 2;
+    padding p;
+    qg_attr *to = QG_NEWN(g->arena, n->n_attr + 2, qg_attr);
+    size_t count = 0;
+    if (!to)
+        return qg_nomem(g->ctx);
+    derive(n, axes, &p);
+    for (size_t i = 0; i < n->n_attr; i++) {
+        bool keep = true;
+        for (size_t k = 0; k < sizeof replaced / sizeof *replaced; k++)
+            keep = keep && strcmp(n->attr[i].name, replaced[k]) != 0;
+        if (keep)
+            to[count++] = n->attr[i];
+    }
+    QG_TRY(add_ints(g, &to[count++], "pads", p.pad, 2 * axes));
+    if (kind_of(n) == TRANSPOSED)
+        QG_TRY(add_ints(g, &to[count++], "output_padding", p.more, axes));
+    n->attr = to;
+    n->n_attr = count;
+    return QG_OK;
+}
+
+static bool is_wide(const qg_node *n)
+{
+    const size_t axes = (size_t)n->in[0]->type.rank - 2;
+    padding p;
+    derive(n, axes, &p);
+    for (size_t k = 0; kind_of(n) == POOL && k < 2 * axes; k++)
+        if (p.pad[k] >= kernel_of(n, k % axes))
+            return true;
+    return false;
+}
+
+static qg_status rewrite_all(qg_graph *g, bool takes_wide)
+{
+    for (size_t i = 0; i < g->node.n; i++) {
+        qg_node *n = g->node.at[i];
+        if (is_read_apart(n) && !is_open(n) && (takes_wide || !is_wide(n)))
+            QG_TRY(rewrite(g, n));
+    }
+    return QG_OK;
+}
+
+static qg_status lose_rest(qg_export *e, bool takes_wide)
+{
+    for (size_t i = 0; i < e->quant->graph->node.n; i++) {
+        const qg_node *n = e->quant->graph->node.at[i];
+        const qg_tqc *t =
+            qg_output_tqc(n, 0) ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
+        if (is_read_apart(n) && (is_open(n) || (!takes_wide && is_wide(n))))
+            QG_TRY(qg_export_lose_result(
+                e, QG_SAYS_ENDPOINT, t,
+                "%s (%s): runtimes derive another padding than ONNX defines; expected "
+                "%s",
+                n->name, n->op->name,
+                is_open(n) ? "pads, or dims that are known, as with --shape"
+                           : "a padding that is smaller than the kernel"));
+    }
+    return QG_OK;
+}
+
+qg_status qg_export_explicit_pads(qg_export *e, qg_graph *g, bool takes_wide)
+{
+    QG_TRY(rewrite_all(g, takes_wide));
+    for (qg_graph *body = g->bodies; body; body = body->next_body)
+        QG_TRY(rewrite_all(body, takes_wide));
+    return lose_rest(e, takes_wide);
+}

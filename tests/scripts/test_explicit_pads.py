@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Pools and transposed convolutions whose padding ONNX Runtime or OpenVINO derives
+otherwise than ONNX defines it: the files have the padding itself, so that their results
+are the simulated ones, and no row changes results.  With open dims a row does, and `qg
+lint` has an error (rule derived-pads)."""
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime as ort
+    import openvino as ov
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+import subprocess
+
+import agreement
+from onnx import TensorProto, helper, numpy_helper
+
+UPPER, LOWER = {"auto_pad": "SAME_UPPER"}, {"auto_pad": "SAME_LOWER"}
+CASES = [  # operator, opset, attributes, weight of a transposed one
+    ("MaxPool", 12, {**UPPER, "kernel_shape": [2, 2], "dilations": [2, 1]}, None),
+    ("MaxPool", 12, {**LOWER, "kernel_shape": [2, 3], "dilations": [3, 2], "strides": [2, 1]}, None),
+    ("AveragePool", 19, {**UPPER, "kernel_shape": [2, 2], "dilations": [2, 1]}, None),
+    ("AveragePool", 19, {**LOWER, "kernel_shape": [3, 2], "dilations": [1, 2],
+                         "count_include_pad": 1}, None),
+    ("LpPool", 18, {**UPPER, "kernel_shape": [2, 2], "dilations": [2, 1]}, None),
+    ("MaxPool", 12, {"auto_pad": "VALID", "ceil_mode": 1, "kernel_shape": [1, 3],
+                     "strides": [1, 2]}, None),
+    ("AveragePool", 19, {"auto_pad": "VALID", "ceil_mode": 1, "kernel_shape": [2, 3],
+                         "strides": [2, 2]}, None),
+    ("MaxPool", 12, {**UPPER, "kernel_shape": [1, 1], "strides": [3, 3]}, None),
+    ("AveragePool", 19, {**LOWER, "kernel_shape": [1, 1], "strides": [3, 2],
+                         "dilations": [2, 1]}, None),
+    ("ConvTranspose", 11, {**UPPER, "strides": [2, 3]}, (1, 2)),
+    ("ConvTranspose", 11, {**LOWER, "strides": [3, 2], "dilations": [2, 1]}, (1, 2)),
+    ("ConvTranspose", 11, {**UPPER, "strides": [2, 2]}, (3, 3)),
+    ("ConvTranspose", 11, {**UPPER, "strides": [2, 2], "output_shape": [10, 12]}, (3, 3)),
+    ("ConvTranspose", 11, {"strides": [2, 2], "output_shape": [10, 12]}, (3, 3)),
+    ("ConvTranspose", 11, {**LOWER, "strides": [2, 2], "output_shape": [9, 13],
+                           "output_padding": [1, 1]}, (2, 2)),
+    ("ConvTranspose", 11, {"auto_pad": "VALID", "strides": [3, 3], "output_padding": [1, 0]}, (2, 2)),
+]
+SAMPLES, CHANNELS, EXTENT = 4, 3, (5, 6)
+
+
+def save(path, case, is_open=False):
+    """Conv -> the node -> Relu."""
+    op, opset, attributes, kernel = case
+    rng = np.random.default_rng(3)
+    held = {"w": rng.normal(size=(4, CHANNELS, 1, 1)).astype(np.float32)}
+    if kernel:
+        held["v"] = rng.normal(size=(4, 2, *kernel)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+             helper.make_node(op, ["c", "v"] if kernel else ["c"], ["p"], "window", **attributes),
+             helper.make_node("Relu", ["p"], ["y"], "relu")]
+    dims = ["H", "W"] if is_open else EXTENT
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, CHANNELS, *dims])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * 4)],
+        [numpy_helper.from_array(v, k) for k, v in held.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)],
+                                ir_version=8), path)
+
+
+def by_onnxruntime(path, x):
+    session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return [session.run(None, {"x": one})[0] for one in x]
+
+
+def by_openvino(path, x):
+    core = ov.Core()
+    options = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
+    compiled = core.compile_model(core.read_model(path), "CPU", options)
+    return [next(iter(compiled([one]).values())) for one in x]
+
+
+FILES = [  # backend, name, words of qg export, runtime
+    ("ort-int8", "ort.onnx", ("--format", "onnx-qdq", "--placement", "ort"), by_onnxruntime),
+    ("ort-int8", "op.onnx", ("--format", "onnx-qoperator"), by_onnxruntime),
+    ("trt-int8", "trt.onnx", ("--format", "onnx-qdq", "--placement", "trt"), by_onnxruntime),
+    ("openvino-avx2-int8", "qdq.onnx", ("--format", "onnx-qdq", "--placement", "openvino"), by_openvino),
+    ("openvino-avx2-int8", "fq.onnx", ("--format", "openvino-fq",), by_openvino),
+    ("openvino-avx2-int8", "ir.xml", ("--format", "openvino-ir"), by_openvino),
+]
+
+
+def closed(folder, case, x, bad):
+    what = f"{case[0]} {case[2]}"
+    path = f"{folder}/m.onnx"
+    save(path, case)
+    made = {}
+    wide = case[2].get("dilations") == [3, 2]  # as the kernel: ONNX Runtime refuses it
+    for backend, name, words, run in FILES:
+        if backend not in made:
+            made[backend] = agreement.Snapshot(f"{folder}/{backend}", path, backend, x)
+        s = made[backend]
+        want = np.stack(s.outputs("simulate")[0])
+        try:
+            file, report = s.export(name, *words)
+            got = np.stack(run(file, x))
+        except Exception as why:  # the format's, or of the runtimes
+            if "openvino-ir" not in words or "dilations" not in case[2] and case[0] != "LpPool":
+                bad.append(f"{what}: {name}: {str(why)[:300]}")
+            continue
+        rows = [loss for loss in report["losses"] if "padding than ONNX" in loss["meaning"]]
+        if len(rows) != (wide and run == by_onnxruntime):
+            bad.append(f"{what}: {name}: {rows}")
+        if rows:
+            continue
+        step = np.abs(want).max() / 100
+        if got.shape != want.shape:
+            bad.append(f"{what}: {name}: shape {got.shape}, expected {want.shape}")
+        elif not np.mean(np.abs(got - want) < step) > 0.97:
+            bad.append(f"{what}: {name}: {np.mean(np.abs(got - want) < step):.3f} near")
+
+
+def opened(folder, case, x, bad):
+    """Of a node whose dims are open."""
+    path = f"{folder}/open.onnx"
+    save(path, case, is_open=True)
+    for backend, name, words, _ in FILES[0], FILES[3], FILES[4]:
+        s = agreement.Snapshot(f"{folder}/open-{backend}", path, backend, x)
+        _, report = s.export(name, *words)
+        rows = [loss for loss in report["losses"] if "padding than ONNX" in loss["meaning"]]
+        if len(rows) != 1 or not rows[0]["changes_results"]:
+            bad.append(f"open {case[0]}: {name}: {report['losses']}")
+        target = "ort" if backend == "ort-int8" else "openvino"
+        lint = subprocess.run([agreement.QG, "lint", s.path, "--target", target, "--json"],
+                              capture_output=True, text=True)
+        if "derived-pads" not in lint.stdout:
+            bad.append(f"open {case[0]}: lint {target}: {lint.stdout[:300]} {lint.stderr}")
+
+
+def main():
+    bad = []
+    x = np.random.default_rng(4).normal(size=(SAMPLES, 1, CHANNELS, *EXTENT)).astype(np.float32)
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            closed(folder, case, x, bad)
+    for case in CASES[0], CASES[5], CASES[9]:
+        with tempfile.TemporaryDirectory() as folder:
+            opened(folder, case, x, bad)
+    for line in bad:
+        print("FAILED", line)
+    print(f"{len(CASES)} nodes, {len(FILES)} files each")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
