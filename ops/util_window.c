@@ -162,13 +162,13 @@ static qg_status resolve_axis(const qg_call *k, const qg_window *w, qg_space *s,
         return QG_OK;
     }
     int64_t room = s->in[a] + s->pad_begin[a] + s->pad_end[a] - reach_of(s, a);
-    if (room < 0)
+    bool up = w->ceil_mode && w->auto_pad == QG_PAD_NOTSET;
+    if (room < 0 && !(up && room > -s->stride[a])) /* rounded up: one window, cut off */
         return qg_infer_fail(k, QG_EMODEL,
                              "a window of %lld on a padded extent of %lld, expected it "
                              "to fit",
                              (long long)reach_of(s, a),
                              (long long)(room + reach_of(s, a)));
-    bool up = w->ceil_mode && w->auto_pad == QG_PAD_NOTSET;
     s->out[a] = (room + (up ? s->stride[a] - 1 : 0)) / s->stride[a] + 1;
     if (up && (s->out[a] - 1) * s->stride[a] >= s->in[a] + s->pad_begin[a])
         s->out[a]--;

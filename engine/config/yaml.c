@@ -250,8 +250,10 @@ qg_status qg_yaml_parse(qg_ctx *ctx, qg_arena *a, const char *name, const char *
     r->ctx = ctx;
     r->arena = a;
     r->file = name;
-    yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+    const bool marked = size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0;
+    yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING); /* keeps a byte order mark */
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text + 3 * marked,
+                                 size - 3 * (size_t)marked);
     qg_status s = read_events(r, &parser);
     yaml_parser_delete(&parser);
     while (r->depth > 0)

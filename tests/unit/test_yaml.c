@@ -32,6 +32,9 @@ static void tree_keeps_order_and_lines(void **state)
     assert_string_equal(d->file, "f.yaml");
     assert_null(qg_yaml_get(y, "z"));
     assert_null(qg_yaml_get(d, "z"));
+    assert_ok(ctx, parse(ctx, "\xEF\xBB\xBF# marked\nb: 1\n", &y));
+    assert_string_equal(y->key[0], "b");
+    assert_int_equal(y->line, 2);
     qg_ctx_free(ctx);
 }
 

@@ -110,8 +110,8 @@ qg_status qg_ir_deconvolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(read_window(ir, n, spatial, &w));
     if (qg_has_open_pads(n))
         return qg_ir_refuse(ir, n,
-                            "auto_pad or output_shape with open dims, expected pads, or "
-                            "dims that are known, as with --shape");
+                            "auto_pad or output_shape with open dims, expected pads, "
+                            "or dims that are known, as with --shape");
     const char *text = window_text(ir, &w, spatial, true);
     return put_convolution(ir, n, &transposed,
                            qg_ir_text(ir, "%s output_padding=\"%s\"", text,
