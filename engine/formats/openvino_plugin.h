@@ -104,15 +104,14 @@ int64_t qg_plugin_opset(const qg_graph *g, int64_t opset);
 
 /* What OpenVINO computes otherwise in n, also in float, of files in ONNX; NULL: nothing
  * is known.  Measured with OpenVINO 2026.4.1 against onnxruntime 1.31.1: LSTM with
- * peepholes or input_forget, ConvTranspose with output_shape and SAME_UPPER, ReduceL1,
- * ReduceL2 and ReduceLogSum of no axes. */
+ * peepholes or input_forget, ReduceL1, ReduceL2 and ReduceLogSum of no axes. */
 const char *qg_plugin_reads_apart(const qg_node *n);
 
 /* For build of a file in ONNX: a row that changes results for each of them. */
 QG_NODISCARD qg_status qg_plugin_lose(qg_export *e);
 
 /* Rewrites what the plugin computes otherwise in g, a copy of the snapshot's graph with
- * its quantizers. */
+ * its quantizers.  Warns of backends that are not for OpenVINO. */
 QG_NODISCARD qg_status qg_plugin_obey(qg_export *e, qg_graph *g);
 
 #endif
