@@ -299,7 +299,7 @@ static qg_status gather(qg_tflite_writer *w)
     QG_TRY(qg_attr_int(w->ctx, n, "axis", 0, &axis));
     axis += axis < 0 ? rank : 0;
     if (!t || (t->dtype != QG_I64 && t->dtype != QG_I32))
-        return qg_tflite_refuse(w, "expected constant indices");
+        return qg_tflite_refuse(w, "its indices are computed, expected constants");
     int64_t count = qg_tensor_count(t), extent = n->in[0]->type.dim[axis];
     int32_t *index = QG_NEWN(w->arena, (size_t)count, int32_t), dim[QG_MAX_RANK];
     if (!index)
