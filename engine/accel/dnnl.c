@@ -399,6 +399,17 @@ static bool describe_pool(const void *problem, qg_dnnl_span rows,
                at.stride, at.kernel, at.dilation, at.begin, at.end) == dnnl_success;
 }
 
+/* A window larger than the padded data, which ceil_mode cuts off: oneDNN, whose formula
+ * of extents rounds to 0, divides by all of it. */
+static bool is_cut_off(const qg_pool_problem *p)
+{
+    bool any = false;
+    for (int a = 0; a < QG_SPACE; a++)
+        any = any || p->in[a] + p->pad_begin[a] + p->pad_end[a] <=
+                         (p->kernel[a] - 1) * p->dilation[a];
+    return any;
+}
+
 /* oneDNN's maximum leaves every NaN out. */
 qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out)
 {
@@ -411,7 +422,7 @@ qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out
                                                ? dnnl_pooling_avg_include_padding
                                                : dnnl_pooling_avg_exclude_padding };
     if (!all_float(c) || any_empty(c) || c->in[0]->data || p->kind == QG_POOL_LP ||
-        c->node->n_out != 1 || !fits_axes(&v.w))
+        c->node->n_out != 1 || !fits_axes(&v.w) || is_cut_off(p))
         return QG_OK;
     int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2];
     qg_dnnl_job job = { .describe = describe_pool,

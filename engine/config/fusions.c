@@ -32,14 +32,26 @@ static qg_status need_node(const builder *b, const qg_yaml *y, const char *name,
     return QG_OK;
 }
 
-/* The largest number of inputs or outputs among the operators that a node names; 255,
- * any number, where it names none. */
+/* The largest number of inputs or outputs among the versions of an operator: those of
+ * BatchNormalization had 5 outputs. */
+static unsigned slots_of(const qg_registry *r, const char *op_name, bool is_output)
+{
+    unsigned most = 0;
+    for (const qg_op *op = qg_op_next(r, op_name, 0); op;
+         op = qg_op_next(r, op_name, op->since)) {
+        const unsigned has = is_output ? op->max_out : op->max_in;
+        most = has > most ? has : most;
+    }
+    return most;
+}
+
+/* The same among the operators that a node names; 255, any number, where it names
+ * none. */
 static unsigned most_slots(const builder *b, const qg_pattern_node *n, bool is_output)
 {
     unsigned most = n->n_op ? 0 : 255;
     for (size_t i = 0; i < n->n_op; i++) {
-        const qg_op *op = qg_op_newest(b->r->ctx->registry, n->op[i]);
-        const unsigned has = is_output ? op->max_out : op->max_in;
+        const unsigned has = slots_of(b->r->ctx->registry, n->op[i], is_output);
         most = has > most ? has : most;
     }
     return most;

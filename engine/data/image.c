@@ -97,8 +97,11 @@ static uint64_t little(const uint8_t *at, int bytes)
     return n;
 }
 
-/* Bytes that a file without compression needs; 0 for others, which stb_image checks. */
-static uint64_t least_bytes(const qg_file *f, uint64_t width, uint64_t height)
+/* Bytes that a file without compression needs; 0 for others, which stb_image checks.
+ * *wrong: what stb_image decodes to other pixels; it takes the lower byte of 16-bit
+ * channels, and loses 4 colors of OS/2. */
+static uint64_t least_bytes(const qg_file *f, uint64_t width, uint64_t height,
+                            const char **wrong)
 {
     enum { CORE_HEADER = 12, HEADERS = 30 };
     const uint8_t *b = f->bytes;
@@ -107,12 +110,15 @@ static uint64_t least_bytes(const qg_file *f, uint64_t width, uint64_t height)
         (void)pnm_number(f, &at);
         (void)pnm_number(f, &at);
         const uint64_t depth = pnm_number(f, &at) > 255 ? 2 : 1;
+        *wrong = depth > 1 ? "a PNM image of 16 bits per channel, expected 8" : NULL;
         return at + 1 + width * height * depth * (b[1] == '6' ? 3 : 1);
     }
     if (f->size < HEADERS || b[0] != 'B' || b[1] != 'M')
         return 0;
-    const uint64_t bits = little(b + (little(b + 14, 4) == CORE_HEADER ? 24 : 28), 2);
+    const bool core = little(b + 14, 4) == CORE_HEADER;
+    const uint64_t bits = little(b + (core ? 24 : 28), 2);
     const uint64_t row = (width * bits + 31) / 32 * 4; /* the last one may end early */
+    *wrong = core && bits < 24 ? "a palette of OS/2, expected one of Windows" : NULL;
     return little(b + 10, 4) + row * (height - 1) + (width * bits + 7) / 8;
 }
 
@@ -120,21 +126,24 @@ static uint64_t least_bytes(const qg_file *f, uint64_t width, uint64_t height)
 static qg_status read_size(qg_ctx *ctx, const char *path, const qg_file *f, int *width,
                            int *height)
 {
+    const char *wrong = NULL;
     int channels;
     if (f->size > INT32_MAX ||
         !stbi_info_from_memory(f->bytes, (int)f->size, width, height, &channels))
         return bad_image(ctx, path);
+    if (*height < 0 && *height >= -PIXEL_LIMIT)
+        *height = -*height; /* a BMP whose first row is on top */
     if (*width < 1 || *height < 1 || (int64_t)*width * *height > PIXEL_LIMIT)
         return qg_fail(ctx, QG_EDATA,
                        "data: %.200s: %d x %d pixels, supported are 1 to %d in all",
                        path, *width, *height, PIXEL_LIMIT);
-    const uint64_t least = least_bytes(f, (uint64_t)*width, (uint64_t)*height);
+    const uint64_t least = least_bytes(f, (uint64_t)*width, (uint64_t)*height, &wrong);
     if (f->size < least)
         return qg_fail(ctx, QG_EPARSE,
                        "data: %.200s: %zu bytes, expected %" PRIu64
                        " for %d x %d pixels",
                        path, f->size, least, *width, *height);
-    return QG_OK;
+    return wrong ? qg_fail(ctx, QG_EDATA, "data: %.200s: %s", path, wrong) : QG_OK;
 }
 
 qg_status qg_image_type(qg_ctx *ctx, const char *path, const qg_image_options *options,

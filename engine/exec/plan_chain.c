@@ -88,6 +88,15 @@ static bool has_strange_attribute(const qg_node *n)
     return false;
 }
 
+/* A mean or a maximum of no elements is NaN or an infinity. */
+static bool has_no_elements(const qg_node *n, const qg_tensor *const *in)
+{
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (in[i] && in[i]->rank > 0 && qg_tensor_count(in[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Whether a float of another type becomes one of float32: a float64 may be larger than
  * any, and a float16 is infinite from 65,520 on. */
 static bool converts(const qg_node *n, const qg_tensor *const *in)
@@ -104,7 +113,8 @@ static bool makes_nan(const qg_node *n, const qg_tensor *const *in)
 {
     return n->op->domain || qg_node_has(n, QG_OP_UNDEFINED | QG_OP_CONTROL) ||
            (qg_node_has(n, QG_OP_DIVIDES) && !divides(in[n->n_in - 1])) ||
-           (!n->op->clamp && has_strange_attribute(n)) || converts(n, in);
+           (!n->op->clamp && has_strange_attribute(n)) || converts(n, in) ||
+           has_no_elements(n, in);
 }
 
 /* Whether products of elements are floats: not those of the masks, and of the limits,

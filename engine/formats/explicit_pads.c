@@ -157,10 +157,10 @@ static qg_status rewrite_all(qg_graph *g, bool takes_wide)
     return QG_OK;
 }
 
-static qg_status lose_rest(qg_export *e, bool takes_wide)
+static qg_status lose_rest(qg_export *e, const qg_graph *g, bool takes_wide)
 {
-    for (size_t i = 0; i < e->quant->graph->node.n; i++) {
-        const qg_node *n = e->quant->graph->node.at[i];
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
         const qg_tqc *t =
             qg_output_tqc(n, 0) ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
         if (is_read_apart(n) && (is_open(n) || (!takes_wide && is_wide(n))))
@@ -180,5 +180,9 @@ qg_status qg_export_explicit_pads(qg_export *e, qg_graph *g, bool takes_wide)
     QG_TRY(rewrite_all(g, takes_wide));
     for (qg_graph *body = g->bodies; body; body = body->next_body)
         QG_TRY(rewrite_all(body, takes_wide));
-    return lose_rest(e, takes_wide);
+    const qg_graph *from = e->quant->graph;
+    QG_TRY(lose_rest(e, from, takes_wide));
+    for (const qg_graph *body = from->bodies; body; body = body->next_body)
+        QG_TRY(lose_rest(e, body, takes_wide));
+    return QG_OK;
 }

@@ -135,6 +135,36 @@ def opened(folder, case, x, bad):
             bad.append(f"open {case[0]}: lint {target}: {lint.stdout[:300]} {lint.stderr}")
 
 
+def looped(folder, case, x, bad):
+    """In a Loop whose body appends to its state, so that its dims are open."""
+    op, opset, attributes, _ = case
+    info = helper.make_tensor_value_info
+    state = [1, 4, EXTENT[0], None]
+    body = helper.make_graph(
+        [helper.make_node("Concat", ["s", "c"], ["t"], axis=3),
+         helper.make_node(op, ["t"], ["p"], "window", **attributes),
+         helper.make_node("ReduceMax", ["p"], ["m"], keepdims=1),
+         helper.make_node("Identity", ["more"], ["again"])], "body",
+        [info("i", TensorProto.INT64, []), info("more", TensorProto.BOOL, []),
+         info("s", TensorProto.FLOAT, state)],
+        [info("again", TensorProto.BOOL, []), info("t", TensorProto.FLOAT, state),
+         info("m", TensorProto.FLOAT, None)])
+    held = {"w": np.ones((4, CHANNELS, 1, 1), np.float32), "n": np.int64(2), "true": np.bool_(True)}
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+         helper.make_node("Loop", ["n", "true", "c"], ["last", "y"], "loop", body=body)], "g",
+        [info("x", TensorProto.FLOAT, [1, CHANNELS, *EXTENT])], [info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in held.items()])
+    path = f"{folder}/loop.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)],
+                                ir_version=8), path)
+    s = agreement.Snapshot(f"{folder}/loop", path, "ort-int8", x)
+    _, report = s.export("loop-qdq.onnx", "--format", "onnx-qdq")
+    rows = [loss for loss in report["losses"] if "padding than ONNX" in loss["meaning"]]
+    if len(rows) != 1 or not rows[0]["changes_results"]:
+        bad.append(f"loop {case[0]}: {report['losses']}")
+
+
 def main():
     bad = []
     x = np.random.default_rng(4).normal(size=(SAMPLES, 1, CHANNELS, *EXTENT)).astype(np.float32)
@@ -144,6 +174,9 @@ def main():
     for case in CASES[0], CASES[5], CASES[9]:
         with tempfile.TemporaryDirectory() as folder:
             opened(folder, case, x, bad)
+    for case in CASES[0], CASES[6]:
+        with tempfile.TemporaryDirectory() as folder:
+            looped(folder, case, x, bad)
     for line in bad:
         print("FAILED", line)
     print(f"{len(CASES)} nodes, {len(FILES)} files each")

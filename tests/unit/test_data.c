@@ -374,7 +374,7 @@ static void refuse_shorter(struct fixture *f, const char *name,
 static void images_that_end_early_are_refused(void **state)
 {
     static const unsigned char header[] = "P5\n# of 2\n4 2\n255\n",
-                               deep[] = "P6 4 2 256\n";
+                               color[] = "P6 4 2 255\n";
     /* 4 x 2 pixels of 24 bits from byte 54 on */
     static const unsigned char bmp[78] = {
         'B', 'M', 78, [10] = 54, [14] = 40, [18] = 4, [22] = 2, [26] = 1, [28] = 24
@@ -384,9 +384,45 @@ static void images_that_end_early_are_refused(void **state)
     input(f, "x", QG_F32, RANK(1, 3, 2, 4));
     memcpy(bytes, header, sizeof header - 1);
     refuse_shorter(f, "a.pgm", bytes, sizeof header - 1 + 8);
-    memcpy(bytes, deep, sizeof deep - 1);
-    refuse_shorter(f, "a.ppm", bytes, sizeof deep - 1 + 48);
+    memcpy(bytes, color, sizeof color - 1);
+    refuse_shorter(f, "a.ppm", bytes, sizeof color - 1 + 24);
     refuse_shorter(f, "a.bmp", bmp, sizeof bmp);
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void variants_of_images(void **state)
+{
+    static const char deep[] = "P5 2 2 65535\n\1\2\3\4\5\6\7\10";
+    /* 2 x 2 pixels of 8 bits behind 256 colors of 3 bytes */
+    static const unsigned char colors[26 + 768 + 8] = {
+        'B', 'M', [10] = 26, [11] = 3, [14] = 12, [18] = 2, [20] = 2, [22] = 1, [24] = 8
+    };
+    /* 1 x 2 pixels, the first row on top; rows of 4 bytes */
+    static const unsigned char top[62] = {
+        'B',        'M',        [10] = 54,  [14] = 40, [18] = 1,  [22] = 254,
+        [23] = 255, [24] = 255, [25] = 255, [26] = 1,  [28] = 24, [54] = 7
+    };
+    struct fixture *f = *state;
+    qg_data *d;
+    const char *pgm = qg_path_join(f->t.ctx->arena, f->folder, "d.pgm");
+    const char *bmp = qg_path_join(f->t.ctx->arena, f->folder, "d.bmp");
+    input(f, "x", QG_F32, RANK(1, 3, -1, -1));
+    write_bytes(pgm, deep, sizeof deep - 1);
+    assert_fails(f->t.ctx, open_data(f, pgm, &d), QG_EDATA, "16 bits per channel");
+    write_bytes(bmp, colors, sizeof colors);
+    assert_fails(f->t.ctx, open_data(f, bmp, &d), QG_EDATA, "palette of OS/2");
+    write_bytes(bmp, top, sizeof top);
+    assert_ok(f->t.ctx, open_data(f, bmp, &d));
+    qg_data_close(d);
+    unlink(pgm);
+    unlink(bmp);
 }
 
 static void yaml_says_how_images_are_made(void **state)
@@ -429,5 +465,5 @@ QG_TEST_MAIN(cmocka_unit_test(the_first_axis_counts_samples_or_not),
              TEST(arrays_of_an_archive_go_to_inputs_by_name),
              TEST(a_folder_is_read_in_name_order),
              TEST(random_samples_are_always_the_same), TEST(images_become_planes),
-             TEST(images_that_end_early_are_refused),
+             TEST(images_that_end_early_are_refused), TEST(variants_of_images),
              TEST(yaml_says_how_images_are_made), TEST(what_is_no_data_is_named))

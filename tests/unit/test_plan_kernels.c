@@ -350,6 +350,22 @@ static void operands_keep_their_axes(void **state)
 
 /* A weight of more elements than inference computes is still turned once, before any
  * run. */
+/* Windows that end behind the padding: what is behind it does not count. */
+static void averages_count_the_padding_alone(void **state)
+{
+    static const char *const cut[] = {
+        "graph {\n opset 17\n x = input float32[1,8,2,6]\n y = AveragePool(x)"
+        " kernel_shape=[3,2] strides=[2,2] ceil_mode=1 count_include_pad=1\n"
+        " output y\n}",
+        "graph {\n opset 17\n x = input float32[1,8,3,5]\n y = AveragePool(x)"
+        " kernel_shape=[2,2] strides=[2,2] ceil_mode=1 count_include_pad=1\n"
+        " output y\n}",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++)
+        compare(cut[i], i, 0, 1);
+}
+
 static void a_turned_weight_is_a_constant(void **state)
 {
     const qg_plan_options o = { 0 };
@@ -411,5 +427,6 @@ QG_TEST_MAIN(cmocka_unit_test(absorbing_changes_no_bits),
              cmocka_unit_test(layouts_keep_the_bits),
              cmocka_unit_test(kernels_keep_to_the_definition),
              cmocka_unit_test(operands_keep_their_axes),
+             cmocka_unit_test(averages_count_the_padding_alone),
              cmocka_unit_test(a_turned_weight_is_a_constant),
              cmocka_unit_test(second_run_allocates_nothing))

@@ -570,6 +570,11 @@ static void clamps_keep_nan(void **state)
         "  a = LeakyRelu(x) alpha=inf\n  b = Sub(a, a)\n"
         "  c = Conv(b, w)\n  r = Relu(c)\n"
         "  s = Sqrt(x)\n  y = MaxPool(s) kernel_shape=[2, 2]\n  output r, y\n}",
+        "graph \"reduces nothing\" {\n  opset 13\n  x = input f32[1,4,8,8]\n"
+        "  w = const f32[4,4,1,1] seed(1)\n  f = const i64[1] [0]\n"
+        "  a = const i64[1] [1]\n  s = Slice(x, f, f, a)\n"
+        "  m = ReduceMean(s) axes=[1]\n  b = Add(x, m)\n  c = Conv(b, w)\n"
+        "  r = Relu(c)\n  e = Conv(r, w)\n  y = Relu(e)\n  output r, y\n}",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         qg_ctx *ctx = *state;
