@@ -14,12 +14,6 @@ static const char *automatic(const qg_node *n)
 
 static bool is_same(const qg_node *n) { return strncmp(automatic(n), "SAME", 4) == 0; }
 
-static int64_t along(const qg_node *n, const char *name, size_t k, int64_t absent)
-{
-    const qg_attr *a = qg_attr_find(n, name);
-    return a && a->type == QG_ATTR_INTS && k < a->count ? a->ints[k] : absent;
-}
-
 static enum kind kind_of(const qg_node *n)
 {
     static const char *const pool[] = { "MaxPool", "AveragePool", "LpPool" };
@@ -36,14 +30,14 @@ static int64_t kernel_of(const qg_node *n, size_t k)
 {
     const qg_tensor *w = n->n_in > 1 && n->in[1] ? &n->in[1]->type : NULL;
     if (!w)
-        return along(n, "kernel_shape", k, -1);
+        return qg_attr_at(n, "kernel_shape", k, -1);
     return (int32_t)k + 2 < w->rank ? w->dim[k + 2] : -1;
 }
 
 /* The extent that a dilated kernel covers. */
 static int64_t reach_of(const qg_node *n, size_t k)
 {
-    return (kernel_of(n, k) - 1) * along(n, "dilations", k, 1) + 1;
+    return (kernel_of(n, k) - 1) * qg_attr_at(n, "dilations", k, 1) + 1;
 }
 
 static bool is_read_apart(const qg_node *n)
@@ -58,8 +52,8 @@ static bool is_read_apart(const qg_node *n)
     if (strcmp(automatic(n), "VALID") == 0)
         return ceil && ceil->type == QG_ATTR_INT && ceil->ints[0];
     for (size_t k = 0; is_same(n) && kernel && k < kernel->count; k++)
-        if (along(n, "dilations", k, 1) != 1 ||
-            along(n, "strides", k, 1) > reach_of(n, k))
+        if (qg_attr_at(n, "dilations", k, 1) != 1 ||
+            qg_attr_at(n, "strides", k, 1) > reach_of(n, k))
             return true;
     return false;
 }
@@ -89,9 +83,10 @@ static void derive(const qg_node *n, size_t axes, padding *p)
                                   : strcmp(automatic(n), "SAME_LOWER") == 0;
     for (size_t k = 0; k < axes; k++) {
         const int64_t x = n->in[0]->type.dim[k + 2], y = n->out[0]->type.dim[k + 2],
-                      full = ((turned ? x : y) - 1) * along(n, "strides", k, 1) +
+                      full = ((turned ? x : y) - 1) * qg_attr_at(n, "strides", k, 1) +
                              reach_of(n, k);
-        int64_t total = turned ? full + along(n, "output_padding", k, 0) - y : full - x;
+        int64_t total =
+            turned ? full + qg_attr_at(n, "output_padding", k, 0) - y : full - x;
         total = total > 0 ? total : 0;
         p->more[k] = y - (full - total); /* of a pool: not written */
         p->pad[odd_first ? k : k + axes] = total - total / 2;

@@ -65,6 +65,33 @@ static bool has_ignored_gates(const qg_node *n)
             (p && !is_zero(p->constant)));
 }
 
+/* --- pools --- */
+
+/* The first axis along which a window is larger than the padded data, as ceil_mode
+ * allows, of pools that keep their pads in the file (openvino_plugin.c writes larger
+ * ones for the others); -1: there is none.  OpenVINO does not load such a file. */
+static int axis_cut_off(const qg_node *n)
+{
+    static const char *const names[] = { "AveragePool", "LpPool" };
+    const qg_attr *kernel = qg_attr_find(n, "kernel_shape");
+    const qg_attr *counted = qg_attr_find(n, "count_include_pad");
+    if (!is_one_of(n, names, 2) || !kernel || kernel->type != QG_ATTR_INTS ||
+        (is_one_of(n, names, 1) && !(counted && counted->ints[0])) ||
+        qg_attr_has(n, "auto_pad"))
+        return -1;
+    for (size_t k = 0, axes = kernel->count; k < axes; k++) {
+        const int64_t x = n->in[0]->type.rank == (int32_t)axes + 2
+                              ? n->in[0]->type.dim[k + 2]
+                              : -1,
+                      reach =
+                          (kernel->ints[k] - 1) * qg_attr_at(n, "dilations", k, 1) + 1;
+        if (x >= 0 && reach > x + qg_attr_at(n, "pads", k, 0) +
+                                  qg_attr_at(n, "pads", k + axes, 0))
+            return (int)k + 2;
+    }
+    return -1;
+}
+
 /* --- lint and losses --- */
 
 const char *qg_plugin_reads_apart(const qg_node *n)
@@ -84,6 +111,13 @@ qg_status qg_plugin_lose(qg_export *e)
         const char *why = qg_plugin_reads_apart(n);
         const qg_tqc *t =
             qg_output_tqc(n, 0) ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
+        const int axis = axis_cut_off(n);
+        if (axis >= 0)
+            return qg_node_fail(e->ctx, QG_EUNSUPPORTED, "export", n,
+                                "a window that is larger than the padded extent of "
+                                "axis %d, which OpenVINO refuses, expected a smaller "
+                                "one, or count_include_pad 0",
+                                axis);
         if (!why)
             continue;
         QG_TRY(qg_export_lose_result(e, QG_SAYS_ENDPOINT, t,

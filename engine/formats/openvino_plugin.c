@@ -166,22 +166,17 @@ static bool mapped_maximum(const qg_node *n)
 /* --- transposed convolutions --- */
 
 /* Element k of an attribute of one number per axis. */
-static int64_t along(const qg_node *n, const char *name, size_t k, int64_t absent)
-{
-    const qg_attr *a = qg_attr_find(n, name);
-    return a && a->type == QG_ATTR_INTS && k < a->count ? a->ints[k] : absent;
-}
-
 /* Whether the plugin's integer kernel is known to be right along an axis: `data` is the
  * extent of the input, -1 where it is open. */
 static bool turns_right(const qg_node *n, size_t k, size_t axes, int64_t kernel,
                         int64_t data)
 {
     const int64_t most = 4; /* elements of a kernel */
-    int64_t stride = along(n, "strides", k, 1), begin = along(n, "pads", k, 0),
-            end = along(n, "pads", k + axes, 0);
+    int64_t stride = qg_attr_at(n, "strides", k, 1),
+            begin = qg_attr_at(n, "pads", k, 0),
+            end = qg_attr_at(n, "pads", k + axes, 0);
     bool pads = begin == end && (begin == 0 || (begin == 1 && kernel >= 3));
-    return along(n, "dilations", k, 1) == 1 && stride <= 2 && stride <= kernel &&
+    return qg_attr_at(n, "dilations", k, 1) == 1 && stride <= 2 && stride <= kernel &&
            kernel <= most && data >= kernel && pads;
 }
 
@@ -216,7 +211,7 @@ bool qg_plugin_groups_wrong(const qg_node *n)
     return is_one_of(n, &name, 1) && w && y && w->rank == 4 && y->rank == 4 && group &&
            group->type == QG_ATTR_INT && group->ints[0] > 1 && w->dim[1] == 1 &&
            w->dim[0] > group->ints[0] && y->dim[3] == 1 &&
-           along(n, "strides", 1, 1) > 1;
+           qg_attr_at(n, "strides", 1, 1) > 1;
 }
 
 /* --- products --- */
@@ -309,7 +304,7 @@ static bool moves_strides(const qg_node *n)
     for (int32_t k = 2; k < w->rank; k++) {
         if (w->dim[k] != 1)
             return false;
-        strided |= along(n, "strides", (size_t)k - 2, 1) > 1;
+        strided |= qg_attr_at(n, "strides", (size_t)k - 2, 1) > 1;
     }
     return strided;
 }
@@ -577,11 +572,11 @@ static bool reach_last(const qg_node *n, int64_t pads[2 * QG_MAX_RANK])
         return false;
     for (size_t k = 0, axes = kernel->count; k < axes; k++) {
         int64_t in = n->in[0]->type.dim[k + 2], out = n->out[0]->type.dim[k + 2],
-                begin = along(n, "pads", k, 0),
-                window = (kernel->ints[k] - 1) * along(n, "dilations", k, 1) + 1;
+                begin = qg_attr_at(n, "pads", k, 0),
+                window = (kernel->ints[k] - 1) * qg_attr_at(n, "dilations", k, 1) + 1;
         if (in < 0 || out < 1)
             return false;
-        int64_t end = (out - 1) * along(n, "strides", k, 1) + window - in - begin;
+        int64_t end = (out - 1) * qg_attr_at(n, "strides", k, 1) + window - in - begin;
         pads[k] = begin;
         pads[k + axes] = end > 0 ? end : 0;
     }

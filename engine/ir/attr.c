@@ -141,7 +141,7 @@ qg_status qg_attr_choice(qg_ctx *ctx, const qg_node *n, const char *name,
                         "%s is '%.80s', expected one of %s", name, text, known);
 }
 
-static int64_t int_of(const qg_node *n, const char *name, size_t k, int64_t absent)
+int64_t qg_attr_at(const qg_node *n, const char *name, size_t k, int64_t absent)
 {
     const qg_attr *a = qg_attr_find(n, name);
     bool told = a && (a->type == QG_ATTR_INT || a->type == QG_ATTR_INTS);
@@ -154,15 +154,16 @@ bool qg_node_counts_beyond(const qg_node *n)
     const qg_tensor *x = &n->in[0]->type, *y = &n->out[0]->type;
     bool same = automatic && automatic->type == QG_ATTR_STRING &&
                 strncmp(automatic->strings[0], "SAME", 4) == 0;
-    if (same || !int_of(n, "ceil_mode", 0, 0) || !int_of(n, "count_include_pad", 0, 0))
+    if (same || !qg_attr_at(n, "ceil_mode", 0, 0) ||
+        !qg_attr_at(n, "count_include_pad", 0, 0))
         return false;
     for (int d = 2; d < x->rank && d < y->rank; d++) {
         size_t k = (size_t)d - 2, axes = (size_t)x->rank - 2;
-        int64_t reach = (int_of(n, "kernel_shape", k, 1) - 1) *
-                            int_of(n, "dilations", k, 1) +
+        int64_t reach = (qg_attr_at(n, "kernel_shape", k, 1) - 1) *
+                            qg_attr_at(n, "dilations", k, 1) +
                         1,
-                end = (y->dim[d] - 1) * int_of(n, "strides", k, 1) + reach,
-                pads = int_of(n, "pads", k, 0) + int_of(n, "pads", k + axes, 0);
+                end = (y->dim[d] - 1) * qg_attr_at(n, "strides", k, 1) + reach,
+                pads = qg_attr_at(n, "pads", k, 0) + qg_attr_at(n, "pads", k + axes, 0);
         if (x->dim[d] < 0 || y->dim[d] < 0 || end > x->dim[d] + pads)
             return true;
     }

@@ -62,6 +62,9 @@ const char *qg_attr_type_name(qg_attr_type t); /* "INTS", as ONNX spells it */
 
 /* The attribute, or NULL. */
 const qg_attr *qg_attr_find(const qg_node *n, const char *name);
+/* Element k of an attribute of integers (0 of a single one), of nodes whose attributes
+ * were read before; `absent` where it has none. */
+int64_t qg_attr_at(const qg_node *n, const char *name, size_t k, int64_t absent);
 /* For attributes whose absence means something else than a value. */
 bool qg_attr_has(const qg_node *n, const char *name);
 
