@@ -715,24 +715,24 @@ static qg_status keep_quantizers(qg_export *e, qg_graph *g, size_t old)
 
 /* Files that OpenVINO's own backends quantized, or that were imported, have quantizers
  * where its transformations leave them. */
-static void warn_of_transformations(const qg_export *e)
+static qg_status lose_places(qg_export *e)
 {
     const qg_backend *b = e->quant->backend;
     if ((b->placement && strcmp(b->placement, "openvino") == 0) ||
         strncmp(b->name, QG_IMPORTED, strlen(QG_IMPORTED)) == 0)
-        return;
-    qg_warn(e->ctx,
-            "export: %s: backend '%s' is not one for OpenVINO, whose low precision "
-            "transformations may move its quantizers over pools, Pad and Resize and "
-            "then compute something else; expected one of `openvino-*`, or a session "
-            "with LP_TRANSFORMS_MODE=NO",
-            e->format->name, b->name);
+        return QG_OK;
+    return qg_export_lose(e, QG_SAYS_ENDPOINT, NULL,
+                          "backend '%s' is not one for OpenVINO, whose low precision "
+                          "transformations may move quantizers over pools, Pad and "
+                          "Resize and then compute something else; expected one of "
+                          "`openvino-*`, or a session with LP_TRANSFORMS_MODE=NO",
+                          b->name);
 }
 
 qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
 {
     const qg_graph *from = e->quant->graph;
-    warn_of_transformations(e);
+    QG_TRY(lose_places(e));
     QG_TRY(keep_quantizers(e, g, from->node.n));
     for (size_t i = 0; i < from->node.n; i++) {
         const qg_node *n = from->node.at[i];

@@ -111,7 +111,7 @@ const char *qg_plugin_reads_apart(const qg_node *n);
 QG_NODISCARD qg_status qg_plugin_lose(qg_export *e);
 
 /* Rewrites what the plugin computes otherwise in g, a copy of the snapshot's graph with
- * its quantizers.  Warns of backends that are not for OpenVINO. */
+ * its quantizers.  A row for backends that are not for OpenVINO. */
 QG_NODISCARD qg_status qg_plugin_obey(qg_export *e, qg_graph *g);
 
 #endif

@@ -14,7 +14,6 @@ rounding between a convolution and a sum in one kernel, where they leave it out
 Schemes of other devices are simulated with the rounding of FakeQuantize, as for a
 deployment to OpenVINO; with their own rounding, codes may differ only within a
 proven bound on rounding errors (other_rounding)."""
-import subprocess
 import sys
 import tempfile
 
@@ -199,11 +198,10 @@ def placed(table, folder, name, path, x):
     for backend in ("ort-int8", "trt-int8"):  # signed with zero point, symmetric
         s = agreement.Snapshot(f"{folder}/{name}-q-{backend}", path, backend, x[:SAMPLES])
         words = "--format", "onnx-qdq", "--placement", "openvino"
-        file, _ = s.export("q.onnx", *words)
-        said = subprocess.run([agreement.QG, "export", s.path, "-o", f"{folder}/w.onnx", *words],
-                              capture_output=True, text=True).stderr
-        if f"backend '{backend}' is not one for OpenVINO" not in said:
-            table.bad.append(f"{name} {backend}: no warning: {said}")
+        file, report = s.export("q.onnx", *words)
+        if not any(f"backend '{backend}' is not one for OpenVINO" in loss["meaning"]
+                   for loss in report["losses"]):
+            table.bad.append(f"{name} {backend}: no row: {report['losses']}")
         outputs = s.outputs("simulate"), s.outputs("float")
         for integer in (False, True):
             runtime = OpenVino(file, x.shape[1:], integer=integer)
