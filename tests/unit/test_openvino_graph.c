@@ -72,7 +72,7 @@ static const form forms[] = {
 /* The graph's text behind its input, then what is lost. */
 static char *said(qg_ctx *ctx, const form *f)
 {
-    static const qg_backend backend = { .name = "test" };
+    static const qg_backend backend = { .name = "test", .placement = "openvino" };
     const qg_text_source text = { NULL, network, sizeof network - 1, NULL };
     const char *option[QG_N_FORMAT_OPTION] = { [QG_FORMAT_WEIGHTS] = f->weights };
     const float scale[] = { 0.1f, 0.2f };
