@@ -214,6 +214,23 @@ def check_files(suite):
         suite.bad.append(f"flattened: {kinds}")
 
 
+def check_moved_codes(suite):
+    """A patch to symmetric codes observes a fixed grid of which they cover less: zero 201
+    of [0, 255] becomes 0 of [-128, 127]; 129 loses one code."""
+    model = suite.folder / "moved.onnx"
+    conv(model)
+    for zero, observed in (129, False), (201, True), (57, True):
+        snapshot, patch = suite.folder / f"moved{zero}", suite.folder / f"moved{zero}.yaml"
+        run("quantize", model, "-b", "trt-int8", "-d", "random:4", "-o", snapshot, "--set",
+            "op=Conv slot=input policy=per-tensor,linear,asymmetric range=0,255 "
+            f"observer=fixed step=0.01 zero={zero}")
+        report(snapshot, "trt", "--fix", "-o", patch)
+        rules = [r["set"] for r in yaml.safe_load(patch.read_text())["rules"]]
+        symmetric = [r for r in rules if "symmetric" in r.get("policy", [])]
+        if not symmetric or any(("observer" in r) != observed for r in symmetric):
+            suite.bad.append(f"zero {zero}: {rules}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         suite = lint.Suite(folder)
