@@ -156,14 +156,9 @@ static qg_status lose_rest(qg_export *e, const qg_graph *g, bool takes_wide)
 {
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
-        const qg_tqc *t =
-            qg_output_tqc(n, 0) ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
         if (is_read_apart(n) && (is_open(n) || (!takes_wide && is_wide(n))))
-            QG_TRY(qg_export_lose_result(
-                e, QG_SAYS_ENDPOINT, t,
-                "%s (%s): runtimes derive another padding than ONNX defines; expected "
-                "%s",
-                n->name, n->op->name,
+            QG_TRY(qg_export_lose_node(
+                e, n, "runtimes derive another padding than ONNX defines; expected ",
                 is_open(n) ? "pads, or dims that are known, as with --shape"
                            : "a padding that is smaller than the kernel"));
     }

@@ -87,6 +87,14 @@ qg_status qg_export_lose_result(qg_export *e, enum qg_aspect aspect, const qg_tq
     return s;
 }
 
+qg_status qg_export_lose_node(qg_export *e, const qg_node *n, const char *what,
+                              const char *why)
+{
+    const qg_tqc *t = qg_output_tqc(n, 0);
+    return qg_export_lose_result(e, QG_SAYS_ENDPOINT, t ? t : qg_input_tqc(n, 0),
+                                 "%s (%s): %s%s", n->name, n->op->name, what, why);
+}
+
 qg_status qg_export_lose_open(qg_export *e)
 {
     return qg_graph_is_open(e->quant->graph)

@@ -204,6 +204,11 @@ QG_NODISCARD qg_status qg_export_lose_result(qg_export *e, enum qg_aspect aspect
                                              const qg_tqc *t, const char *fmt, ...)
     QG_PRINTF(4, 5);
 
+/* The same, of a node in float that the reader computes otherwise: at its output, or at
+ * its first input where that has no TQC; what and why follow the node's name. */
+QG_NODISCARD qg_status qg_export_lose_node(qg_export *e, const qg_node *n,
+                                           const char *what, const char *why);
+
 /* For build of a format with fixed dims: a row where the model leaves one open. */
 QG_NODISCARD qg_status qg_export_lose_open(qg_export *e);
 

@@ -109,8 +109,6 @@ qg_status qg_plugin_lose(qg_export *e)
     for (size_t i = 0; i < e->quant->graph->node.n; i++) {
         const qg_node *n = e->quant->graph->node.at[i];
         const char *why = qg_plugin_reads_apart(n);
-        const qg_tqc *t =
-            qg_output_tqc(n, 0) ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
         const int axis = axis_cut_off(n);
         if (axis >= 0)
             return qg_node_fail(e->ctx, QG_EUNSUPPORTED, "export", n,
@@ -118,11 +116,9 @@ qg_status qg_plugin_lose(qg_export *e)
                                 "axis %d, which OpenVINO refuses, expected a smaller "
                                 "one, or count_include_pad 0",
                                 axis);
-        if (!why)
-            continue;
-        QG_TRY(qg_export_lose_result(e, QG_SAYS_ENDPOINT, t,
-                                     "%s (%s): OpenVINO computes something else: %s",
-                                     n->name, n->op->name, why));
+        if (why)
+            QG_TRY(
+                qg_export_lose_node(e, n, "OpenVINO computes something else: ", why));
     }
     return QG_OK;
 }

@@ -58,16 +58,12 @@ qg_status qg_export_lose_fractions(qg_export *e)
 {
     for (size_t i = 0; i < e->quant->graph->node.n; i++) {
         const qg_node *n = e->quant->graph->node.at[i];
-        const qg_tqc *t =
-            qg_output_tqc(n, 0) ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
-        if (!qg_resize_has_fraction(n))
-            continue;
-        QG_TRY(qg_export_lose_result(
-            e, QG_SAYS_ENDPOINT, t,
-            "%s (%s): the runtime takes the whole number of elements "
-            "for the extent, which is a fraction in ONNX; expected "
-            "scales that give whole extents, or sizes",
-            n->name, n->op->name));
+        if (qg_resize_has_fraction(n))
+            QG_TRY(qg_export_lose_node(
+                e, n,
+                "the runtime takes the whole number of elements for the extent, which "
+                "is a fraction in ONNX; expected ",
+                "scales that give whole extents, or sizes"));
     }
     return QG_OK;
 }
