@@ -247,7 +247,7 @@ static void lp_line(const float *x, int64_t n, int64_t step, int64_t p, float *y
     }
     double norm = p == 1 ? sum : sqrt(sum);
     for (int64_t i = 0; i < n; i++)
-        y[i * step] = norm > 0 ? (float)((double)x[i * step] / norm) : 0;
+        y[i * step] = norm == 0 ? 0 : (float)((double)x[i * step] / norm);
 }
 
 static qg_status lp(const qg_call *k)

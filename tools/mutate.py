@@ -13,9 +13,10 @@ those that execute most of the file for the time they take, until they have take
 --seconds together, and test_recorded, which has the output of every verb.
 
 A mutant costs one object and a library, or a program that is linked with it in front of the
-library, of two builds of this checkout that are made and kept in build-mutants: plain, for
-scripts, and sanitized, for suites.  So mutants do not disturb each other, and --jobs of them
-are tried at once.
+library, of three builds of this checkout that are made and kept in build-mutants: plain, for
+scripts, sanitized, for suites, and counted, for test_places_session with all places: with
+sanitizers it would take a part of them.  So mutants do not disturb each other, and --jobs of
+them are tried at once.
 
 A mutant is killed when a test fails or runs too long; one that does not compile, or
 compiles to the same code, is replaced by the next place.  tests/survivors.json lists the
@@ -48,12 +49,16 @@ LISTED = ROOT / "tests/survivors.json"
 BUILD = ROOT / "build-mutants"
 COUNT, SEED, SECONDS = 60, 20, 300  # mutants, and for the suites or scripts of one
 BROADEST = "scripts/test_recorded"
+PLACES = "prop/test_places_session"  # first for errors that are ignored
 MEMORY = ":hard_rss_limit_mb=6000"  # a mutant may allocate without end
 COMMON = ["-S", str(ROOT), "-G", "Ninja"]
 BUILDS = {  # folder of BUILD -> options, target; sanitized: as in tools/check.sh
     "plain": (["-DCMAKE_BUILD_TYPE=Release"], "all"),
     "sanitized": (["-DCMAKE_C_COMPILER=clang", "-DCMAKE_BUILD_TYPE=None",
                    "-DQG_ASAN=ON", "-DQG_TESTS=ON"], "qg_shared"),
+    # as in tools/coverage.sh: test_places_X needs little optimization
+    "counted": (["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG",
+                 "-DQG_COVERAGE=ON", "-DQG_TESTS=ON"], "qg_static"),
 }
 EDITS = [  # what, found in code, replacement
     ("boundary", r" < ", " <= "), ("boundary", r" <= ", " < "),
@@ -173,9 +178,10 @@ def choose(build, tests, mutants, most):
                 break
         stem = pathlib.Path(m.path).stem
 
-        def order(name, stem=stem, path=m.path):
-            share = len(lines[name][path]) / (1 + tests[name][0])
-            return stem not in name, -share, name
+        def order(name, stem=stem, m=m):
+            share = len(lines[name][m.path]) / (1 + tests[name][0])
+            ignored = name == PLACES and m.what == "error ignored"
+            return not ignored, stem not in name, -share, name
 
         m.tests.sort(key=order)
         sums = itertools.accumulate(tests[n][0] for n in m.tests)
@@ -252,7 +258,9 @@ def is_real(m):
 def target_of(command):
     """The build and program of a test: its own, or qg for scripts."""
     name = pathlib.Path(command[0]).name
-    return ("plain", "qg") if name in ("python.sh", "bash") else ("sanitized", f"tests/{name}")
+    if name in ("python.sh", "bash"):
+        return "plain", "qg"
+    return ("counted" if name in PLACES else "sanitized"), f"tests/{name}"
 
 
 def library_of(m):

@@ -538,6 +538,17 @@ static qg_status choose_kernel(builder *b, emission *e)
                : QG_OK;
 }
 
+/* The next node of the absorbed chain, which may make a NaN of its own. */
+static qg_status follow(builder *b, emission *e)
+{
+    const qg_tensor *const *in;
+    e->last = e->last->out[0]->use.at[0].node;
+    b->done[e->last->id] = true;
+    QG_TRY(constants_of(b, e->last, &in));
+    (void)qg_plan_meets_nan(b, e->last, in);
+    return QG_OK;
+}
+
 static qg_status emit_node(builder *b, const qg_node *n)
 {
     qg_plan *p = b->p;
@@ -549,12 +560,8 @@ static qg_status emit_node(builder *b, const qg_node *n)
     e.out = QG_NEWN(b->scratch, n->n_out, uint32_t);
     if (!e.in || !e.out)
         return qg_nomem(p->ctx);
-    for (uint32_t k = 0; e.kernel && k < e.kernel->absorbed; k++) {
-        e.last = e.last->out[0]->use.at[0].node;
-        b->done[e.last->id] = true;
-        if (e.meets_nan && !p->options.base)
-            p->strange[e.last->out[0]->id] = 1;
-    }
+    for (uint32_t k = 0; e.kernel && k < e.kernel->absorbed; k++)
+        QG_TRY(follow(b, &e));
     for (uint32_t i = 0; i < n->n_in; i++)
         QG_TRY(emit_input(b, &e, i));
     QG_TRY(emit_run(b, &e));

@@ -73,13 +73,22 @@ static bool divides(const qg_tensor *t)
     return n > 0 && others == 0;
 }
 
-/* NaN, an infinity, or an epsilon that leaves a divisor at 0. */
+/* Whether a divisor may be 0 with it, or a negative number have a root. */
+static bool is_no_addend(const qg_attr *a)
+{
+    const float x = a->floats[0];
+    return (strcmp(a->name, "epsilon") == 0 && !(x > 0)) ||
+           (strcmp(a->name, "bias") == 0 && !(x > 0)) ||
+           (strcmp(a->name, "alpha") == 0 && !(x >= 0));
+}
+
+/* NaN, an infinity, or one that gives them. */
 static bool has_strange_attribute(const qg_node *n)
 {
     for (size_t i = 0; i < n->n_attr; i++) {
         const qg_attr *a = &n->attr[i];
         const bool one = a->type == QG_ATTR_FLOAT;
-        if (one && !(a->floats[0] > 0) && strcmp(a->name, "epsilon") == 0)
+        if (one && is_no_addend(a))
             return true;
         for (size_t k = 0; (one || a->type == QG_ATTR_FLOATS) && k < a->count; k++)
             if (!isfinite(a->floats[k]))

@@ -4,7 +4,24 @@
 
 enum { SPATIAL = QG_MAX_RANK - 2 };
 
-enum kind { OTHER, POOL, TRANSPOSED };
+enum kind { OTHER, POOL, WINDOW, TRANSPOSED };
+
+/* Operators of ONNX, and the input that is the kernel; 0: none. */
+/* clang-format off */
+static const struct known {
+    const char *name;
+    enum kind kind;
+    uint32_t kernel;
+} known[] = {
+    { "MaxPool",       POOL,       0 },
+    { "AveragePool",   POOL,       0 },
+    { "LpPool",        POOL,       0 },
+    { "Conv",          WINDOW,     1 },
+    { "ConvInteger",   WINDOW,     1 },
+    { "QLinearConv",   WINDOW,     3 },
+    { "ConvTranspose", TRANSPOSED, 1 },
+};
+/* clang-format on */
 
 static const char *automatic(const qg_node *n)
 {
@@ -14,21 +31,25 @@ static const char *automatic(const qg_node *n)
 
 static bool is_same(const qg_node *n) { return strncmp(automatic(n), "SAME", 4) == 0; }
 
+static const struct known *known_as(const qg_node *n)
+{
+    for (size_t i = 0; !n->op->domain && i < sizeof known / sizeof *known; i++)
+        if (strcmp(n->op->name, known[i].name) == 0)
+            return &known[i];
+    return NULL;
+}
+
 static enum kind kind_of(const qg_node *n)
 {
-    static const char *const pool[] = { "MaxPool", "AveragePool", "LpPool" };
-    static const char *const transposed[] = { "ConvTranspose" };
-    if (n->op->domain)
-        return OTHER;
-    return qg_op_is_named(n->op, pool, sizeof pool / sizeof *pool) ? POOL
-           : qg_op_is_named(n->op, transposed, 1)                  ? TRANSPOSED
-                                                                   : OTHER;
+    const struct known *k = known_as(n);
+    return k ? k->kind : OTHER;
 }
 
 /* The extent of the kernel; -1: it is open. */
 static int64_t kernel_of(const qg_node *n, size_t k)
 {
-    const qg_tensor *w = n->n_in > 1 && n->in[1] ? &n->in[1]->type : NULL;
+    const uint32_t slot = known_as(n)->kernel;
+    const qg_tensor *w = slot && n->n_in > slot ? &n->in[slot]->type : NULL;
     if (!w)
         return qg_attr_at(n, "kernel_shape", k, -1);
     return (int32_t)k + 2 < w->rank ? w->dim[k + 2] : -1;
@@ -40,18 +61,24 @@ static int64_t reach_of(const qg_node *n, size_t k)
     return (kernel_of(n, k) - 1) * qg_attr_at(n, "dilations", k, 1) + 1;
 }
 
+static size_t axes_of(const qg_node *n)
+{
+    const qg_attr *kernel = qg_attr_find(n, "kernel_shape");
+    const int32_t rank = n->in[0]->type.rank;
+    return kernel ? kernel->count : rank > 2 ? (size_t)rank - 2 : 0;
+}
+
 static bool is_read_apart(const qg_node *n)
 {
     const enum kind kind = kind_of(n);
     const qg_attr *ceil = qg_attr_find(n, "ceil_mode");
-    const qg_attr *kernel = qg_attr_find(n, "kernel_shape");
     if (kind == TRANSPOSED)
         return qg_attr_has(n, "output_shape") || strcmp(automatic(n), "NOTSET") != 0;
-    if (kind != POOL)
+    if (kind == OTHER)
         return false;
     if (strcmp(automatic(n), "VALID") == 0)
-        return ceil && ceil->type == QG_ATTR_INT && ceil->ints[0];
-    for (size_t k = 0; is_same(n) && kernel && k < kernel->count; k++)
+        return kind == POOL && ceil && ceil->type == QG_ATTR_INT && ceil->ints[0];
+    for (size_t k = 0; is_same(n) && k < axes_of(n); k++)
         if (qg_attr_at(n, "dilations", k, 1) != 1 ||
             qg_attr_at(n, "strides", k, 1) > reach_of(n, k))
             return true;
@@ -156,6 +183,8 @@ static qg_status lose_rest(qg_export *e, const qg_graph *g, bool takes_wide)
 {
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
+        if (takes_wide && kind_of(n) == WINDOW)
+            continue; /* OpenVINO derives it as ONNX does */
         if (is_read_apart(n) && (is_open(n) || (!takes_wide && is_wide(n))))
             QG_TRY(qg_export_lose_node(
                 e, n, "runtimes derive another padding than ONNX defines; expected ",

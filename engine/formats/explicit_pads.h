@@ -1,5 +1,5 @@
-/* explicit_pads.h -- pools and transposed convolutions whose padding runtimes derive
- * otherwise than ONNX defines it: files for them have the padding itself.
+/* explicit_pads.h -- pools and convolutions whose padding runtimes derive otherwise than
+ * ONNX defines it, or refuse: files for them have the padding itself.
  *
  *     QG_TRY(qg_graph_clone(e->quant->graph, &e->graph));
  *     QG_TRY(qg_export_explicit_pads(e, e->graph, false));
@@ -7,6 +7,8 @@
  * Pools        auto_pad SAME_* with dilations, or with strides beyond the window, where
  *              ONNX Runtime derives other pads, or negative ones, and refuses the node;
  *              auto_pad VALID with ceil_mode, which the formula of VALID does not have
+ * Conv         auto_pad SAME_* with dilations, which ONNX Runtime refuses; OpenVINO
+ *              derives its padding as ONNX does
  * Transposed   auto_pad or output_shape: ONNX Runtime and OpenVINO make fewer elements
  *              than input x stride where the window is smaller than the stride, and
  *              OpenVINO puts the odd element of the padding at the other end

@@ -575,6 +575,15 @@ static void clamps_keep_nan(void **state)
         "  a = const i64[1] [1]\n  s = Slice(x, f, f, a)\n"
         "  m = ReduceMean(s) axes=[1]\n  b = Add(x, m)\n  c = Conv(b, w)\n"
         "  r = Relu(c)\n  e = Conv(r, w)\n  y = Relu(e)\n  output r, y\n}",
+        "graph \"makes within a chain\" {\n  opset 13\n  x = input f32[1,4,8,8]\n"
+        "  w = const f32[4,4,1,1] seed(1)\n  k = const f32[] [2.0]\n"
+        "  m = Mul(x, k)\n  s = Sqrt(m)\n  c = Conv(s, w)\n  r = Relu(c)\n"
+        "  a = Add(x, k)\n  t = Sub(a, k)\n  u = Sub(t, k)\n  l = Log(u)\n"
+        "  y = MaxPool(l) kernel_shape=[2, 2]\n  output r, y\n}",
+        "graph \"divides by local sums\" {\n  opset 13\n  x = input f32[1,4,8,8]\n"
+        "  w = const f32[4,4,1,1] seed(1)\n  p = Relu(x)\n  q = LRN(p) size=1 bias=0.0\n"
+        "  c = Conv(q, w)\n  r = Relu(c)\n  n = LRN(x) size=3 alpha=-9.0\n"
+        "  y = MaxPool(n) kernel_shape=[2, 2]\n  output r, y\n}",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         qg_ctx *ctx = *state;
