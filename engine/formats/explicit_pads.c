@@ -34,7 +34,7 @@ static bool is_same(const qg_node *n) { return strncmp(automatic(n), "SAME", 4) 
 static const struct known *known_as(const qg_node *n)
 {
     for (size_t i = 0; !n->op->domain && i < sizeof known / sizeof *known; i++)
-        if (strcmp(n->op->name, known[i].name) == 0)
+        if (qg_op_is_named(n->op, &known[i].name, 1))
             return &known[i];
     return NULL;
 }

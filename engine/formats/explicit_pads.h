@@ -1,5 +1,5 @@
-/* explicit_pads.h -- pools and convolutions whose padding runtimes derive otherwise than
- * ONNX defines it, or refuse: files for them have the padding itself.
+/* explicit_pads.h -- pools and convolutions whose padding runtimes derive otherwise
+ * than ONNX defines it, or refuse: files for them have the padding itself.
  *
  *     QG_TRY(qg_graph_clone(e->quant->graph, &e->graph));
  *     QG_TRY(qg_export_explicit_pads(e, e->graph, false));

@@ -581,7 +581,8 @@ static void clamps_keep_nan(void **state)
         "  a = Add(x, k)\n  t = Sub(a, k)\n  u = Sub(t, k)\n  l = Log(u)\n"
         "  y = MaxPool(l) kernel_shape=[2, 2]\n  output r, y\n}",
         "graph \"divides by local sums\" {\n  opset 13\n  x = input f32[1,4,8,8]\n"
-        "  w = const f32[4,4,1,1] seed(1)\n  p = Relu(x)\n  q = LRN(p) size=1 bias=0.0\n"
+        "  w = const f32[4,4,1,1] seed(1)\n  p = Relu(x)\n  q = LRN(p) size=1 "
+        "bias=0.0\n"
         "  c = Conv(q, w)\n  r = Relu(c)\n  n = LRN(x) size=3 alpha=-9.0\n"
         "  y = MaxPool(n) kernel_shape=[2, 2]\n  output r, y\n}",
     };
