@@ -56,11 +56,19 @@ static float *put(enum qg_lane lane, size_t k, size_t sample, int64_t n)
     return f.data[lane][at];
 }
 
+/* What lies behind the samples of an output must not be looked at. */
+static void put_behind(void)
+{
+    for (int lane = 0; lane < QG_NLANE; lane++)
+        *put((enum qg_lane)lane, 1, 0, 1) = 1;
+}
+
 /* Noise of output k, of those that judge first, then of the others. */
 static void noise(size_t k, const double *before, const double *after)
 {
     size_t judge = 0, other = qg_n_judges(f.s.sample);
-    for (size_t i = 0; i < N; i++) {
+    put_behind();
+    for (size_t i = 0; i < f.s.sample.n; i++) {
         const size_t j = qg_judges(f.s.sample, i) ? judge++ : other++;
         *put(QG_LANE_FLOAT, k, i, 1) = 1;
         *put(QG_LANE_BEFORE, k, i, 1) = 1 + (float)sqrt(before[j]);
@@ -145,6 +153,32 @@ static void others_count_unless_there_is_a_holdout(void **state)
     noise(0, before, gain);
     noise(2, before, gain);
     assert_false(judged().better);
+}
+
+/* One of those that taught, the first, has lost what the others gained. */
+static void each_of_the_others_counts(void **state)
+{
+    static const double gain[N] = { .8, .8, .8, .8, .8, .8, .8, .8 };
+    static const double lost[N] = { .8, .8, 100, .8, .8, .8, .8, .8 };
+    (void)state;
+    noise(0, ones, gain);
+    noise(2, ones, gain);
+    assert_true(judged().better);
+    noise(0, ones, lost);
+    assert_false(judged().better);
+}
+
+/* Fewer than four: each of them counts alike. */
+static void few_samples_all_judge(void **state)
+{
+    static const double gain[N] = { .8, .8, .8 };
+    (void)state;
+    f.s.sample.n = 3;
+    noise(0, ones, gain);
+    noise(2, ones, gain);
+    const qg_judgement j = judged();
+    assert_true(j.better);
+    assert_true(near(j.noise[0], 1) && near(j.noise[1], 0.8));
 }
 
 /* Of zeros no noise is known; nor of what a lane does not have. */
@@ -279,10 +313,30 @@ static void labels_are_those_of_the_first_output(void **state)
         "tune: labels: labels.npy: 3 (number 1), expected a class from 0 to 2");
 }
 
+/* The first of three is right. */
+static void all_of_few_samples_have_labels(void **state)
+{
+    const int64_t label[N] = { 0, 1, 1 };
+    const qg_loss loss = {
+        QG_LOSS_LABELS, {label, 1, "labels.npy"},
+         NULL
+    };
+    qg_judgement j = { 0 };
+    (void)state;
+    f.s.sample.n = 3;
+    make_classes();
+    assert_ok(f.ctx, qg_judge_classes(&f.s, &loss, f.ctx->arena, &j));
+    const double right = log(exp(2) + 2) - 2, wrong = log(exp(2) + 2);
+    assert_true(near(j.loss[1], (right + 2 * wrong) / 3));
+    assert_ok(f.ctx, qg_judge_labels(&f.s, &loss, f.ctx->arena, &j));
+    assert_true(near(j.top1[1], 1. / 3));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 QG_TEST_MAIN(TEST(less_noise_is_better), TEST(no_output_may_be_clearly_worse),
              TEST(the_worst_may_not_have_more),
              TEST(others_count_unless_there_is_a_holdout),
              TEST(outputs_without_a_signal_do_not_count),
-             TEST(what_is_no_number_is_worse), TEST(divergences_are_added_up),
-             TEST(labels_are_those_of_the_first_output))
+             TEST(what_is_no_number_is_worse), TEST(each_of_the_others_counts),
+             TEST(few_samples_all_judge), TEST(all_of_few_samples_have_labels),
+             TEST(divergences_are_added_up), TEST(labels_are_those_of_the_first_output))

@@ -15,12 +15,12 @@ typedef struct fixture {
     qg_node node;
     qg_tqc root[STEPS], *tout[1], out;
     qg_tape tape[2], *list[2];
-    qg_tape_weight weight[2][WEIGHTS];
-    qg_tape_step step[2][STEPS];
+    qg_tape_weight *weight[2]; /* in the arena, where one too far is noticed */
+    qg_tape_step *step[2];
     qg_tapes tapes;
     qg_tune_method method;
     qg_parameters p;
-    float now[WEIGHTS][W], start[WEIGHTS][W], grad[2][WEIGHTS][W];
+    float *now[WEIGHTS], *start[WEIGHTS], *grad[2][WEIGHTS];
     float scale[STEPS][2], first[STEPS][2], of_out;
     double step_grad[2][STEPS][2], border_grad[2][STEPS][2];
     int32_t offset[2];
@@ -31,14 +31,20 @@ static fixture f;
 static const char roles[WEIGHTS] = { 'w', 'b', 'g' };
 static const int64_t sizes[WEIGHTS] = { W, G, G };
 
+static float *room(size_t n) { return QG_NEWN(f.ctx->arena, n, float); }
+
 static void make_weights(size_t k)
 {
+    f.weight[k] = QG_NEWN(f.ctx->arena, WEIGHTS, qg_tape_weight);
     for (size_t i = 0; i < WEIGHTS; i++) {
         qg_tape_weight *w = &f.weight[k][i];
         *w =
             (qg_tape_weight){ .value = &f.value[0], .role = roles[i], .step = QG_NONE };
         qg_tensor_init(&w->now, QG_F32, 1, &sizes[i]);
         w->start = w->grad = w->now;
+        f.now[i] = k ? f.now[i] : room((size_t)sizes[i]);
+        f.start[i] = k ? f.start[i] : room((size_t)sizes[i]);
+        f.grad[k][i] = room((size_t)sizes[i]);
         w->now.f32 = f.now[i];
         w->start.f32 = f.start[i];
         w->grad.f32 = f.grad[k][i];
@@ -49,6 +55,7 @@ static void make_weights(size_t k)
 /* Step 0: of the weight; 1, 2: of activations with one scale, and with two. */
 static void make_steps(size_t k)
 {
+    f.step[k] = QG_NEWN(f.ctx->arena, STEPS, qg_tape_step);
     for (size_t i = 0; i < STEPS; i++)
         f.step[k][i] = (qg_tape_step){ .root = &f.root[i],
                                        .learned = true,
@@ -88,7 +95,7 @@ static int setup(void **state)
                                .step = f.step[k] };
     }
     for (size_t i = 0; i < WEIGHTS; i++)
-        for (size_t e = 0; e < W; e++)
+        for (int64_t e = 0; e < sizes[i]; e++)
             f.now[i][e] = f.start[i][e] = (float)e / 100 - 10;
     f.tapes = (qg_tapes){ .ctx = f.ctx, .n = 2, .tape = f.list };
     f.method = (qg_tune_method){ .pace = 1 };
@@ -467,6 +474,8 @@ static void the_result_is_the_mean(void **state)
     assert_near(f.now[1][0], -0.25);
     qg_parameters_begin_mean(&f.p);
     assert_int_equal(f.p.n_mean, 0);
+    qg_parameters_store_mean(&f.p); /* of no step */
+    assert_cmp_f64(f.now[1][0], ==, 0);
     learn_bias(0, 2);
     assert_near(f.now[1][0], -0.475);
     qg_parameters_keep_mean(&f.p);
@@ -511,6 +520,8 @@ static void roundings_end_on_codes(void **state)
     f.method.rounding = true;
     f.now[0][0] = f.now[0][1] = 0.3f;
     f.now[0][2] = f.now[0][3] = 0.2f;
+    f.now[0][2000] = 0.3f; /* beyond one part: as the second */
+    f.grad[0][0][2000] = 20;
     choose();
     assert_true(f.weight[0][0].on_grid);
     assert_false(f.weight[0][1].on_grid);
@@ -519,9 +530,10 @@ static void roundings_end_on_codes(void **state)
     f.grad[0][0][1] = 20;
     f.grad[0][0][3] = -20;
     learn(0, 1, 100);
+    assert_cmp_f64(f.now[0][2000], ==, f.now[0][1]);
     qg_parameters_store_mean(&f.p);
     qg_parameters_keep_mean(&f.p); /* none of roundings */
-    f.grad[0][0][1] = f.grad[0][0][3] = 0;
+    f.grad[0][0][1] = f.grad[0][0][3] = f.grad[0][0][2000] = 0;
     qg_parameters_return_to_kept(&f.p);
     qg_parameters_finish(&f.p);
     assert_cmp_f64(f.now[0][0], ==, 0.5);
@@ -557,7 +569,7 @@ static void scales_of_weights_start_at_their_best(void **state)
     (void)state;
     f.method.weights = true;
     for (size_t e = 0; e < W; e++)
-        f.now[0][e] = f.now[2][e] = 0.4f;
+        f.now[0][e] = f.now[2][e % G] = 0.4f;
     f.root[0].scheme.qmin = f.root[1].scheme.qmin = -1;
     f.root[0].scheme.qmax = f.root[1].scheme.qmax = 1;
     f.weight[0][2].step = 1;
