@@ -1,5 +1,5 @@
-/* How much an error of an inner value changes the outputs (learn/importance.h): products
- * with constants, whose derivatives are these constants. */
+/* How much an error of an inner value changes the outputs (learn/importance.h):
+ * products with constants, whose derivatives are these constants. */
 #include <math.h>
 
 #include "engine/learn/importance.h"
