@@ -306,6 +306,21 @@ static void selections_by_harm(void **state)
     }
 }
 
+/* Of policies that are alike in loss, that of fewer items, at fewer bits, is taken. */
+static void ties_go_to_the_first(void **state)
+{
+    static const double harm[CELLS] = { 1, 0, 0, 0.5, 0.5, 0.5 };
+    static const uint8_t want[ITEMS] = { 1, 0, 0, 0 };
+    bool found;
+    (void)state;
+    memcpy(f.harm, harm, sizeof harm);
+    f.s.kind = QG_BUDGET_BITS;
+    const qg_selection x = select_by(QG_BY_HARM, 1e9, &found);
+    assert_true(found);
+    assert_memory_equal(x.option, want, sizeof want);
+    assert_cmp_f64(x.loss, ==, 0.5);
+}
+
 /* Exactly the budget fits: all items at 4 bits, or at float. */
 static void budgets_are_met_exactly(void **state)
 {
@@ -351,4 +366,5 @@ QG_TEST_MAIN(TEST(items_that_are_kept_have_their_bits), TEST(sizes_of_policies),
              TEST(what_budgets_allow), TEST(choices_that_suit),
              TEST(policies_are_known_once_tried), TEST(exact_selections_are_the_best),
              TEST(refined_selections_use_the_context), TEST(selections_by_harm),
-             TEST(budgets_are_met_exactly), TEST(options_that_are_left_out))
+             TEST(budgets_are_met_exactly), TEST(ties_go_to_the_first),
+             TEST(options_that_are_left_out))
