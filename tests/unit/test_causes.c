@@ -11,7 +11,6 @@
 static const char network[] =
     "graph {\n x = input f32[1,2]\n w = const f32[2,2] [1.3, 0, 0, 1.3]\n"
     " b = const f32[2] [0.25, 0]\n y = Gemm(x, w, b)\n output y\n}";
-static const double POWER = 0.77 * 0.77 + 6.5 * 6.5;
 
 typedef struct fixture {
     qg_ctx *ctx;
@@ -19,15 +18,16 @@ typedef struct fixture {
     qg_quant *q;
     qg_tqc *at[3]; /* of x, w, b */
     char data[SCRATCH_PATH];
+    double y[2]; /* of the float network */
     qg_report *r;
 } fixture;
 
 static fixture f;
 
-/* One sample of two numbers as .npy. */
-static void write_data(void)
+/* One sample of two numbers as .npy; of either sign. */
+static void write_data(float sign)
 {
-    static const float x[] = { 0.4f, 5 };
+    const float x[] = { sign * 0.4f, sign * 5 };
     char head[128 + sizeof x];
     memset(head, ' ', 128);
     memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
@@ -37,6 +37,8 @@ static void write_data(void)
     head[127] = '\n';
     memcpy(head + 128, x, sizeof x);
     assert_ok(f.ctx, qg_file_write(f.ctx, f.data, head, sizeof head));
+    f.y[0] = (double)sign * 1.3 * 0.4 + 0.25;
+    f.y[1] = (double)sign * 6.5;
 }
 
 /* Input k in steps of `scale`, from qmin to qmax around `zero`. */
@@ -66,7 +68,7 @@ static int setup(void **state)
     assert_ok(f.ctx, qg_quant_new(f.m.graph, NULL, &f.q));
     f.m.quant = f.q;
     (void)scratch_path(f.data, "causes.npy");
-    write_data();
+    write_data(1);
     *state = &f;
     return 0;
 }
@@ -98,8 +100,9 @@ static void expect(size_t row, const char *budget, const char *cause, double rem
     assert_string_equal(qg_table_cell(t, row, "budget")->text, budget);
     assert_string_equal(qg_table_cell(t, row, "cause")->text, cause);
     const double got = qg_table_cell(t, row, "removes")->number;
-    if (fabs(got - removes / POWER) > 1e-3)
-        fail_msg("%s: %s removes %g, expected %g", budget, cause, got, removes / POWER);
+    const double want = removes / (f.y[0] * f.y[0] + f.y[1] * f.y[1]);
+    if (fabs(got - want) > 1e-3 * fabs(want) + 1e-6)
+        fail_msg("%s: %s removes %g, expected %g", budget, cause, got, want);
 }
 
 /* Squared errors with the causes of a mask (1, 2, 4) off, rows in the order of the
@@ -130,7 +133,7 @@ static const char *const mechanisms[] = { "rounding", "clipping", "sharing" };
 
 static double square(double a, double b)
 {
-    return (a - 0.77) * (a - 0.77) + (b - 6.5) * (b - 6.5);
+    return (a - f.y[0]) * (a - f.y[0]) + (b - f.y[1]) * (b - f.y[1]);
 }
 
 /* x becomes (0, 2), w 1, b (0, 0): 0.25 is half of a step. */
@@ -193,6 +196,62 @@ static void wide_codes_around_a_zero_point(void **state)
     expect_errors();
 }
 
+static void expect_mechanisms(double none, double rounding, double clipping)
+{
+    const double e[8] = { none, rounding, clipping, 0, none, rounding, clipping, 0 };
+    expect_budget(8, "mechanism", mechanisms, e);
+}
+
+/* The other end of the range: x becomes (0, -2). */
+static void ends_below(void **state)
+{
+    (void)state;
+    write_data(-1);
+    quantize(0, codes(-2, 2), 1, 0);
+    analyse(NULL);
+    expect_mechanisms(square(0.25, -2.6), square(-0.27, -2.6), square(0.25, -6.5));
+}
+
+/* Three bits of mantissa, up to 448: in steps of 2 / 448, 0.4 is 89.6, which becomes
+ * 88, and 5 is 1120, which without an end becomes 1152. */
+static void floating_grids(void **state)
+{
+    const qg_scheme s = { .policy = QG_PER_TENSOR | QG_FLOATING | QG_SYMMETRIC,
+                          .bits = 8,
+                          .exponent_bits = 4,
+                          .axis = -1,
+                          .qmin = -448,
+                          .qmax = 448 };
+    (void)state;
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        const double unit = 2. / 448, low = sign * 1.3 * 88 * unit + 0.25;
+        qg_report_free(f.r);
+        f.r = NULL;
+        write_data((float)sign);
+        if (sign == 1)
+            quantize(0, s, (float)unit, 0);
+        analyse(NULL);
+        expect_mechanisms(square(low, sign * 2.6), square(f.y[0], sign * 2.6),
+                          square(low, sign * 1.3 * 1152 * unit));
+    }
+}
+
+/* A metric of which more is better: what is removed is what it rises by, to 1. */
+static void similarities_rise(void **state)
+{
+    (void)state;
+    quantize(0, codes(-2, 2), 1, 0); /* y = (0.25, 2.6) */
+    analyse("cosine");
+    const double is = (0.77 * 0.25 + 6.5 * 2.6) /
+                      sqrt((0.77 * 0.77 + 6.5 * 6.5) * (0.25 * 0.25 + 2.6 * 2.6));
+    const qg_table *t = qg_report_table_named(f.r, "causes");
+    assert_cmp_f64(is, <, 0.9998);
+    assert_cmp_f64(fabs(qg_report_fact(f.r, "error")->number - is), <, 1e-6);
+    for (size_t b = 7; b < 16; b += 8)
+        assert_cmp_f64(fabs(qg_table_cell(t, b, "removes")->number - (1 - is)), <,
+                       1e-6);
+}
+
 /* Of nothing that is rounded there is no error, and no share of it. */
 static void no_error_has_no_causes(void **state)
 {
@@ -209,4 +268,6 @@ static void no_error_has_no_causes(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 QG_TEST_MAIN(TEST(symmetric_codes), TEST(codes_around_a_zero_point),
-             TEST(wide_codes_around_a_zero_point), TEST(no_error_has_no_causes))
+             TEST(wide_codes_around_a_zero_point), TEST(ends_below),
+             TEST(floating_grids), TEST(similarities_rise),
+             TEST(no_error_has_no_causes))
