@@ -3,7 +3,7 @@
 #include "engine/analysis/parts.h"
 #include "tests/support/session.h"
 
-enum { A, B, C, LOW, IN, N };
+enum { LOW, A, B, C, IN, N };
 
 /* Outputs of a, b and c, and a Clip that reads c between constants. */
 static const char network[] =
@@ -51,10 +51,10 @@ static int setup(void **state)
     f.backend.sharing.at = f.rule;
     f.backend.sharing.n = 2;
     f.q->backend = &f.backend;
+    add(LOW, "y", false, 1);
     add(A, "a", true, 0);
     add(B, "b", true, 0);
     add(C, "c", true, 0);
-    add(LOW, "y", false, 1);
     add(IN, "y", false, 0);
     *state = &f;
     return 0;
@@ -122,8 +122,8 @@ static void parts_have_the_scales_of_calibration(void **state)
     for (int k = A; k <= C; k++) {
         assert_int_equal(f.p.was[k].up, k);
         assert_int_equal(f.p.was[k].state, QG_TQC_ACTIVATED);
-        assert_cmp_f64(f.p.was[k].scale, ==, scale[k]);
-        assert_int_equal(f.p.was[k].offset, k + 1);
+        assert_cmp_f64(f.p.was[k].scale, ==, scale[k - A]);
+        assert_int_equal(f.p.was[k].offset, k);
         assert_int_equal(qg_part_of(&f.p, (uint32_t)k), k);
     }
     assert_int_equal(f.p.was[LOW].up, IN); /* a bound has the grid of input 0 */
@@ -230,8 +230,10 @@ static void unknown_words_are_ignored(void **state)
     assert_int_equal(f.p.was[C].up, A);
     note(C, "dominator", "nobody.out0", "fuse");
     note(A, "scale", "7", "align/sums");
+    note(A, "state", "initial", "calibrate");
     read_journal();
     assert_int_equal(f.p.was[C].up, C);
+    assert_int_equal(f.p.was[A].state, QG_TQC_INITIAL);
     assert_cmp_f64(f.p.was[A].scale, ==, 0.5); /* what sharing sets is no part of it */
 }
 
