@@ -84,6 +84,26 @@ static void lines_are_found(void **state)
     }
 }
 
+/* Far from 0 on one side the line's zero point is off by one now and then, which the
+ * bounds of the scale notice: every code is given. */
+static void zero_points_are_tried_beside_the_line(void **state)
+{
+    enum { FEW = 10 };
+    qg_rng r = { 5 };
+    (void)state;
+    for (int turn = 0; turn < 200; turn++) {
+        double real[FEW], code[FEW], scale, zero;
+        for (size_t i = 0; i < FEW; i++) {
+            real[i] = (double)qg_rng_range(&r, 20, 60);
+            code[i] = rint(real[i]) + 7;
+        }
+        const qg_points p = { real, code, FEW, 0, 255 };
+        assert_true(qg_line_fit(&p, &scale, &zero));
+        for (size_t i = 0; i < FEW; i++)
+            assert_cmp_f64(rint(real[i] / scale) + zero, ==, code[i]);
+    }
+}
+
 /* Three points between the ends, of different reals, that rise, near enough to 0. */
 static void lines_need_points(void **state)
 {
@@ -203,5 +223,6 @@ static void keys_leave_rows_out(void **state)
 QG_TEST_MAIN(cmocka_unit_test(short_numbers),
              cmocka_unit_test(scales_that_give_all_codes),
              cmocka_unit_test(lines_are_found), cmocka_unit_test(lines_need_points),
+             cmocka_unit_test(zero_points_are_tried_beside_the_line),
              cmocka_unit_test(few_codes_leave_a_line_open),
              cmocka_unit_test(each_rounding), WITH_CTX(keys_leave_rows_out))
