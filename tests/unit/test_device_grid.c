@@ -219,6 +219,90 @@ static void rules_give_the_observed_grid(void **state)
     qg_arena_free(a);
 }
 
+/* A record of scale 0.5 and this offset, of int8 or uint8. */
+static void linear_records_match(void **state)
+{
+    /* clang-format off */
+    static const struct {
+        int64_t qmin;
+        int32_t offset;
+        qg_seen o;
+        size_t levels; /* 0: many */
+        bool matches;
+    } rows[] = {
+        { -128, 3, CODES(0.5, -1, 3, 0, 9), 0, true },
+        { -128, 4, CODES(0.5, -1, 3, 0, 9), 0, false },
+        { -128, 3, CODES(0.5, 0, 3, 0, 9), 0, true },
+        { 0, 3, CODES(0.5, 0, 3, 0, 9), 0, true },
+        { 0, 3, CODES(0.5, 1, 3, 0, 9), 0, true },
+        { 0, 3, CODES(0.5, -1, 3, 0, 9), 0, false },
+        { -128, 3, CODES(0.5, 1, 131, 0, 9), 0, false },
+        { -128, 3, CODES(0.5000005, -1, 3, 0, 9), 0, false },
+        { -128, 3, CODES(0.50000005, -1, 3, 0, 9), 0, true },
+        { -128, 3, STEPS(0.5000005, 0, 9), 0, true },
+        { -128, 3, STEPS(0.500005, 0, 9), 0, false },
+        { -128, 107, STEPS(0.5, -10, 20), 0, true },
+        { -128, 108, STEPS(0.5, -10, 20), 0, false },
+        { -128, -118, STEPS(0.5, -10, 20), 0, true },
+        { -128, -119, STEPS(0.5, -10, 20), 0, false },
+        /* Few codes, all of which are multiples of two or three. */
+        { -128, 0, STEPS(1, -10, 20), 63, true },
+        { -128, 0, STEPS(1, -10, 20), 64, false },
+        { -128, 0, STEPS(1.5, -10, 42), 10, true },
+        { -128, 0, STEPS(1.5, -10, 43), 10, false },
+        { -128, 0, STEPS(0.75, -10, 20), 10, false },
+        { -128, 0, CODES(1, -1, 0, -10, 20), 10, false },
+    };
+    /* clang-format on */
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        float scale = 0.5f;
+        int32_t offset = rows[i].offset;
+        qg_seen o = rows[i].o;
+        qg_tqc t = { .scale = &scale, .offset = &offset, .nparam = 1 };
+        t.up = &t;
+        t.scheme.policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC;
+        t.scheme.bits = 8;
+        t.scheme.qmin = rows[i].qmin;
+        t.scheme.qmax = rows[i].qmin + 255;
+        o.levels = rows[i].levels ? rows[i].levels : o.levels;
+        if (qg_grid_matches(&t, &o) != rows[i].matches)
+            fail_msg("row %zu: %s", i, rows[i].matches ? "no match" : "a match");
+        t.nparam = 2;
+        assert_false(qg_grid_matches(&t, &o));
+    }
+}
+
+/* Powers of two alone; elements with a bit more than the mantissa; few codes. */
+static void schemes_have_such_elements(void **state)
+{
+    qg_tqc t = { .scheme = E4M3 };
+    qg_seen o = observed(15, 0);
+    (void)state;
+    t.up = &t;
+    o.bits = 4;
+    assert_true(qg_grid_fits(&t, &o));
+    assert_true(qg_grid_is_usual(&t, &o));
+    o.bits = 5;
+    assert_false(qg_grid_fits(&t, &o));
+    o.bits = 4;
+    o.step = 0.12;
+    assert_false(qg_grid_fits(&t, &o));
+    t.scheme = (qg_scheme){ .policy = QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC,
+                            .bits = 8,
+                            .qmin = -128,
+                            .qmax = 127 };
+    o = (qg_seen){ .kind = QG_SEEN_CODES, .step = 0.12, .high = 32 };
+    assert_true(qg_grid_is_usual(&t, &o));
+    o.high = 31; /* fewer than an eighth of the codes */
+    assert_false(qg_grid_is_usual(&t, &o));
+    o.high = 32;
+    o.step = 0.125;
+    assert_false(qg_grid_is_usual(&t, &o));
+    t.scheme.policy |= QG_POWER_OF_2;
+    assert_true(qg_grid_is_usual(&t, &o));
+}
+
 /* Given by a trace to 2e-7, found in elements to 2e-6. */
 static void steps_are_the_same_within_their_errors(void **state)
 {
@@ -245,6 +329,8 @@ int main(void)
         cmocka_unit_test(powers_of_two_are_common),
         cmocka_unit_test(codes_fit_their_scheme),
         cmocka_unit_test(rules_give_the_observed_grid),
+        cmocka_unit_test(linear_records_match),
+        cmocka_unit_test(schemes_have_such_elements),
         cmocka_unit_test(steps_are_the_same_within_their_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
