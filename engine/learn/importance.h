@@ -2,11 +2,12 @@
  * network.
  *
  *     L = sum over outputs of r . y / |y|      r: random signs
- *     w[i] = mean over the samples that teach of (dL / dv[i])^2
+ *     w[i] = sum over the samples that teach of (dL / dv[i])^2
  *
  * The expectation of w[i] e^2 is the noise over signal that an error e of v[i] alone
- * causes, to first order: the diagonal of the Gauss-Newton matrix, which is the Fisher
- * information of outputs with Gaussian noise.  BRECQ weighs the outputs of a block so.
+ * causes in these samples, to first order: the diagonal of the Gauss-Newton matrix,
+ * which is the Fisher information of outputs with Gaussian noise.  BRECQ weighs the
+ * outputs of a block so.
  *
  * Of the float network.  A value behind which no gradient comes back, through a node
  * that has none, has the weight 1; so has one whose dims differ from sample to sample.

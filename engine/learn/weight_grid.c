@@ -133,8 +133,6 @@ float qg_weight_grid_scale(const qg_tape *t, const qg_tape_weight *w, size_t c)
     const double start = (double)s->scale[c];
     fit best = fit_of(&k, start);
     const double calibrated = best.error;
-    if (!(calibrated > 0))
-        return s->scale[c];
     if (s->root->scheme.policy & QG_POWER_OF_2) {
         try_scale(&k, start / 2, &best);
         try_scale(&k, start / 4, &best);

@@ -170,6 +170,151 @@ static void test_names(void **state)
     assert_int_equal(qg_loss_named("magic"), -1);
 }
 
-QG_TEST_MAIN(cmocka_unit_test(test_example), cmocka_unit_test(test_gradients),
-             cmocka_unit_test(test_probabilities), cmocka_unit_test(test_rows),
-             WITH_CTX(test_labels_outside), cmocka_unit_test(test_names))
+/* sum p ln(p / q) of one row of two, p = softmax(f), q = softmax(z). */
+static double divergence(const double *f, const double *z)
+{
+    const double p = 1 / (1 + exp(f[1] - f[0])), q = 1 / (1 + exp(z[1] - z[0]));
+    return p * log(p / q) + (1 - p) * log((1 - p) / (1 - q));
+}
+
+/* Rows of f that are not negative and have a sum within 0.001 of 1, all of them. */
+static void test_which_are_probabilities(void **state)
+{
+    static const struct {
+        float f[4];
+        bool are;
+    } rows[] = {
+        {{ 0.5f, 0.5f, 0.25f, 0.75f },     true },
+        { { 0.5f, 0.5009f, 0.25f, 0.75f }, true },
+        { { 0.5f, 0.4991f, 0.25f, 0.75f }, true },
+        { { 0, 1, 1, 0 },                  true },
+        { { 0.5f, 0.5f, 0.25f, 0.7511f },  false},
+        { { 0.5f, 0.5f, 0.25f, 0.7489f },  false},
+        { { 0.5f, 0.5f, -0.25f, 1.25f },   false},
+        { { 1.25f, -0.25f, 0.5f, 0.5f },   false},
+        { { 0.5f, 0.5f, 0.5f, NAN },       false},
+    };
+    const qg_loss kd = { .kind = QG_LOSS_KD };
+    outputs o;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        double want = 0;
+        shape(&o, 2, (int64_t[]){ 2, 2 });
+        memcpy(o.f, rows[i].f, sizeof rows[i].f);
+        memcpy(o.y, (float[]){ 0.9f, -0.1f, 0.2f, 0.8f }, 4 * sizeof *o.y);
+        for (int r = 0; r < 4; r += 2) {
+            double f[2], z[2];
+            for (int k = 0; k < 2; k++) {
+                f[k] = (double)o.f[r + k];
+                z[k] = (double)o.y[r + k];
+                f[k] = rows[i].are ? log(f[k] + 1e-4) : f[k];
+                z[k] = rows[i].are ? log(fmax(z[k], 0) + 1e-4) : z[k];
+            }
+            want += divergence(f, z) / 2;
+        }
+        const double got = qg_loss_of_classes(&kd, &o.ty, &o.tf, 0, &o.tg);
+        assert_int_equal(isnan(got), isnan(want));
+        assert_true(isnan(want) || fabs(got - want) < 1e-6);
+        if (rows[i].are) /* what is below zero stays there */
+            assert_cmp_f64(o.g[1], ==, 0);
+    }
+}
+
+/* -ln q of labels, a mean over rows; each sample has its own. */
+static void test_labels_of_rows(void **state)
+{
+    const int64_t labels[] = { 0, 1, 1, 1 };
+    const size_t given[] = { 1, 0 };
+    qg_loss ce = {
+        QG_LOSS_LABELS, {labels, 2, "labels.npy"},
+         NULL
+    };
+    outputs o = {
+        .y = {1, 2, 0, 3}
+    };
+    (void)state;
+    shape(&o, 2, (int64_t[]){ 2, 2 });
+    const double a = log(1 + exp(1)), b = log(1 + exp(-3)), c = log(1 + exp(-1));
+    assert_cmp_f64(fabs(loss_of(&ce, &o, 0) - (a + b) / 2), <, 1e-12);
+    assert_cmp_f64(fabs(loss_of(&ce, &o, 1) - (c + b) / 2), <, 1e-12);
+    ce.given = given; /* the first one was the second that was given */
+    assert_int_equal(qg_loss_given(&ce, 0), 1);
+    assert_ptr_equal(qg_loss_label(&ce, 0), labels + 2);
+    assert_cmp_f64(fabs(loss_of(&ce, &o, 0) - (c + b) / 2), <, 1e-12);
+}
+
+static void test_rows_of_labels_are_checked(void **state)
+{
+    const int64_t labels[] = { 0, 2, 0, 1 };
+    const size_t given[] = { 1, 0 };
+    const qg_loss ce = { QG_LOSS_LABELS, { labels, 2, "labels.npy" }, given },
+                  kd = { .kind = QG_LOSS_KD };
+    qg_ctx *ctx = *state;
+    outputs o;
+    shape(&o, 2, (int64_t[]){ 2, 2 });
+    assert_ok(ctx, qg_loss_check(ctx, &ce, &o.tf, 0));
+    assert_fails(ctx, qg_loss_check(ctx, &ce, &o.tf, 1), QG_EDATA,
+                 "labels: labels.npy: sample 0: is 2, expected one of the 2 classes");
+    assert_ok(ctx, qg_loss_check(ctx, &kd, &o.tf, 1));
+    shape(&o, 3, (int64_t[]){ 2, 2, 2 });
+    assert_fails(ctx, qg_loss_check(ctx, &ce, &o.tf, 0), QG_EDATA,
+                 "expected the scores of classes, along one axis");
+}
+
+/* No row: no axis, or one element along it. */
+static void test_no_rows(void **state)
+{
+    const qg_loss kd = { .kind = QG_LOSS_KD };
+    outputs o = {
+        .y = {1, 2, 3, 4}
+    };
+    (void)state;
+    shape(&o, 0, NULL);
+    assert_cmp_f64(loss_of(&kd, &o, 0), ==, 0);
+    shape(&o, 4, (int64_t[]){ 1, 1, 2, 2 }); /* maps of one class */
+    assert_cmp_f64(loss_of(&kd, &o, 0), ==, 0);
+    shape(&o, 3, (int64_t[]){ 1, 1, 4 });
+    assert_cmp_f64(loss_of(&kd, &o, 0), >, 0);
+}
+
+/* Which values of a network count: y and z are outputs, a is none. */
+static void test_what_is_compared(void **state)
+{
+    static const struct {
+        qg_loss_kind kind;
+        bool a, y, z, integer, unknown;
+    } rows[] = {
+        {QG_LOSS_BLOCKS,  true,  true, true,  false, true},
+        { QG_LOSS_MSE,    false, true, true,  false, true},
+        { QG_LOSS_KD,     false, true, true,  false, true},
+        { QG_LOSS_LABELS, false, true, false, false, true},
+    };
+    qg_value a = { 0 }, y = { .is_output = true }, z = { .is_output = true };
+    qg_value *both[] = { &y, &z };
+    qg_graph g = {
+        .output = {.at = both, .n = 2}
+    };
+    (void)state;
+    a.type.dtype = y.type.dtype = z.type.dtype = QG_F32;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const qg_loss l = { .kind = rows[i].kind };
+        y.type.dtype = QG_F32;
+        assert_int_equal(qg_loss_compares(&l, &g, &a), rows[i].a);
+        assert_int_equal(qg_loss_compares(&l, &g, &y), rows[i].y);
+        assert_int_equal(qg_loss_compares(&l, &g, &z), rows[i].z);
+        y.type.dtype = QG_I64;
+        assert_int_equal(qg_loss_compares(&l, &g, &y), rows[i].integer);
+        y.type.dtype = QG_NODTYPE;
+        assert_int_equal(qg_loss_compares(&l, &g, &y), rows[i].unknown);
+    }
+    g.output.n = 0;
+    assert_false(qg_loss_compares(&(qg_loss){ .kind = QG_LOSS_LABELS }, &g, &y));
+}
+
+QG_TEST_MAIN(cmocka_unit_test(test_which_are_probabilities),
+             cmocka_unit_test(test_labels_of_rows),
+             WITH_CTX(test_rows_of_labels_are_checked), cmocka_unit_test(test_no_rows),
+             cmocka_unit_test(test_what_is_compared), cmocka_unit_test(test_example),
+             cmocka_unit_test(test_gradients), cmocka_unit_test(test_probabilities),
+             cmocka_unit_test(test_rows), WITH_CTX(test_labels_outside),
+             cmocka_unit_test(test_names))
