@@ -1,0 +1,636 @@
+/* Formats that are tables, on one small network whose scales are powers of two: the
+ * bytes of each file and every loss, by hand from the header comment of the format;
+ * lines that are read, and the words of those that are not. */
+#include "tests/support/scratch.h"
+#include "tests/support/test.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "engine/core/file.h"
+#include "engine/core/json.h"
+#include "engine/formats/formats.h"
+#include "engine/ir/edit.h"
+#include "engine/ir/infer.h"
+#include "engine/ir/text.h"
+#include "engine/onnx/export.h"
+#include "engine/quant/quirk.h"
+#include "ops/families.h"
+
+/* Two groups in c, none in d; p moves what d has rounded to a; x has two readers. */
+static const char network[] = "graph \"g\" {\n"
+                              "  opset 13\n"
+                              "  x = input f32[1,4,6,5]\n"
+                              "  w = const f32[4,2,1,1] seed(1)\n"
+                              "  v = const f32[4,4,1,1] seed(2)\n"
+                              "  c = Conv c (x, w) group=2\n"
+                              "  d = Conv d (c, v)\n"
+                              "  p = MaxPool p (d) kernel_shape=[1, 1]\n"
+                              "  a = AveragePool a (p) kernel_shape=[1, 1]\n"
+                              "  s = Add s (a, x)\n"
+                              "  output s\n"
+                              "}\n";
+
+/* endpoint, granularity with axis, symmetric or not, bits, limits, scales, offsets; or
+ * "endpoint < dominator".  Constants are baked. */
+static const char all[] = "c.in0 T S 8 -127 127 0.5\n"
+                          "c.in1 C0 S 8 -127 127 0.25,0.5,0.125,0.0625\n"
+                          "c.out0 T S 8 -127 127 0.25\n"
+                          "d.in0 < c.out0\n"
+                          "d.in1 C0 S 8 -127 127 1,2,4,0.5\n"
+                          "d.out0 T A 8 0 255 0.125 3\n"
+                          "p.in0 < d.out0\n"
+                          "a.in0 < d.out0\n"
+                          "a.out0 T A 8 -128 127 1.5 -5\n"
+                          "s.in0 < a.out0\n"
+                          "s.in1 T S 8 -127 127 0.5\n"
+                          "s.out0 T S 8 -127 127 2\n";
+
+static const qg_backend backend = { .name = "test-int8" };
+static const qg_snapshot_info no_info;
+
+static qg_graph *parsed(qg_ctx *ctx)
+{
+    qg_graph *g;
+    ctx->registry = &qg_ops_registry;
+    assert_ok(
+        ctx,
+        qg_text_parse(ctx, &(qg_text_source){ NULL, network, sizeof network - 1, NULL },
+                      &g));
+    assert_ok(ctx, qg_graph_normalize(g));
+    assert_ok(ctx, qg_infer(g, NULL, 0));
+    return g;
+}
+
+/* --- records from text --- */
+
+/* "c.in1" */
+static qg_endpoint place_of(qg_graph *g, const char *word)
+{
+    char name[2] = { word[0] };
+    qg_node *n = qg_graph_node(g, name);
+    bool is_output = word[2] == 'o';
+    assert_non_null(n);
+    uint32_t slot = (uint32_t)atoi(word + (is_output ? 5 : 4));
+    return is_output ? qg_output_at(n, slot) : qg_input_at(n, slot);
+}
+
+static qg_tqc *record_of(qg_graph *g, const char *word)
+{
+    qg_endpoint at = place_of(g, word);
+    return at.is_output ? qg_output_tqc(at.node, at.slot)
+                        : qg_input_tqc(at.node, at.slot);
+}
+
+/* Numbers between commas. */
+static size_t numbers(char *text, double *x)
+{
+    size_t n = 0;
+    for (char *at = text; at && *at; n++) {
+        x[n] = strtod(at, &at);
+        at += *at == ',';
+    }
+    return n;
+}
+
+static void add_grid(qg_ctx *ctx, qg_quant *q, char *word[8], qg_rounding rounding)
+{
+    double x[8], y[8] = { 0 };
+    float scale[8];
+    int32_t offset[8];
+    size_t n = numbers(word[6], x);
+    qg_endpoint at = place_of(q->graph, word[0]);
+    qg_tqc *t;
+    qg_scheme s = { .rounding = rounding, .bits = (uint8_t)atoi(word[3]), .axis = -1 };
+    qg_node *node = qg_graph_node(q->graph, at.node->name);
+    bool channels = word[1][0] == 'C';
+    s.policy = QG_LINEAR | (channels ? QG_PER_CHANNEL : QG_PER_TENSOR) |
+               (word[2][0] == 'S' ? QG_SYMMETRIC : QG_ASYMMETRIC);
+    s.axis = channels ? (int16_t)atoi(word[1] + 1) : -1;
+    s.qmin = atoll(word[4]);
+    s.qmax = atoll(word[5]);
+    (void)numbers(word[7], y);
+    for (size_t i = 0; i < n; i++) {
+        scale[i] = (float)x[i];
+        offset[i] = (int32_t)y[i];
+    }
+    node->platform = QG_PLATFORM_QUANTIZED;
+    assert_ok(ctx, qg_quant_add(q, node, at.is_output, at.slot, &s, &t));
+    assert_ok(ctx, qg_tqc_set_param(q, t, n, scale, word[7] ? offset : NULL));
+    assert_ok(ctx, qg_tqc_set_state(q, t, QG_TQC_ACTIVATED));
+    if (qg_tqc_is_constant(t))
+        assert_ok(ctx, qg_tqc_set_state(q, t, QG_TQC_BAKED));
+}
+
+static void add_line(qg_ctx *ctx, qg_quant *q, char *line, qg_rounding rounding)
+{
+    char *word[8] = { 0 }, *rest = line;
+    qg_tqc *t;
+    for (size_t i = 0; i < 8 && (word[i] = strtok_r(rest, " ", &rest)) != NULL; i++)
+        continue;
+    if (strcmp(word[1], "off") == 0) {
+        assert_ok(ctx, qg_tqc_switch_off(q, record_of(q->graph, word[0]), false));
+        return;
+    }
+    if (word[1][0] != '<') {
+        add_grid(ctx, q, word, rounding);
+        return;
+    }
+    qg_endpoint at = place_of(q->graph, word[0]);
+    qg_tqc *lead = record_of(q->graph, word[2]);
+    qg_node *node = qg_graph_node(q->graph, at.node->name);
+    node->platform = QG_PLATFORM_QUANTIZED;
+    assert_ok(ctx, qg_quant_add(q, node, false, at.slot, &lead->scheme, &t));
+    assert_ok(ctx, qg_tqc_join(q, t, lead));
+}
+
+/* Lines of `more` replace those of the same endpoint, or follow; "c.in0" alone takes
+ * that line out. */
+static qg_quant *records(qg_ctx *ctx, qg_graph *g, const char *more, qg_rounding how)
+{
+    qg_quant *q;
+    char *rest = qg_arena_strdup(ctx->arena, all), *line;
+    char *others = qg_arena_strdup(ctx->arena, more);
+    assert_ok(ctx, qg_quant_new(g, &backend, &q));
+    while ((line = strtok_r(rest, "\n", &rest)) != NULL) {
+        size_t n = strcspn(line, " ");
+        const char *other = strstr(more, qg_arena_strndup(ctx->arena, line, n));
+        if (!other || strncmp(other + n, " off", 4) == 0) {
+            add_line(ctx, q, line, how);
+        } else if (other[n] == ' ') {
+            n = strcspn(other, "\n");
+            add_line(ctx, q, qg_arena_strndup(ctx->arena, other, n), how);
+        }
+    }
+    while ((line = strtok_r(others, "\n", &others)) != NULL)
+        if (strstr(line, " off") || (strchr(line, ' ') && !record_of(g, line)))
+            add_line(ctx, q, line, how);
+    return q;
+}
+
+/* --- files --- */
+
+typedef struct exported {
+    const char *format, *more, *file, *losses;
+    bool like_ppq;
+    const char *suffix; /* of another file than that which is named */
+} exported;
+
+/* "c.in0 range!: ...": with ! it changes results. */
+static const char *loss_text(qg_ctx *ctx, const qg_export *e)
+{
+    const char *text = "";
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < e->loss.n; i++) {
+        const qg_loss *l = &e->loss.at[i];
+        text = qg_arena_printf(
+            ctx->arena, "%s%s %s%s: %s\n", text, l->tqc ? qg_tqc_text(l->tqc, at) : "-",
+            qg_aspect_word(l->aspect), l->computes ? "!" : "", l->text);
+    }
+    return text;
+}
+
+#define FLOATS "the file has no entry for it, or one with another grid\n"
+#define FEW    "limits narrower than those of the type\n"
+
+#define MORE "codes [-127, 127], read as [-128, 127]\n"
+/* The records behind d as ncnn has them all, and those between c and s, are away. */
+#define REST   "p.in0\na.in0\na.out0\ns.in0\ns.in1\ns.out0\nd.out0\n"
+#define FEWEST "c.out0\nd.in0\nd.in1\nd.out0\np.in0\na.in0\na.out0\ns.in0\n"
+#define RECORD(name, scale, offset)                                                    \
+    "record {\n  key: \"" name "\"\n  value {\n    scale_d: " scale                    \
+    "\n    offset_d: " offset "\n"
+#define OF(scale) "    scale_w: " scale "\n"
+#define ZERO      "    offset_w: 0\n"
+#define ZEROS     ZERO ZERO ZERO ZERO
+#define SHAPE     "    channels: 4\n    height: 6\n    width: 5\n  }\n}\n"
+#define MNN(sum)                                                                       \
+    "{\"shape\": {\"channels\": 4,\"height\": 6,\"width\": 5},"                        \
+    "\"c input_tensor_0\": 0.5,\"c output_tensor_0\": 0.25,"                           \
+    "\"d input_tensor_0\": 0.25,\"d output_tensor_0\": 0.125,"                         \
+    "\"s output_tensor_0\": " sum "}"
+#define PPL(name, bits, channels, sym, scale, zero, low, high, qmin, qmax, id)         \
+    "\"" name "\": {\"bit_width\": " bits ",\"per_channel\": " channels                \
+    ",\"quant_flag\": true,\"sym\": " sym ",\"scale\": " scale                         \
+    ",\"zero_point\": " zero ",\"tensor_min\": " low ",\"tensor_max\": " high          \
+    ",\"q_min\": " qmin ",\"q_max\": " qmax ",\"hash\": " id ",\"dominator\": " id "}"
+#define PPL_X(id)                                                                      \
+    PPL("x", "8", "false", "true", "0.5", "0", "-63.5", "63.5", "-127", "127", id)
+#define PPL_S                                                                          \
+    PPL("s", "8", "false", "false", "0.5", "40", "-20.0", "107.5", "0", "255", "3")
+#define PPL_OPS                                                                        \
+    "\"op_info\": {\"c\": {\"data_type\": \"INT8\"},\"s\": {\"data_type\": "           \
+    "\"INT8\"}}}"
+#define STATE(node, state, colour)                                                     \
+    "\"" node "\": {\"value\": \"" state "\",\"bgColor\": \"#" colour "\"}"
+#define VALUES(c, d, p, a, s)                                                          \
+    "\"c\": {\"value\": " c "},\"d\": {\"value\": " d "},\"p\": {\"value\": " p        \
+    "},\"a\": {\"value\": " a "},\"s\": {\"value\": " s "}}"
+#define DATA(name) "{\"g\": {\"name\": \"" name "\",\"results\": {"
+#define COLOURS                                                                        \
+    ",\"thresholds\": [{\"value\": 4.0,\"bgColor\": \"#f4a582\"},{\"value\": 8.0,"     \
+    "\"bgColor\": \"#92c5de\"},{\"value\": 32.0,\"bgColor\": \"#f7f7f7\"}]}}"
+#define RKNN(name, kind, method, type, low, high, scale, zero)                         \
+    "    '" name "':\n        qtype: " kind "_quantized\n        qmethod: " method     \
+    "\n        dtype: " type "\n        min: [" low "]\n        max: [" high           \
+    "]\n        scale: [" scale "]\n        zero_point: [" zero                        \
+    "]\n        ori_min: [" low "]\n        ori_max: [" high "]\n"
+
+/* clang-format off */
+static const exported files[] = {
+    /* ncnn: 1 / scale; of a group, that of its largest scale; data below weights.  The
+     * rows of values behind the layers are lost; c.out0 has no reader but d. */
+    { "ncnn-table", "",
+      "c_param_0 2.0 8.0\nd_param_0 1.0 0.5 0.25 2.0\nc 2.0\nd 4.0\n",
+      "c.in1 per-channel!: one scale per group, the largest\n"
+      "d.out0 offset!: an offset other than 0\n"
+      "d.out0 endpoint!: " FLOATS
+      "a.out0 offset!: an offset other than 0\n"
+      "a.out0 endpoint!: " FLOATS
+      "s.in1 endpoint!: " FLOATS
+      "s.out0 endpoint!: " FLOATS, false, NULL },
+    /* 1 / (1 / 7) in float32 is not 7, that of 0.75 is 0.75; six decimals of
+     * 1 / 1.00000012 carry into the integer. */
+    { "ncnn-table",
+      "c.in0 T S 8 -127 127 1.00000012\nc.in1 T S 8 -127 127 7\n"
+      "d.in1 T S 8 -127 127 0.75\n" REST,
+      "c_param_0 0.142857 0.142857\nd_param_0 1.333333 1.333333 1.333333 1.333333\n"
+      "c 1.000000\nd 4.000000\n",
+      "c.in1 endpoint!: a scale is read back with another last bit\n", true, NULL },
+    { "ncnn-table",
+      "c.in0 T S 8 -127 127 7\nc.in1 C0 S 8 -127 127 2,2,0.5,7\n"
+      "d.in1 C0 S 8 -127 127 1,2,4,7\n" REST,
+      "c_param_0 0.5 0.14285715\nd_param_0 1.0 0.5 0.25 0.14285715\nc 0.14285715\n"
+      "d 4.0\n",
+      "c.in0 endpoint!: the scale is read back with another last bit\n"
+      "c.in1 per-channel!: one scale per group, the largest\n"
+      "d.in1 endpoint!: a scale is read back with another last bit\n", false, NULL },
+    /* AMCT: int8 with an offset, of poolings too, behind what only moves values. */
+    { "ascend-record", "",
+      RECORD("c", "0.5", "0") OF("0.25") OF("0.5") OF("0.125") OF("0.0625") ZEROS SHAPE
+      RECORD("d", "0.25", "0") OF("1.0") OF("2.0") OF("4.0") OF("0.5") ZEROS SHAPE
+      RECORD("a", "0.125", "-125") SHAPE,
+      "c.in0 range!: " MORE "c.in0 range!: " FEW
+      "c.in1 range!: " MORE "c.in1 range: " FEW
+      "c.out0 range!: " MORE "c.out0 range!: " FEW
+      "d.in1 range!: " MORE "d.in1 range: " FEW
+      "d.out0 range: codes are -128 higher\n"
+      "a.out0 endpoint!: " FLOATS
+      "s.in1 range!: " FEW "s.in1 endpoint!: " FLOATS
+      "s.out0 range!: " FEW "s.out0 endpoint!: " FLOATS, false, NULL },
+    /* Scales beyond 2^-23 and 2^23, and at them. */
+    { "ascend-record",
+      "c.in0 T S 8 -128 127 0x1p-24\nc.in1 T S 8 -128 127 0x1p24\n"
+      "c.out0 T S 8 -128 127 0x1p-23\nd.in1 T S 8 -128 127 0x1p23\na.in0\n" REST,
+      RECORD("c", "1.1920928955078125e-7", "0") OF("8388608.0")
+      "    offset_w: 0\n" SHAPE
+      RECORD("d", "1.1920928955078125e-7", "0") OF("8388608.0")
+      "    offset_w: 0\n" SHAPE,
+      "c.in0 endpoint!: scale 5.96046e-08, written as the nearest that the file "
+      "allows\n"
+      "c.in1 endpoint!: scale 1.67772e+07, written as the nearest that the file "
+      "allows\n",
+      false, NULL },
+
+    { "mnn-json", "", NULL,
+      "c.in1 per-channel: one scale per channel\nc.in1 endpoint!: " FLOATS
+      "d.in1 per-channel: one scale per channel\nd.in1 endpoint!: " FLOATS
+      "d.out0 offset!: an offset other than 0\nd.out0 offset!: offset 3, read as 0\n"
+      "d.out0 range!: codes [0, 255], read as [-127, 127]\n"
+      "a.out0 offset!: an offset other than 0\na.out0 endpoint!: " FLOATS
+      "s.in1 endpoint!: " FLOATS, false, NULL },
+    { "mnn-json", "", MNN("2.0"), NULL, false, NULL },
+    { "mnn-json", "", MNN("0.5"), NULL, true, NULL },
+    { "tengine-scale", "", "x 0.5 0\nc 0.25 0\nd 0.125 3\na 1.5 -5\ns 2.0 0\n",
+      "c.in0 range!: " MORE "c.in0 range!: " FEW
+      "c.in1 per-channel: one scale per channel\nc.in1 range: " FEW
+      "c.in1 endpoint!: " FLOATS
+      "c.out0 range!: " MORE "c.out0 range!: " FEW
+      "d.in1 per-channel: one scale per channel\nd.in1 range: " FEW
+      "d.in1 endpoint!: " FLOATS
+      "s.in1 range!: " FEW
+      "s.out0 range!: " MORE "s.out0 range!: " FEW, false, NULL },
+    /* Readers of x with other grids: the offset, or scale, makes the difference. */
+    { "tengine-scale", "s.in1 T S 8 -127 127 0.25\n", NULL,
+      "c.in0 range!: " MORE "c.in0 range!: " FEW
+      "c.in1 per-channel: one scale per channel\nc.in1 range: " FEW
+      "c.in1 endpoint!: " FLOATS
+      "c.out0 range!: " MORE "c.out0 range!: " FEW
+      "d.in1 per-channel: one scale per channel\nd.in1 range: " FEW
+      "d.in1 endpoint!: " FLOATS
+      "s.in1 range!: " FEW "s.in1 endpoint!: " FLOATS
+      "s.out0 range!: " MORE "s.out0 range!: " FEW, false, NULL },
+    { "tengine-scale",
+      "c.in0 T A 8 0 255 0.5 7\ns.in1 T A 8 0 255 0.5 8\n"
+      "c.in1 T S 8 -128 127 1\nc.out0 T S 8 -128 127 1\nd.in1 T S 4 -8 7 1\n" REST,
+      "x 0.5 7\nw 1.0 0\nv 1.0 0\nc 1.0 0\n",
+      "d.in1 range!: codes [-8, 7], read as [-128, 127]\n"
+      "s.in1 endpoint!: " FLOATS, false, NULL },
+    /* A reader in float: the file rounds for it, too. */
+    { "tengine-scale",
+      "c.in0 T A 8 0 255 0.5 7\nc.in1\nc.out0\nd.in0\nd.in1\n" REST "d.out0\n",
+      "x 0.5 7\n",
+      "c.in0 endpoint!: the file rounds the value for all of its readers\n", false,
+      NULL },
+    { "tengine-scale", "", "x 0.5 0\nc 0.25 0\nd 0.125 3\np 0.125 3\na 1.5 -5\n"
+      "s 2.0 0\n",
+      NULL, true, NULL },
+    { "rknn-cfg", "c.in1\n" FEWEST "s.out0 T A 16 0 65535 0.5 40000\n",
+      "custom_quantize_layers: {}\nquantize_parameters:\n"
+      RKNN("x", "symmetric", "layer", "int8", "-64.0", "63.5", "0.5", "0")
+      RKNN("s", "asymmetric", "layer", "int16", "-20000.0", "12767.5", "0.5", "7232"),
+      "c.in0 range!: " MORE "c.in0 range!: " FEW "s.in1 range!: " FEW
+      "s.out0 range: codes are -32768 higher\n", false, NULL },
+    { "rknn-cfg", "c.in0\ns.in1\n" FEWEST "s.out0 T A 8 0 255 0.5 40\n",
+      "custom_quantize_layers: {}\nquantize_parameters:\n"
+      RKNN("w", "symmetric", "channel", "int8", "-32.0, -64.0, -16.0, -8.0",
+           "31.75, 63.5, 15.875, 7.9375", "0.25, 0.5, 0.125, 0.0625", "0, 0, 0, 0")
+      RKNN("s", "asymmetric", "layer", "int8", "-20.0", "107.5", "0.5", "-88"),
+      "c.in1 range!: " MORE "c.in1 range: " FEW "s.out0 range: codes are -128 higher\n",
+      false, NULL },
+    { "rknn-cfg", "c.in0\nc.in1\ns.in1\n" FEWEST "s.out0 T S 17 -65536 65535 1\n",
+      "custom_quantize_layers: {}\nquantize_parameters: {}\n",
+      "s.out0 bits!: a bit width without a type\ns.out0 endpoint!: " FLOATS, false,
+      NULL },
+    { "rknn-cfg", "c.in0\nc.in1\ns.in1\n" FEWEST "s.out0 T S 9 -256 255 1\n",
+      "custom_quantize_layers: {}\nquantize_parameters:\n"
+      RKNN("s", "symmetric", "layer", "int16", "-32768.0", "32767.0", "1.0", "0"),
+      "s.out0 range!: codes [-256, 255], read as [-32768, 32767]\n"
+      "s.out0 bits!: a bit width without a type\n", false, NULL },
+    { "nxp-onnx", "",
+      "x_min -64\nx_max 63.5\nc_min -32\nc_max 31.75\nd_min -16.375\nd_max 15.5\n"
+      "a_min -184.5\na_max 198\ns_min -256\ns_max 254\n",
+      "c.in0 range!: " MORE "c.in0 range!: " FEW
+      "c.in1 per-channel: one scale per channel\nc.in1 range: " FEW
+      "c.in1 endpoint!: " FLOATS
+      "c.out0 range!: " MORE "c.out0 range!: " FEW
+      "d.in1 per-channel: one scale per channel\nd.in1 range: " FEW
+      "d.in1 endpoint!: " FLOATS
+      "d.out0 offset!: an offset other than 0\nd.out0 offset!: offset 3, read as 0\n"
+      "d.out0 range!: codes [0, 255], read as [-128, 127]\n"
+      "a.out0 offset!: an offset other than 0\na.out0 offset!: offset -5, read as 0\n"
+      "s.in1 range!: " FEW
+      "s.out0 range!: " MORE "s.out0 range!: " FEW, false, NULL },
+    { "ppl-json", FEWEST "c.in1 C0 S 4 -8 7 1,2,4,8\ns.out0 T A 8 0 255 0.5 40\n",
+      "{\"quant_info\": {" PPL_X("0") ","
+      PPL("w", "4", "true", "true", "[1.0, 2.0, 4.0, 8.0]", "[0, 0, 0, 0]",
+          "[-8.0, -16.0, -32.0, -64.0]", "[7.0, 14.0, 28.0, 56.0]", "-8", "7", "1")
+      "," PPL_S "}," PPL_OPS, "", false, NULL },
+    /* PPQ: the last reader, and nothing wider than 8 bits. */
+    { "ppl-json", FEWEST "c.in1 C0 S 9 -8 7 1,2,4,8\ns.out0 T A 8 0 255 0.5 40\n",
+      "{\"quant_info\": {" PPL_X("2") "," PPL_S "}," PPL_OPS, NULL, true, NULL },
+    { "model-explorer", "c.out0 off\n",
+      DATA("state") STATE("c", "DEQUANTIZED", "f46d43") "," STATE("d", "ACTIVATED",
+      "a6dba0")
+      "," STATE("p", "OVERLAPPED", "d9d9d9") "," STATE("a", "ACTIVATED", "a6dba0") ","
+      STATE("s", "ACTIVATED", "a6dba0") "}}}", NULL, false, NULL },
+    { "model-explorer", "c.in0\ns.in1\ns.out0\n" FEWEST,
+      DATA("state") STATE("c", "BAKED", "92c5de") "," STATE("d", "none", "f7f7f7")
+      "," STATE("p", "none", "f7f7f7") "," STATE("a", "none", "f7f7f7") ","
+      STATE("s", "none", "f7f7f7") "}}}", NULL, false, NULL },
+    { "model-explorer", "d.in1 T S 4 -8 7 1\n",
+      DATA("bits") VALUES("8", "4", "8", "8", "8") COLOURS, NULL, false, ".bits.json" },
+    { "model-explorer", "c.in0\ns.in1\ns.out0\n" FEWEST,
+      DATA("bits") VALUES("8", "32", "32", "32", "32") COLOURS, NULL, false,
+      ".bits.json" },
+    { "model-explorer", "", DATA("group") VALUES("2", "5", "5", "8", "11") "}}", NULL,
+      false, ".group.json" },
+    { "model-explorer", "c.in0\ns.in1\ns.out0\n" FEWEST,
+      DATA("group") VALUES("0", "-1", "-1", "-1", "-1") "}}", NULL, false,
+      ".group.json" },
+};
+/* clang-format on */
+
+/* A JSON document without ends of lines and what they are followed by. */
+static const char *joined(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++)
+        if (*from == '\n')
+            from += strspn(from, "\n ") - 1;
+        else
+            *to++ = *from;
+    *to = '\0';
+    return text;
+}
+
+static const char *contents(qg_ctx *ctx, const char *path)
+{
+    char *text;
+    size_t size;
+    qg_file_request from = { "test", path, 1 << 20 };
+    assert_ok(ctx, qg_file_text(ctx, ctx->arena, from, &text, &size));
+    return *text == '{' ? joined(text) : text;
+}
+
+/* "x_min -64": the scalars that the graph has for limits. */
+static const char *limits(qg_ctx *ctx, const qg_graph *g)
+{
+    const char *text = "";
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *v = g->value.at[i];
+        if (v->constant && v->type.rank == 0)
+            text = qg_arena_printf(ctx->arena, "%s%s %g\n", text, v->name,
+                                   (double)v->constant->f32[0]);
+    }
+    return text;
+}
+
+static void export_one(const exported *x, const char *folder)
+{
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_graph *g = parsed(ctx);
+    const qg_format *f;
+    assert_ok(ctx, qg_format_named(ctx, x->format, &f));
+    qg_export e = { .ctx = ctx,
+                    .quant = records(ctx, g, x->more, f->rounding),
+                    .info = &no_info,
+                    .path = qg_path_join(ctx->arena, folder, "file.out"),
+                    .quirks = x->like_ppq ? QG_QUIRK(PPQ_EXPORTS) : 0 };
+    assert_ok(ctx, qg_export_begin(&e, x->format, NULL));
+    assert_ok(ctx, qg_export_run(&e, false));
+    const char *losses = loss_text(ctx, &e);
+    if (x->losses && strcmp(losses, x->losses) != 0)
+        fail_msg("%s %s: losses:\n%s, expected\n%s", x->format, x->more, losses,
+                 x->losses);
+    const char *file =
+        x->suffix ? qg_arena_printf(ctx->arena, "%s%s", e.path, x->suffix) : e.path;
+    const char *text = !x->file                             ? NULL
+                       : strcmp(x->format, "nxp-onnx") == 0 ? limits(ctx, e.graph)
+                                                            : contents(ctx, file);
+    if (text && strcmp(text, x->file) != 0)
+        fail_msg("%s %s: file:\n%s, expected\n%s", x->format, x->more, text, x->file);
+    qg_export_end(&e);
+    qg_graph_free(g);
+    qg_ctx_free(ctx);
+}
+
+static void each_file_has_its_rows(void **state)
+{
+    char path[SCRATCH_PATH];
+    (void)state;
+    assert_int_equal(mkdir(scratch_path(path, "tables"), 0700), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        export_one(&files[i], path);
+    assert_int_equal(scratch_remove(path), 0);
+}
+
+/* --- reading --- */
+
+typedef struct imported {
+    const char *format, *file, *param;
+    const char *records, *left; /* NULL left: it fails with the message `records` */
+} imported;
+
+#define HEAD "7767517\n4 4\nInput x 0 1 x\n"
+#define NET                                                                            \
+    HEAD "Convolution one 1 1 x c 0=4 1=1 6=8\nConvolution two 1 1 c d 0=4 6=16\n"
+#define TEN           "0000000000"
+#define DATA_C(scale) "c.in0 activated T [-127, 127] 8 " scale "\n"
+
+/* clang-format off */
+static const imported readings[] = {
+    { "ncnn-table", "c_param_0 2.0 8.0\nc 4.0\n", NULL,
+      DATA_C("0.25") "c.in1 baked C0 [-127, 127] 8 0.5 0.5 0.125 0.125\n", "" },
+    { "ncnn-table", "c_param_0 1 2 4 8\nc 4\n", NULL,
+      DATA_C("0.25") "c.in1 baked C0 [-127, 127] 8 1 0.5 0.25 0.125\n", "" },
+    { "ncnn-table", "\tc_param_0\t2 \r\n # nobody\n#c 1 2\nc  4", NULL,
+      DATA_C("0.25") "c.in1 baked T [-127, 127] 8 0.5\n", "" },
+    { "ncnn-table", "c_param_0 2\nc 4\n\n \t\n", NULL,
+      DATA_C("0.25") "c.in1 baked T [-127, 127] 8 0.5\n", "" },
+    { "ncnn-table", "d_param_0 2 4\nd 1\n", NULL,
+      "line 1: d.in1: 2 scales do not fit", NULL },
+    { "ncnn-table", "c_param_0 2 4 8\nc 1\n", NULL,
+      "line 1: c.in1: 3 scales do not fit", NULL },
+    { "ncnn-table", "c 1 2\n", NULL, "line 1: c.in0: 2 scales do not fit", NULL },
+    { "ncnn-table", "c_param_0 2\nc 4\na 4\ns_param_0 1\nnobody 1\n", NULL,
+      DATA_C("0.25") "c.in1 baked T [-127, 127] 8 0.5\n",
+      "s_param_0: names no float32 value of the model\n"
+      "nobody: names no float32 value of the model\n"
+      "a.in0: the layer has no quantized weight\n" },
+    { "ncnn-table", "c_param_0 2\nc 4\nd_param_0 4\n", NULL,
+      DATA_C("0.25") "c.in1 baked T [-127, 127] 8 0.5\n",
+      "d.in1: the layer's data have no entry\n" },
+    { "ncnn-table", "c 4\n", NULL, "layer 'c': has a line for its data alone, expected "
+      "'c_param_0', too", NULL },
+    { "ncnn-table", "x 4\n", NULL, "none of its 1 entries is of the model: 'x' names "
+      "no "
+      "float32 value of the model; expected names as 'c', 'd', which the model has",
+      NULL },
+    { "ncnn-table", "c_param_0 2\n\nc 4\n", NULL,
+      "line 3: has an empty line above it", NULL },
+    /* A number has at most 64 characters. */
+    { "ncnn-table", "c_param_0 2." TEN TEN TEN TEN TEN TEN "00\nc 4\n", NULL,
+      DATA_C("0.25") "c.in1 baked T [-127, 127] 8 0.5\n", "" },
+    { "ncnn-table", "c_param_0 2." TEN TEN TEN TEN TEN TEN "000\nc 4\n", NULL,
+      "line 1: '2." TEN TEN TEN "', expected a finite multiplier > 0", NULL },
+    /* Layers of a .param file: by the value that they make, by name, by their place. */
+    { "ncnn-table", "one_param_0 2 8\none 4\n", NET,
+      DATA_C("0.25") "c.in1 baked C0 [-127, 127] 8 0.5 0.5 0.125 0.125\n", "" },
+    { "ncnn-table", "c_param_0 2\nc 4\n", NET,
+      "expected names as 'one', 'two', which", NULL },
+    { "ncnn-table", "c_param_0 2\nc 4\n", HEAD "Convolution c 1 1 x k\n",
+      DATA_C("0.25") "c.in1 baked T [-127, 127] 8 0.5\n", "" },
+    { "ncnn-table", "two_param_0 2\ntwo 4\n",
+      HEAD "ConvolutionDepthWise one 1 1 x k 0=4 6=8\n"
+      "Convolution two 1 1 k m 0=4 6=16\n",
+      "d.in0 activated T [-127, 127] 8 0.25\nd.in1 baked T [-127, 127] 8 0.5\n", "" },
+    { "ncnn-table", "two_param_0 2\ntwo 4\n",
+      HEAD "Convolution one 1 1 x k 0=4 6=8\nConvolution two 1 1 k m 0=4 6=15\n",
+      "expected names as 'one', which the model has", NULL },
+    { "ncnn-table", "one_param_0 2\none 4\n",
+      HEAD "Convolution one 1 1 x k 0=3 6=8\nInnerProduct two 1 1 k m 0=4 2=16\n",
+      "expected names as 'two', which the model has", NULL },
+    { "ncnn-table", "one_param_0 2\none 4\n", HEAD "Convolution one 1 1 x k 0=4 6=8\n",
+      "expected names as none, which the model has", NULL },
+    { "ncnn-table", "c_param_0 2\nc 4\n", HEAD "Convolution c 1 2 x k m 0=4\r\n",
+      DATA_C("0.25") "c.in1 baked T [-127, 127] 8 0.5\n", "" },
+    { "ncnn-table", "two_param_0 2\ntwo 4\n", HEAD "Convolution two 2 1 x y c 0=4\n",
+      DATA_C("0.25") "c.in1 baked T [-127, 127] 8 0.5\n", "" },
+    { "ncnn-table", "two_param_0 2\ntwo 4\n", HEAD "Convolution two 1 0 c 0=4\n",
+      "expected names as none, which the model has", NULL },
+    { "ncnn-table", "c 4\n", HEAD "Convolution c 1\n",
+      "layer 'c' has no counts of blobs", NULL },
+    { "ncnn-table", "c 4\n", HEAD "Convolution c x 1\n",
+      "layer 'c' has no counts of bl", NULL },
+    { "ncnn-table", "c 4\n", HEAD "Convolution c 1 x\n",
+      "layer 'c' has no counts of bl", NULL },
+    { "ncnn-table", "c 4\n", "7767518\n", "does not begin with 7767517", NULL },
+    { "ncnn-table", "c 4\n", "7767517 \n", "does not begin with 7767517", NULL },
+    { "ncnn-table", "c_param_0 2\nc 4\n", "7767517\r\n1 1\r\nConvolution c 1 1 x c\r\n",
+      DATA_C("0.25") "c.in1 baked T [-127, 127] 8 0.5\n", "" },
+};
+/* clang-format on */
+
+static const char *record_text(qg_ctx *ctx, const qg_quant *q)
+{
+    const char *text = "";
+    char at[QG_ENDPOINT_TEXT], axis[16];
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i];
+        qg_qparam p = qg_tqc_param(t);
+        if (t->state == QG_TQC_OVERLAPPED)
+            continue;
+        (void)snprintf(axis, sizeof axis, "C%d", t->scheme.axis);
+        text = qg_arena_printf(
+            ctx->arena, "%s%s %s %s [%lld, %lld] %u", text, qg_tqc_text(t, at),
+            qg_tqc_state_word(t->state), t->scheme.policy & QG_PER_CHANNEL ? axis : "T",
+            (long long)t->scheme.qmin, (long long)t->scheme.qmax, t->scheme.bits);
+        for (size_t c = 0; c < p.n; c++)
+            text = qg_arena_printf(ctx->arena, "%s %g", text, (double)p.scale[c]);
+        text = qg_arena_printf(ctx->arena, "%s\n", text);
+    }
+    return text;
+}
+
+static const char *written(qg_ctx *ctx, const char *folder, const char *name,
+                           const char *text)
+{
+    const char *path = qg_path_join(ctx->arena, folder, name);
+    assert_ok(ctx, qg_file_write(ctx, path, text, strlen(text)));
+    return path;
+}
+
+static void import_one(const imported *x, const char *folder, const char *model)
+{
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    ctx->registry = &qg_ops_registry;
+    qg_import i = { .ctx = ctx,
+                    .path = written(ctx, folder, "file.in", x->file),
+                    .model = model };
+    if (x->param)
+        i.names = written(ctx, folder, "net.param", x->param);
+    qg_status s = qg_format_import(&i, x->format);
+    if (!x->left) {
+        if (s == QG_OK || !strstr(qg_ctx_message(ctx), x->records))
+            fail_msg("%s: %s, expected %s", x->file, qg_ctx_message(ctx), x->records);
+        qg_ctx_free(ctx);
+        return;
+    }
+    assert_ok(ctx, s);
+    const char *text = record_text(ctx, i.quant), *left = "";
+    for (size_t k = 0; k < i.left_out.n; k++)
+        left = qg_arena_printf(ctx->arena, "%s%s: %s\n", left, i.left_out.at[k].entry,
+                               i.left_out.at[k].why);
+    if (strcmp(text, x->records) != 0 || strcmp(left, x->left) != 0)
+        fail_msg("%s:\n%s%s, expected\n%s%s", x->file, text, left, x->records, x->left);
+    qg_graph_free(i.graph);
+    qg_ctx_free(ctx);
+}
+
+static void each_line_is_read(void **state)
+{
+    char path[SCRATCH_PATH];
+    qg_ctx *ctx = *state;
+    qg_graph *g = parsed(ctx);
+    const qg_export_options o = { 0 };
+    assert_int_equal(mkdir(scratch_path(path, "lines"), 0700), 0);
+    const char *model = qg_path_join(ctx->arena, path, "m.onnx");
+    assert_ok(ctx, qg_onnx_export(ctx, g, model, &o));
+    for (size_t i = 0; i < sizeof readings / sizeof *readings; i++)
+        import_one(&readings[i], path, model);
+    assert_int_equal(scratch_remove(path), 0);
+    qg_graph_free(g);
+}
+
+QG_TEST_MAIN(cmocka_unit_test(each_file_has_its_rows), WITH_CTX(each_line_is_read))
