@@ -107,6 +107,10 @@ static void add_grid(qg_ctx *ctx, qg_quant *q, char *word[8], qg_rounding roundi
     s.policy = QG_LINEAR | (channels ? QG_PER_CHANNEL : QG_PER_TENSOR) |
                (word[2][0] == 'S' ? QG_SYMMETRIC : QG_ASYMMETRIC);
     s.axis = channels ? (int16_t)atoi(word[1] + 1) : -1;
+    if (word[2][0] == 'F') {
+        s.policy = QG_FLOATING | QG_PER_TENSOR | QG_SYMMETRIC;
+        s.exponent_bits = 4;
+    }
     s.qmin = atoll(word[4]);
     s.qmax = atoll(word[5]);
     (void)numbers(word[7], y);
@@ -235,6 +239,16 @@ static const char *loss_text(qg_ctx *ctx, const qg_export *e)
     "\n        dtype: " type "\n        min: [" low "]\n        max: [" high           \
     "]\n        scale: [" scale "]\n        zero_point: [" zero                        \
     "]\n        ori_min: [" low "]\n        ori_max: [" high "]\n"
+
+#define FLOATING(format)                                                               \
+    {                                                                                  \
+        format,                                                                        \
+            "c.in0 T F 8 -448 448 1\nc.in1\ns.in1 T F 8 -448 448 1\ns.out0\n" FEWEST,  \
+            NULL,                                                                      \
+            "c.in0 floating!: a floating-point grid\nc.in0 endpoint!: " FLOATS         \
+            "s.in1 floating!: a floating-point grid\ns.in1 endpoint!: " FLOATS,        \
+            false, NULL                                                                \
+    }
 
 /* clang-format off */
 static const exported files[] = {
@@ -371,6 +385,23 @@ static const exported files[] = {
       "a.out0 offset!: an offset other than 0\na.out0 offset!: offset -5, read as 0\n"
       "s.in1 range!: " FEW
       "s.out0 range!: " MORE "s.out0 range!: " FEW, false, NULL },
+    FLOATING("tengine-scale"), FLOATING("rknn-cfg"), FLOATING("nxp-onnx"),
+    FLOATING("ppl-json"),
+    { "rknn-cfg", "d.in1 C1 S 8 -128 127 1,2,4,8\nc.in0\nc.in1\ns.in1\ns.out0\nc.out0\n"
+      "d.in0\nd.out0\np.in0\na.in0\na.out0\ns.in0\n", NULL,
+      "d.in1 per-channel!: axis 1, read as 0\n", false, NULL },
+    { "ppl-json", "d.in1 C1 S 8 -128 127 1,2,4,8\nc.in0\nc.in1\ns.in1\ns.out0\nc.out0\n"
+      "d.in0\nd.out0\np.in0\na.in0\na.out0\ns.in0\n", NULL,
+      "d.in1 per-channel!: axis 1, read as 0\n", false, NULL },
+    { "tengine-scale", "c.in0 T A 9 0 255 0.5 7\nc.in1\ns.in1 T A 9 0 255 0.5 7\n"
+      "s.out0\n" FEWEST, "x 0.5 7\n",
+      "c.in0 range!: " FEW "c.in0 bits: 9 bits, read as 8\n"
+      "c.in0 bits!: a bit width without a type\n"
+      "s.in1 range!: " FEW "s.in1 bits!: a bit width without a type\n", false, NULL },
+    /* A pooling in float. */
+    { "ascend-record", "p.out0 T S 8 -128 127 1\nc.in0\nc.in1\nc.out0\nd.in0\nd.in1\n"
+      "d.out0\np.in0\na.in0\na.out0\ns.in0\ns.in1\ns.out0\n", "",
+      "p.out0 endpoint!: " FLOATS, false, NULL },
     { "ppl-json", FEWEST "c.in1 C0 S 4 -8 7 1,2,4,8\ns.out0 T A 8 0 255 0.5 40\n",
       "{\"quant_info\": {" PPL_X("0") ","
       PPL("w", "4", "true", "true", "[1.0, 2.0, 4.0, 8.0]", "[0, 0, 0, 0]",
@@ -485,7 +516,13 @@ typedef struct imported {
 #define HEAD "7767517\n4 4\nInput x 0 1 x\n"
 #define NET                                                                            \
     HEAD "Convolution one 1 1 x c 0=4 1=1 6=8\nConvolution two 1 1 c d 0=4 6=16\n"
-#define TEN           "0000000000"
+#define TEN "0000000000"
+#define CSV "endpoint,state,policy,bits,qmin,qmax,scale,offset\n"
+#define AIMET(name, scales, offsets)                                                   \
+    "{\"version\": \"1.0.0\", \"activation_encodings\": [], \"param_encodings\": ["    \
+    "{\"name\": \"" name "\", \"enc_type\": \"PER_CHANNEL\", \"dtype\": \"INT\", "     \
+    "\"bw\": 8, \"is_sym\": true, \"scale\": [" scales "], \"offset\": [" offsets      \
+    "]}]}"
 #define DATA_C(scale) "c.in0 activated T [-127, 127] 8 " scale "\n"
 
 /* clang-format off */
@@ -555,6 +592,27 @@ static const imported readings[] = {
       "layer 'c' has no counts of bl", NULL },
     { "ncnn-table", "c 4\n", HEAD "Convolution c 1 x\n",
       "layer 'c' has no counts of bl", NULL },
+    /* Lines may end as in Windows; other formats, by the kinds of places they name. */
+    { "tensorrt-cache", "TRT-8601-EntropyCalibration2\r\na: 3f000000\r\n", NULL,
+      "a.out0 activated T [-128, 127] 8 0.5\ns.in0 < a.out0\n", "" },
+    { "tensorrt-cache", "TRT-8601-EntropyCalibration2\nnobody: 3f000000\n", NULL,
+      "expected names as 'x', 'c', 'd', which the model has", NULL },
+    { "csv", CSV "d.out0,ACTIVATED,per-tensor linear asymmetric,8,0,255,1,255\n", NULL,
+      "d.out0 activated T [0, 255] 8 1\np.in0 < d.out0\n", "" },
+    { "csv", CSV "d.out0,ACTIVATED,per-tensor linear asymmetric,8,5,255,1,5\n", NULL,
+      "d.out0 activated T [5, 255] 8 1\np.in0 < d.out0\n", "" },
+    { "csv", CSV "d.out0,ACTIVATED,per-tensor linear asymmetric,8,0,255,1,256\n", NULL,
+      "d.out0: offset 0 is 256, expected a code of the range", NULL },
+    { "csv", CSV "d.out0,ACTIVATED,per-tensor linear asymmetric,8,5,255,1,4\n", NULL,
+      "d.out0: offset 0 is 4, expected a code of the range", NULL },
+    { "aimet", AIMET("w", "1, 2, 4, 8", "-128, -128, -128, -128"), NULL,
+      "c.in1 baked C0 [-128, 127] 8 1 2 4 8\n", "" },
+    { "aimet", AIMET("w", "1, 2", "-128, -128"), NULL,
+      "c.in1 baked C1 [-128, 127] 8 1 2\n", "" },
+    { "aimet", AIMET("v", "1, 2, 4, 8", "-128, -128, -128, -128"), NULL,
+      "d.in1 baked C0 [-128, 127] 8 1 2 4 8\n", "" },
+    { "aimet", AIMET("w", "1, 2, 3", "-128, -128, -128"), NULL,
+      "c.in1: 3 scales do not fit float32[4,2,1,1]", NULL },
     { "ncnn-table", "c 4\n", "7767518\n", "does not begin with 7767517", NULL },
     { "ncnn-table", "c 4\n", "7767517 \n", "does not begin with 7767517", NULL },
     { "ncnn-table", "c_param_0 2\nc 4\n", "7767517\r\n1 1\r\nConvolution c 1 1 x c\r\n",
@@ -565,12 +623,15 @@ static const imported readings[] = {
 static const char *record_text(qg_ctx *ctx, const qg_quant *q)
 {
     const char *text = "";
-    char at[QG_ENDPOINT_TEXT], axis[16];
+    char at[QG_ENDPOINT_TEXT], lead[QG_ENDPOINT_TEXT], axis[16];
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
         qg_qparam p = qg_tqc_param(t);
-        if (t->state == QG_TQC_OVERLAPPED)
+        if (t->state == QG_TQC_OVERLAPPED) {
+            text = qg_arena_printf(ctx->arena, "%s%s < %s\n", text, qg_tqc_text(t, at),
+                                   qg_tqc_text(qg_tqc_root(t), lead));
             continue;
+        }
         (void)snprintf(axis, sizeof axis, "C%d", t->scheme.axis);
         text = qg_arena_printf(
             ctx->arena, "%s%s %s %s [%lld, %lld] %u", text, qg_tqc_text(t, at),
@@ -591,6 +652,29 @@ static const char *written(qg_ctx *ctx, const char *folder, const char *name,
     return path;
 }
 
+static int warned; /* warnings of one import */
+
+static void count_warning(void *ud, enum qg_log_level level, const char *text)
+{
+    (void)ud;
+    warned += level == QG_LOG_WARNING && strstr(text, " left out, '") != NULL;
+}
+
+/* With --strict nothing may be left out. */
+static void assert_strict(qg_ctx *ctx, qg_import i, const imported *x)
+{
+    i.strict = true;
+    i.graph = NULL;
+    i.quant = NULL;
+    qg_status s = qg_format_import(&i, x->format);
+    if (*x->left)
+        assert_fails(ctx, s, QG_EUNSUPPORTED, "expected none with --strict");
+    else
+        assert_ok(ctx, s);
+    if (s == QG_OK)
+        qg_graph_free(i.graph);
+}
+
 static void import_one(const imported *x, const char *folder, const char *model)
 {
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
@@ -600,6 +684,8 @@ static void import_one(const imported *x, const char *folder, const char *model)
                     .model = model };
     if (x->param)
         i.names = written(ctx, folder, "net.param", x->param);
+    warned = 0;
+    ctx->log = (qg_log){ count_warning, NULL, QG_LOG_WARNING };
     qg_status s = qg_format_import(&i, x->format);
     if (!x->left) {
         if (s == QG_OK || !strstr(qg_ctx_message(ctx), x->records))
@@ -609,13 +695,77 @@ static void import_one(const imported *x, const char *folder, const char *model)
     }
     assert_ok(ctx, s);
     const char *text = record_text(ctx, i.quant), *left = "";
-    for (size_t k = 0; k < i.left_out.n; k++)
+    const char *last = NULL; /* in these rows, entries with one reason follow another */
+    for (size_t k = 0; k < i.left_out.n; k++) {
+        warned -= last != i.left_out.at[k].why;
+        last = i.left_out.at[k].why;
         left = qg_arena_printf(ctx->arena, "%s%s: %s\n", left, i.left_out.at[k].entry,
                                i.left_out.at[k].why);
+    }
+    assert_int_equal(warned, 0);
     if (strcmp(text, x->records) != 0 || strcmp(left, x->left) != 0)
         fail_msg("%s:\n%s%s, expected\n%s%s", x->file, text, left, x->records, x->left);
     qg_graph_free(i.graph);
+    assert_strict(
+        ctx,
+        (qg_import){ .ctx = ctx, .path = i.path, .model = model, .names = i.names }, x);
     qg_ctx_free(ctx);
+}
+
+typedef struct reported {
+    const char *report, *file; /* NULL file: refused */
+    const char *why;
+} reported;
+
+#define ERRORS(rows) "{\"metric\": \"mse\", \"errors\": [" rows "]}"
+#define NOBODY       "{\"name\": \"nobody\", \"error\": 1}"
+#define ERROR_COLOURS                                                                  \
+    ",\"thresholds\": [{\"value\": 0.001,\"bgColor\": \"#d9f0d3\"},"                   \
+    "{\"value\": 0.01,\"bgColor\": \"#fee08b\"},"                                      \
+    "{\"value\": 1e30,\"bgColor\": \"#f46d43\"}]}}"
+
+/* clang-format off */
+static const reported reports[] = {
+    { ERRORS("{\"name\": \"c\", \"error\": 0.5}, " NOBODY),
+      DATA("mse") "\"c\": {\"value\": 0.5}}" ERROR_COLOURS, NULL },
+    { ERRORS(""), DATA("mse") "}" ERROR_COLOURS, NULL },
+    { "[]", NULL, "is not a report of `qg analyse --json`" },
+    { ERRORS("1"), NULL, "is not an object, expected an object" },
+    { ERRORS(NOBODY), NULL, "names no node of the snapshot" },
+};
+/* clang-format on */
+
+/* Errors per node of a report: rows of nodes of the network, and what is none. */
+static void errors_of_a_report_are_shown(void **state)
+{
+    char path[SCRATCH_PATH];
+    (void)state;
+    assert_int_equal(mkdir(scratch_path(path, "reports"), 0700), 0);
+    for (size_t i = 0; i < sizeof reports / sizeof *reports; i++) {
+        qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+        qg_graph *g = parsed(ctx);
+        const char *out = qg_path_join(ctx->arena, path, "e");
+        qg_export e = { .ctx = ctx,
+                        .quant = records(ctx, g, "", QG_ROUND_HALF_EVEN),
+                        .info = &no_info,
+                        .path = out,
+                        .analysis = written(ctx, path, "report", reports[i].report) };
+        assert_ok(ctx, qg_export_begin(&e, "model-explorer", NULL));
+        if (reports[i].file) {
+            assert_ok(ctx, qg_export_run(&e, false));
+            assert_int_equal(e.file.n, 4);
+            assert_string_equal(e.file.at[0], out);
+            out = qg_arena_printf(ctx->arena, "%s.nsr.json", out);
+            assert_string_equal(e.file.at[3], out);
+            assert_string_equal(contents(ctx, out), reports[i].file);
+        } else {
+            assert_fails(ctx, qg_export_run(&e, false), QG_EPARSE, reports[i].why);
+        }
+        qg_export_end(&e);
+        qg_graph_free(g);
+        qg_ctx_free(ctx);
+    }
+    assert_int_equal(scratch_remove(path), 0);
 }
 
 static void each_line_is_read(void **state)
@@ -633,4 +783,6 @@ static void each_line_is_read(void **state)
     qg_graph_free(g);
 }
 
-QG_TEST_MAIN(cmocka_unit_test(each_file_has_its_rows), WITH_CTX(each_line_is_read))
+QG_TEST_MAIN(cmocka_unit_test(each_file_has_its_rows),
+             cmocka_unit_test(errors_of_a_report_are_shown),
+             WITH_CTX(each_line_is_read))
