@@ -50,8 +50,9 @@ static const row convolutions[] = {
     { "  k = const f32[3,2,1,2] seed(3)\n"
       "  y = Conv y (x, k) dilations=[1, 3]\n",
       X "3x1x2x2 3 -> 1x6x2x3 valid s1,1 d1,3\n", NULL },
-    { "  k = const f32[4,1,1,1] seed(3)\n  y = Conv y (x, k) group=2\n",
-      "depthwise 1x6x5x2 1x1x1x4 4 -> 1x6x5x4 valid s1,1 times 2\n", NULL },
+    { "  k = const f32[4,1,1,1] [1.0, 2.0, -3.0, 4.0]\n  y = Conv y (x, k) group=2\n",
+      "depthwise 1x6x5x2 1x1x1x4[127 127 -127 127] 4 -> 1x6x5x4 valid s1,1 times "
+      "2\n", NULL },
     { "  k = const f32[6,2,1,1] seed(3)\n  j = const f32[4,3,1,1] seed(4)\n"
       "  z = Conv z (x, k)\n  y = Conv y (z, j) group=2\n",
       X "6x1x1x2 6 -> 1x6x5x6 valid s1,1\n"
@@ -135,13 +136,38 @@ static const row convolutions[] = {
       "reshape 1x2x6x5 {1,2,30} -> 1x2x30\nreshape 1x2x30 {1,2,1,30} -> 1x2x1x30\n"
       "conv 1x1x30x2 3x1x2x2 3 -> 1x1x26x3 valid s1,1 d1,4\n"
       "reshape 1x3x1x26 {1,3,26} -> 1x3x26\n", NULL },
+    /* Weights with scale 1: codes in the order O,H,W,I, or 1,H,W,O where depthwise. */
+    { "  k = const f32[1,2,1,2] [127.0, 3.0, 5.0, 7.0]\n  y = Conv y (x, k)\n",
+      X "1x1x2x2[127 5 3 7] 1 -> 1x6x4x1 valid s1,1\n", NULL },
+    { "  k = const f32[2,1,1,2] [127.0, 3.0, 5.0, 127.0]\n"
+      "  y = Conv y (x, k) group=2\n",
+      "depthwise 1x6x5x2 1x1x2x2[127 5 3 127] 2 -> 1x6x4x2 valid s1,1 times 1\n",
+      NULL },
+    { "  k = const f32[2,1,1,2] [127.0, 3.0, 5.0, 7.0]\n  y = ConvTranspose y (x, k)\n",
+      "deconv {1,6,6,1} 1x1x2x2[127 5 3 7] 1x6x5x2 -> 1x6x6x1 valid s1,1\n", NULL },
+    { "  d = const i64[2] [30, 2]\n  k = const f32[2,2] [127.0, 127.0, 3.0, 5.0]\n"
+      "  z = Reshape z (x, d)\n  y = MatMul y (z, k)\n",
+      "reshape 1x2x6x5 {30,2} -> 30x2\ndense 30x2 2x2[127 3 127 5] -> 30x2\n", NULL },
+    { "  d = const i64[5] [1, 2, 1, 6, 5]\n  k = const f32[3,2,1,1,1] seed(3)\n"
+      "  z = Reshape z (x, d)\n  y = Conv y (z, k)\n", NULL,
+      "node 'y' (Conv): expected constant 8-bit weights of 4 axes" },
+    { "  k = input f32[3,2,1,1]\n  y = Conv y (x, k)\n", NULL,
+      "node 'y' (Conv): expected constant 8-bit weights of 4 axes" },
+    { "  k = input f32[2,3,1,1]\n  y = ConvTranspose y (x, k)\n", NULL,
+      "node 'y' (ConvTranspose): expected constant 8-bit weights, one group" },
+    { "  d = const i64[3] [1, 2, 30]\n  z = Reshape z (x, d)\n"
+      "  y = MaxPool y (z) kernel_shape=[2]\n", NULL,
+      "node 'y' (MaxPool): expected a window over 2 axes and one output" },
+    { "  d = const i64[3] [1, 2, 30]\n  z = Reshape z (x, d)\n"
+      "  y = AveragePool y (z) kernel_shape=[2]\n", NULL,
+      "node 'y' (AveragePool): a window over 1 axes, expected 2" },
 };
 
 #define C "  m = const f32[4,2,1,1] seed(2)\n  c = Conv c (x, m)\n"
 #define C_OPS "conv 1x6x5x2 4x1x1x2 4 -> 1x6x5x4 valid s1,1\n"
 #define SLICE(a, b, d, s)                                                              \
-    "  i = const i64[1] [" a "]\n  j = const i64[1] [" b "]\n"                            \
-    "  k = const i64[1] [" d "]\n  l = const i64[1] [" s "]\n"                            \
+    "  i = const i64[1] [" a "]\n  j = const i64[1] [" b "]\n"                         \
+    "  k = const i64[1] [" d "]\n  l = const i64[1] [" s "]\n"                         \
     "  y = Slice y (c, i, j, k, l)\n"
 #define RESIZE(to, mode, where, how)                                                   \
     "  t = const i64[4] [1, 4, " to "]\n"                                              \
@@ -196,6 +222,38 @@ static const row moves[] = {
       "node 'y' (Pad): mode reflect, expected constant pads of every axis" },
     { C "  i = const i64[8] [0, 0, -1, 1, 0, 0, 1, 1]\n  f = const f32[] [0.0]\n"
       "  y = Pad y (c, i, f)\n", NULL, "node 'y' (Pad): pads -1, expected >= 0" },
+    { C "  i = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]\n  f = const f32[] [0.0]\n"
+      "  a = const i64[4] [0, 1, 2, 3]\n  y = Pad y (c, i, f, a)\n", NULL,
+      "node 'y' (Pad): mode constant, expected constant pads of every axis" },
+    { C "  e = const i64[4] [2, 2, 6, 5]\n  d = Reshape d (c, e)\n"
+      "  y = DepthToSpace y (d) blocksize=1\n", NULL,
+      "node 'y' (DepthToSpace): expected a batch of 1" },
+    { C "  i = const i64[8] [0, 0, 0, 0, 0, 0, 0, 1]\n  f = const f32[] [0.0]\n"
+      "  d = Pad d (c, i, f)\n  y = SpaceToDepth y (d) blocksize=2\n",
+      C_OPS "pad 1x6x5x4 {0,0,0,0,0,1,0,0} -> 1x6x6x4\n"
+      "reshape 1x4x6x6 {4,3,2,3,2} -> 4x3x2x3x2\n"
+      "transpose 4x3x2x3x2 {2,4,0,1,3} -> 2x2x4x3x3\n"
+      "reshape 2x2x4x3x3 {1,16,3,3} -> 1x16x3x3\n", NULL },
+    { C "  y = Elu y (c)\n", NULL, 
+      "tflite-int8 does not quantize Elu, expected an integer kernel" },
+    { C "  y = Softplus y (c)\n", NULL, 
+      "tflite-int8 does not quantize Softplus, expected an integer kernel" },
+    { C "  i = input i64[2]\n  y = Gather y (c, i) axis=2\n", NULL,
+      "node 'y' (Gather): its indices are computed, expected constants" },
+    { "  y = Identity y (x)\n", "reshape 1x2x6x5 {1,2,6,5} -> 1x2x6x5\n", NULL },
+    { C "  d = Conv d (x, m)\n  y = Add y (c, d)\n",
+      C_OPS C_OPS "add 1x6x5x4 1x6x5x4 -> 1x6x5x4\n", NULL },
+    { C "  k = const f32[1,4,6,1] seed(5)\n  y = Sub y (c, k)\n",
+      C_OPS "sub 1x6x5x4 1x6x1x4 -> 1x6x5x4\n", NULL },
+    { C "  k = const f32[5] seed(5)\n  y = Mul y (c, k)\n",
+      C_OPS "mul 1x4x6x5 5 -> 1x4x6x5\n", NULL },
+    { C "  k = const f32[] [1.0]\n  y = Mul y (c, k)\n",
+      C_OPS "mul 1x6x5x4 code 127 -> 1x6x5x4\n", NULL },
+    { C "  k = const f32[4,6,1] seed(5)\n  y = PRelu y (c, k)\n",
+      C_OPS "prelu 1x4x6x5 4x6x1 -> 1x4x6x5\n", NULL },
+    { "  y = Relu y (x)\n", "relu 1x2x6x5 -> 1x2x6x5\n", NULL },
+    { C "  d = Sigmoid d (c)\n  y = Relu y (d)\n",
+      C_OPS "logistic 1x6x5x4 -> 1x6x5x4\nrelu 1x6x5x4 -> 1x6x5x4\n", NULL },
     { C "  y = DepthToSpace y (c) blocksize=2\n",
       C_OPS "reshape 1x4x6x5 {2,2,1,6,5} -> 2x2x1x6x5\n"
       "transpose 2x2x1x6x5 {2,3,0,4,1} -> 1x6x2x5x2\n"
@@ -286,6 +344,7 @@ static const struct {
       "mean" },
     { 45, "slice" }, { 49, "split" }, { 60, "padv2" }, { 67, "deconv" }, { 98,
       "leaky_relu" },
+    { 0, "add" }, { 18, "mul" }, { 19, "relu" }, { 41, "sub" }, { 54, "prelu" },
     { 23, "bilinear" }, { 55, "maximum" }, { 57, "minimum" }, { 126, "batch_matmul" },
     { 130, "broadcast" }, { 97, "nearest" }, { 102, "split_v" }, { 117, "hard_swish" },
 };
@@ -311,7 +370,7 @@ __attribute__((format(printf, 2, 3))) static void say(dump *d, const char *fmt, 
 /* Dims "1x6x5x2", of integers their values "{1,2}", of one code "code 3". */
 static void say_tensor(dump *d, int32_t index)
 {
-    enum { INT32 = 2 };
+    enum { INT32 = 2, INT8 = 9 };
     const qg_tflite_tensor *t = &d->file->tensor[index];
     if (t->data && t->type == INT32 && !t->n_scale) {
         for (size_t i = 0; i < t->size / 4; i++) {
@@ -325,6 +384,8 @@ static void say_tensor(dump *d, int32_t index)
     } else {
         for (uint32_t i = 0; i < t->rank; i++)
             say(d, "%s%d", i ? "x" : "", t->dim[i]);
+        for (size_t i = 0; t->data && t->type == INT8 && t->size == 4 && i < 4; i++)
+            say(d, "%s%d%s", i ? " " : "[", (signed char)t->data[i], i < 3 ? "" : "]");
         say(d, " ");
     }
 }
