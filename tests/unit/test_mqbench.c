@@ -20,18 +20,18 @@ typedef struct row {
 #define LIMITS(low, high) "  l = const i64[] [" low "]\n  h = const i64[] [" high "]\n"
 #define TENSOR "  q = FixedPerTensorAffine q (x, s, z, l, h)\n"
 #define TQT "  q = FakeQuantizeTqtAffine q (x, s, z, l, h)\n"
-#define GIVEN(low, high)                                                               \
-    S Z("0.0") "  q = FixedPerTensorAffine q (x, s, z) quant_min=" low                   \
+#define GIVEN(low, high) \
+    S Z("0.0") "  q = FixedPerTensorAffine q (x, s, z) quant_min=" low \
     " quant_max=" high "\n"
 #define OF(scale, zero) "  s = const f32[] [" scale "]\n" Z(zero) LIMITS("0", "255")
 #define BITS(low, high) S Z("0.0") LIMITS(low, high) TENSOR
-#define ALONG(axis, n, scales, zeros)                                                  \
-    "  s = const f32[" n "] [" scales "]\n  z = const i64[" n "] [" zeros "]\n"           \
-    "  a = const i64[] [" axis "]\n" LIMITS("-8", "7")                                   \
+#define ALONG(axis, n, scales, zeros) \
+    "  s = const f32[" n "] [" scales "]\n  z = const i64[" n "] [" zeros "]\n" \
+    "  a = const i64[] [" axis "]\n" LIMITS("-8", "7") \
     "  q = FixedPerChannelAffine q (x, s, z, a, l, h)\n"
-#define WEIGHT(n, scales, zeros)                                                       \
-    "  w = const f32[2,3,1,1] seed(1)\n  s = const f32[" n "] [" scales "]\n"             \
-    "  z = const i64[" n "] [" zeros "]\n"                                               \
+#define WEIGHT(n, scales, zeros) \
+    "  w = const f32[2,3,1,1] seed(1)\n  s = const f32[" n "] [" scales "]\n" \
+    "  z = const i64[" n "] [" zeros "]\n" \
     "  q = FixedPerChannelAffine q (w, s, z) quant_min=-8 quant_max=7\n"
 #define NOT_WHOLE "its quant_min or quant_max is not an integer constant"
 #define NONE "it has no integer quant_min and quant_max"

@@ -165,13 +165,13 @@ static const row convolutions[] = {
 
 #define C "  m = const f32[4,2,1,1] seed(2)\n  c = Conv c (x, m)\n"
 #define C_OPS "conv 1x6x5x2 4x1x1x2 4 -> 1x6x5x4 valid s1,1\n"
-#define SLICE(a, b, d, s)                                                              \
-    "  i = const i64[1] [" a "]\n  j = const i64[1] [" b "]\n"                         \
-    "  k = const i64[1] [" d "]\n  l = const i64[1] [" s "]\n"                         \
+#define SLICE(a, b, d, s) \
+    "  i = const i64[1] [" a "]\n  j = const i64[1] [" b "]\n" \
+    "  k = const i64[1] [" d "]\n  l = const i64[1] [" s "]\n" \
     "  y = Slice y (c, i, j, k, l)\n"
-#define RESIZE(to, mode, where, how)                                                   \
-    "  t = const i64[4] [1, 4, " to "]\n"                                              \
-    "  y = Resize y (c, _, _, t) mode=\"" mode "\" nearest_mode=\"" how                \
+#define RESIZE(to, mode, where, how) \
+    "  t = const i64[4] [1, 4, " to "]\n" \
+    "  y = Resize y (c, _, _, t) mode=\"" mode "\" nearest_mode=\"" how \
     "\" coordinate_transformation_mode=\"" where "\"\n"
 static const row moves[] = {
     { C "  y = Softmax y (c) axis=-1\n", C_OPS "softmax 1x4x6x5 -> 1x4x6x5 by 1\n",
@@ -234,9 +234,9 @@ static const row moves[] = {
       "reshape 1x4x6x6 {4,3,2,3,2} -> 4x3x2x3x2\n"
       "transpose 4x3x2x3x2 {2,4,0,1,3} -> 2x2x4x3x3\n"
       "reshape 2x2x4x3x3 {1,16,3,3} -> 1x16x3x3\n", NULL },
-    { C "  y = Elu y (c)\n", NULL, 
+    { C "  y = Elu y (c)\n", NULL,
       "tflite-int8 does not quantize Elu, expected an integer kernel" },
-    { C "  y = Softplus y (c)\n", NULL, 
+    { C "  y = Softplus y (c)\n", NULL,
       "tflite-int8 does not quantize Softplus, expected an integer kernel" },
     { C "  i = input i64[2]\n  y = Gather y (c, i) axis=2\n", NULL,
       "node 'y' (Gather): its indices are computed, expected constants" },
@@ -364,7 +364,7 @@ __attribute__((format(printf, 2, 3))) static void say(dump *d, const char *fmt, 
     va_start(args, fmt);
     d->n += (size_t)vsnprintf(d->text + d->n, sizeof d->text - d->n, fmt, args);
     va_end(args);
-    assert_true(d->n < sizeof d->text);
+    assert_cmp_int(d->n, <, sizeof d->text);
 }
 
 /* Dims "1x6x5x2", of integers their values "{1,2}", of one code "code 3". */
