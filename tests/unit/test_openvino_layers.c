@@ -31,6 +31,29 @@ typedef struct row {
     "auto_pad=\"" how "\" kernel=\"" kernel "\" rounding_type=\"floor\" " more "} "
 #define MVN(eps) \
     "{eps=\"" eps "\" normalize_variance=\"true\" eps_mode=\"INSIDE_SQRT\"} "
+#define RESIZE(mode, by, where, how)                                                   \
+    "mode=\"" mode "\" shape_calculation_mode=\"" by "\" "                             \
+    "coordinate_transformation_mode=\"" where "\" nearest_mode=\"" how "\" "           \
+    "antialias=\"false\" pads_begin=\"0\" pads_end=\"0\" cube_coeff=\"-0.75\""
+#define REPEATED(name)                                                                 \
+    "y/" name "/repeated_0/reshaped Reshape-1 " PLAIN "(k, [1,2,1,3,2]) -> "           \
+    "1x2x1x3x2\ny/" name " Broadcast-3 {mode=\"bidirectional\"} "                      \
+    "(y/" name "/repeated_0/reshaped, [1,2,2,3,2]) -> 1x2x2x3x2\n"                     \
+    "y/" name "/repeated_2/reshaped Reshape-1 " PLAIN "(y/" name ", [1,4,3,2]) -> "    \
+    "1x4x3x2\n"
+#define HEADS(name)                                                                    \
+    "y/" name "_heads/reshaped Reshape-1 " PLAIN "(x, [1,3,4,2]) -> 1x3x4x2\n"         \
+    "y/" name " Transpose-1 (y/" name "_heads/reshaped, [0,2,1,3]) -> 1x4x3x2\n"
+#define CELLS(opset, rows_w, rows_r, hidden)                                           \
+    X(opset, "3,2,4") "  w = const f32[1," rows_w ",4] seed(1)\n"                      \
+    "  r = const f32[1," rows_r "," hidden "] seed(2)\n"
+#define SEQUENCE(hidden)                                                               \
+    "n/X Transpose-1 (x, [1,0,2]) -> 2x3x4\n"                                          \
+    "n/initial_h Broadcast-3 {mode=\"numpy\"} ([0], [2,1," hidden "]) -> 2x1x" hidden  \
+    "\n"
+#define CELL(hidden, direction, functions, clip, more)                                 \
+    "hidden_size=\"" hidden "\" direction=\"" direction "\" activations=\"" functions  \
+    "\" activations_alpha=\"\" activations_beta=\"\" clip=\"" clip "\"" more
 static const row rows[] = {
     { X(13, "2,3") "  y = Transpose y (x)\n", "y Transpose-1 (x, [1,0]) -> 3x2\n",
       NULL },
@@ -67,7 +90,8 @@ static const row rows[] = {
       "y HardSigmoid-1 (x, [0.2], [0.5]) -> 2x3\n", NULL },
     { X(13, "2,3") "  y = HardSigmoid y (x) alpha=0.25 beta=0.75\n",
       "y HardSigmoid-1 (x, [0.25], [0.75]) -> 2x3\n", NULL },
-    { X(13, "2,3") "  y = LeakyRelu y (x)\n", "y PReLU-1 (x, [0.01]) -> 2x3\n", NULL },
+    { X(13, "2,3") "  y = LeakyRelu y (x)\n",
+      "y PReLU-1 (x, [0.0099999998]) -> 2x3\n", NULL },
     { X(13, "2,3") "  s = const f32[3,1] [1.0, 2.0, 3.0]\n  z = input f32[2,3,5]\n"
       "  y = PRelu y (z, s)\n",
       "y/slope/reshaped Reshape-1 " PLAIN "([1,2,3], [3]) -> 3\n"
@@ -258,6 +282,153 @@ static const row rows[] = {
     { X(23, "1,2,3,4") "  m = const f32[3,3] seed(1)\n"
       "  y = Attention y (x, x, x, m) is_causal=1\n", NULL,
       "causal with a mask, or 3 queries and 3 keys" },
+    { X(13, "2,2,2,2,2,2,2,2") "  p = const i64[16] [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
+      "0, 0, "
+      "0, 0, 0]\n  y = Pad y (x, p)\n",
+      "y Pad-1 {pad_mode=\"constant\"} (x, [1,0,0,0,0,0,0,0], [0,0,0,0,0,0,0,0], [0]) "
+      "-> "
+      "3x2x2x2x2x2x2x2\n", NULL },
+    { X(13, "1,2,6,5") "  y = MaxPool y (x) kernel_shape=[2, 2] dilations=[2, 2]\n",
+      NULL,
+      "dilations, expected none" },
+    { X(13, "1,2,6,5") "  y = MaxPool y (x) kernel_shape=[2, 2] dilations=[1, 1] "
+      "auto_pad=\"VALID\"\n",
+      "y MaxPool-1 " POOL("1, 1", "0, 0", "0, 0", "explicit", "2, 2", "")
+      "(x) -> 1x2x5x4\n", NULL },
+    /* Resize: scales where there are some. */
+    { X(13, "1,1,2,3") "  t = const i64[4] [1, 1, 4, 6]\n  y = Resize y (x, _, _, t)\n",
+      "y Interpolate-11 {" RESIZE("nearest", "sizes", "half_pixel",
+      "round_prefer_floor")
+      "} (x, [1,1,4,6], [0,1,2,3]) -> 1x1x4x6\n", NULL },
+    { X(13, "1,1,2,3") "  t = const f32[4] [1.0, 1.0, 2.0, 3.0]\n"
+      "  y = Resize y (x, _, t) mode=\"linear\" "
+      "coordinate_transformation_mode=\"align_corners\" nearest_mode=\"ceil\"\n",
+      "y Interpolate-11 {" RESIZE("linear_onnx", "scales", "align_corners", "ceil")
+      "} (x, [1,1,2,3], [0,1,2,3]) -> 1x1x4x9\n", NULL },
+    { X(10, "1,1,2,3") "  t = const f32[4] [1.0, 1.0, 2.0, 3.0]\n"
+      "  y = Resize y (x, t)\n",
+      "y Interpolate-11 {" RESIZE("nearest", "scales", "asymmetric", "floor")
+      "} (x, [1,1,2,3], [0,1,2,3]) -> 1x1x4x9\n", NULL },
+    { X(18, "1,1,2,3") "  t = const i64[2] [4, 6]\n"
+      "  y = Resize y (x, _, _, t) axes=[2, 3]\n",
+      NULL, "half_pixel or axes, expected neither" },
+    { X(19, "1,1,2,3") "  t = const i64[4] [1, 1, 4, 6]\n  y = Resize y (x, _, _, t) "
+      "coordinate_transformation_mode=\"half_pixel_symmetric\"\n", NULL,
+      "half_pixel_symmetric or axes, expected neither" },
+    { X(18, "1,1,2,3") "  t = const i64[4] [1, 1, 1, 3]\n"
+      "  y = Resize y (x, _, _, t) mode=\"linear\" antialias=1\n", NULL,
+      "antialias of mode linear, expected 0" },
+    /* Boxes: absent limits, and the next float behind the limit of overlap. */
+    { X(11, "1,3,4") "  s = input f32[1,2,3]\n  y = NonMaxSuppression y (x, s)\n",
+      "y NonMaxSuppression-9 {box_encoding=\"corner\" output_type=\"i64\" "
+      "sort_result_descending=\"false\"} (x, s, [0], [1.1754944e-38], "
+      "[-3.4028235e+38]) -> "
+      "-1x3 -1x3 1\n", NULL },
+    { X(11, "1,3,4") "  s = input f32[1,2,3]\n  m = const i64[] [2]\n"
+      "  o = const f32[] [0.5]\n"
+      "  t = const f32[] [0.25]\n  y = NonMaxSuppression y (x, s, m, o, t) "
+      "center_point_box=1\n",
+      "y NonMaxSuppression-9 {box_encoding=\"center\" output_type=\"i64\" "
+      "sort_result_descending=\"false\"} (x, s, [2], [0.50000006], [0.25]) -> "
+      "-1x3 -1x3 1\n", NULL },
+    { X(11, "1,3,4") "  s = input f32[1,2,3]\n  o = input f32[]\n"
+      "  y = NonMaxSuppression y (x, s, _, o)\n", NULL,
+      "its limit of overlap is computed, expected a constant" },
+    { X(13, "2,0") "  a = input f32[0,3]\n  y = MatMul y (x, a)\n", NULL,
+      "a sum of no terms (float32[2,0]), expected some" },
+    /* Attention: heads within the last axis, and heads that are shared. */
+    { X(23, "1,2,3,4") "  y = Attention y (x, x, x)\n",
+      "y ScaledDotProductAttention-13 {causal=\"false\"} (x, x, x) -> 1x2x3x4\n",
+      NULL },
+    { X(23, "1,2,3,4") "  y = Attention y (x, x, x) is_causal=1 scale=0.5\n",
+      "y ScaledDotProductAttention-13 {causal=\"true\"} (x, x, x, [0], [0.5]) -> "
+      "1x2x3x4\n",
+      NULL },
+    { X(23, "1,2,3,4") "  m = const f32[3,3] seed(1)\n"
+      "  y = Attention y (x, x, x, m) scale=0.5\n",
+      "y ScaledDotProductAttention-13 {causal=\"false\"} (x, x, x, float32[3,3], "
+      "[0.5]) -> "
+      "1x2x3x4\n", NULL },
+    { X(23, "1,4,3,2") "  k = input f32[1,2,3,2]\n  v = input f32[1,1,3,2]\n"
+      "  y = Attention y (x, k, k)\n",
+      REPEATED("keys") REPEATED("values")
+      "y ScaledDotProductAttention-13 {causal=\"false\"} (x, "
+      "y/keys/repeated_2/reshaped, "
+      "y/values/repeated_2/reshaped) -> 1x4x3x2\n", NULL },
+    { X(23, "1,3,8") "  y = Attention y (x, x, x) q_num_heads=4 kv_num_heads=4\n",
+      HEADS("query") HEADS("key") HEADS("value")
+      "y/attention ScaledDotProductAttention-13 {causal=\"false\"} (y/query, y/key, "
+      "y/value)"
+      " -> 1x4x3x2\ny/joined Transpose-1 (y/attention, [0,2,1,3]) -> 1x3x4x2\n"
+      "y Reshape-1 " PLAIN "(y/joined, [1,3,8]) -> 1x3x8\n", NULL },
+    /* Sequences: batch first, gates of an LSTM in the order f, i, c, o. */
+    { CELLS(13, "5", "5", "5") "  y = RNN n (x, w, r) hidden_size=5\n",
+      SEQUENCE("5") "n/bias Broadcast-3 {mode=\"numpy\"} ([0], [1,5]) -> 1x5\n"
+      "n RNNSequence-5 {" CELL("5", "forward", "tanh", "0.0", "")
+      "} (n/X, n/initial_h, [3,3], "
+      "float32[1,5,4], float32[1,5,5], n/bias) -> 2x1x3x5 2x1x5\n"
+      "n/Y Transpose-1 (n, [2,1,0,3]) -> 3x1x2x5\n", NULL },
+    { CELLS(13, "6", "6", "2") "  b = const f32[1,12] seed(3)\n"
+      "  _, y = GRU n (x, w, r, b) hidden_size=2 linear_before_reset=1 clip=0.5\n",
+      SEQUENCE("2") "n/bias_parts VariadicSplit-1 (float32[1,12], [1], [4,2,4,2]) -> "
+      "1x4 1x2 1x4 1x2\nn/bias_sum Add-1 " NUMPY
+      "(n/bias_parts, n/bias_parts.2) -> 1x4\n"
+      "n/bias Concat-1 {axis=\"1\"} (n/bias_sum, n/bias_parts.1, n/bias_parts.3) -> "
+      "1x8\n"
+      "n GRUSequence-5 {" CELL("2", "forward", "sigmoid,tanh", "0.5",
+                               " linear_before_reset=\"true\"")
+      "} (n/X, n/initial_h, [3,3], "
+      "float32[1,6,4], float32[1,6,2], n/bias) -> 2x1x3x2 2x1x2\n"
+      "n/Y_h Transpose-1 (n.1, [1,0,2]) -> 1x2x2\n", NULL },
+    { CELLS(13, "8", "8", "2") "  b = const f32[1,16] seed(3)\n"
+      "  _, _, y = LSTM n (x, w, r, b) hidden_size=2\n",
+      SEQUENCE("2") "n/initial_c Broadcast-3 {mode=\"numpy\"} ([0], [2,1,2]) -> 2x1x2\n"
+      "n/W/gates VariadicSplit-1 (float32[1,8,4], [1], [2,2,2,2]) -> 1x2x4 1x2x4 "
+      "1x2x4 1x2x4\n"
+      "n/W Concat-1 {axis=\"1\"} (n/W/gates.2, n/W/gates, n/W/gates.3, n/W/gates.1) "
+      "-> 1x8x4\n"
+      "n/R/gates VariadicSplit-1 (float32[1,8,2], [1], [2,2,2,2]) -> 1x2x2 1x2x2 "
+      "1x2x2 1x2x2\n"
+      "n/R Concat-1 {axis=\"1\"} (n/R/gates.2, n/R/gates, n/R/gates.3, n/R/gates.1) "
+      "-> 1x8x2\n"
+      "n/bias_parts VariadicSplit-1 (float32[1,16], [1], [8,8]) -> 1x8 1x8\n"
+      "n/bias_sum Add-1 " NUMPY "(n/bias_parts, n/bias_parts.1) -> 1x8\n"
+      "n/bias/gates VariadicSplit-1 (n/bias_sum, [1], [2,2,2,2]) -> 1x2 1x2 1x2 1x2\n"
+      "n/bias Concat-1 {axis=\"1\"} (n/bias/gates.2, n/bias/gates, n/bias/gates.3, "
+      "n/bias/gates.1) -> 1x8\n"
+      "n LSTMSequence-5 {" CELL("2", "forward", "sigmoid,tanh,tanh", "0.0", "")
+      "} (n/X, "
+      "n/initial_h, n/initial_c, [3,3], n/W, n/R, n/bias) -> 2x1x3x2 2x1x2 2x1x2\n"
+      "n/Y_c Transpose-1 (n.2, [1,0,2]) -> 1x2x2\n", NULL },
+    { CELLS(14, "6", "6", "2") "  l = const i32[3] [2, 1, 2]\n  h = input f32[3,1,2]\n"
+      "  y, z = GRU n (x, w, r, _, l, h) hidden_size=2 layout=1\n  output z\n",
+      "n/bias Broadcast-3 {mode=\"numpy\"} ([0], [1,6]) -> 1x6\n"
+      "n GRUSequence-5 {" CELL("2", "forward", "sigmoid,tanh", "0.0",
+                               " linear_before_reset=\"false\"") "} (x, h, [2,1,2], "
+      "float32[1,6,4], float32[1,6,2], n/bias) -> 3x1x2x2 3x1x2\n"
+      "n/Y Transpose-1 (n, [0,2,1,3]) -> 3x2x1x2\n"
+      "n/Y_h Transpose-1 (n.1, [0,1,2]) -> 3x1x2\n", NULL },
+    { CELLS(13, "5", "5", "5") "  y = RNN n (x, w, r) hidden_size=5 "
+      "activations=[\"Relu\"]\n",
+      SEQUENCE("5") "n/bias Broadcast-3 {mode=\"numpy\"} ([0], [1,5]) -> 1x5\n"
+      "n RNNSequence-5 {" CELL("5", "forward", "relu", "0.0", "")
+      "} (n/X, n/initial_h, [3,3], "
+      "float32[1,5,4], float32[1,5,5], n/bias) -> 2x1x3x5 2x1x5\n"
+      "n/Y Transpose-1 (n, [2,1,0,3]) -> 3x1x2x5\n", NULL },
+    { CELLS(13, "5", "5", "5") "  y = RNN n (x, w, r) hidden_size=5 "
+      "activations=[\"Elu\"]\n",
+      NULL, "activation Elu, expected Sigmoid, Tanh or Relu, the same in both "
+      "directions" },
+    { X(13, "3,2,4") "  w = const f32[2,5,4] seed(1)\n  r = const f32[2,5,5] seed(2)\n"
+      "  y = RNN n (x, w, r) hidden_size=5 direction=\"bidirectional\" "
+      "activations=[\"Tanh\", \"Relu\"]\n", NULL,
+      "activation Relu, expected Sigmoid, Tanh" },
+    { CELLS(13, "8", "8", "2") "  y = LSTM n (x, w, r) hidden_size=2 "
+      "input_forget=1\n", NULL,
+      "input_forget or peepholes, expected neither" },
+    { CELLS(13, "8", "8", "2") "  p = const f32[1,6] seed(1)\n"
+      "  y = LSTM n (x, w, r, _, _, _, _, p) hidden_size=2\n", NULL,
+      "input_forget or peepholes, expected neither" },
 };
 /* clang-format on */
 
@@ -284,7 +455,7 @@ static void say_source(dump *d, const qg_ir *ir, qg_ir_source s)
     const qg_tensor *t = l->constant;
     char text[QG_SHAPE_TEXT];
     if (!t) {
-        say(d, "%s", l->name);
+        say(d, s.port ? "%s.%u" : "%s", l->name, s.port);
         return;
     }
     if (qg_tensor_count(t) > 8) {
@@ -292,7 +463,7 @@ static void say_source(dump *d, const qg_ir *ir, qg_ir_source s)
         return;
     }
     for (int64_t i = 0; i < qg_tensor_count(t); i++)
-        say(d, "%s%g", i ? "," : "[", qg_tensor_f64(t, i));
+        say(d, "%s%.8g", i ? "," : "[", qg_tensor_f64(t, i));
     say(d, "]");
 }
 
@@ -333,7 +504,7 @@ static qg_status written(qg_ctx *ctx, const char *lines, const char *path, qg_ex
                          qg_graph **g)
 {
     qg_quant *q;
-    char text[1024];
+    char text[2048];
     int n = snprintf(text, sizeof text, "graph \"g\" {\n%s  output y\n}\n", lines);
     *e = (qg_export){ .ctx = ctx, .info = &no_info, .path = path };
     ctx->registry = &qg_ops_registry;
@@ -446,4 +617,35 @@ static void files_of_a_network(void **state)
     assert_int_equal(scratch_remove(folder), 0);
 }
 
-QG_TEST_MAIN(WITH_CTX(files_of_a_network), cmocka_unit_test(nodes_become_layers))
+/* The names of `qg list layers`: one may become several. */
+static void operators_have_layers(void **state)
+{
+    static const struct {
+        const char *onnx, *layer;
+    } some[] = {
+        {"Relu",                "ReLU"    },
+        { "Sub",                "Subtract"},
+        { "LayerNormalization", NULL      },
+        { "DequantizeLinear",   "Multiply"},
+    };
+    const qg_format *f;
+    const char *layer, *onnx;
+    qg_ctx *ctx = *state;
+    size_t found = 0;
+    assert_ok(ctx, qg_format_named(ctx, "openvino-ir", &f));
+    assert_string_equal(f->layer(0, &layer), "Relu");
+    for (size_t i = 0; (onnx = f->layer(i, &layer)) != NULL; i++)
+        for (size_t k = 0; k < sizeof some / sizeof *some; k++) {
+            if (strcmp(some[k].onnx, onnx) != 0)
+                continue;
+            found++;
+            if (some[k].layer)
+                assert_string_equal(layer, some[k].layer);
+            else
+                assert_null(layer);
+        }
+    assert_int_equal(found, sizeof some / sizeof *some);
+}
+
+QG_TEST_MAIN(WITH_CTX(files_of_a_network), WITH_CTX(operators_have_layers),
+             cmocka_unit_test(nodes_become_layers))

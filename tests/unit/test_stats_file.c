@@ -321,7 +321,8 @@ static const forged files[] = {
     /* Extremes: finite and in order, or none of no elements. */
     READ(V("\0") ONE ONE "\1\0\0\0" ONE ONE "\1\0" REST15),
     READ(V("\0") ZERO ONE "\3\2\0\0" ZERO ONE "\2\1" ZERO ONE "\1\1"
-         EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY),
+         EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY
+          EMPTY),
     NOT(V("\0") ONE ZERO "\1\0\0\0" ALL16, "invalid extremes"),
     NOT(V("\0") NAN_ ONE "\1\0\0\0" ALL16, "invalid extremes"),
     NOT(V("\0") ONE NAN_ "\1\0\0\0" ALL16, "invalid extremes"),
@@ -374,6 +375,9 @@ static const forged files[] = {
     NOT(V("\4") ZERO ONE "\1\1\0\0" "\0\0\1\1" ZERO ONE "\1\1" REST15, FEWER),
     NOT(V("\4") ONE ONE "\1\0\0\0" "\xff\xff\1\0\1\1" ONE ONE "\1\0" REST15,
         "an exponent too large"),
+    NOT(V("\4") ONE ONE "\1\0\0\0" "\0\x80\x10\1\1" ONE ONE "\1\0" REST15,
+        "a bin that does not exist"), /* bin 2048 of 2048 */
+    READ(V("\4") ONE ONE "\1\0\0\0" "\0\xff\xf\1\1" ONE ONE "\1\0" REST15),
     NOT(V("\4") ONE ONE "\1\0\0\0" "\0\xff\xff\x7f\1\1" ONE ONE "\1\0" REST15,
         "a bin that does not exist"),
 };
@@ -401,6 +405,9 @@ static void each_limit_is_exact(void **state)
                      f->why ? f->why : "no message");
         if (f->why)
             continue;
+        assert_true(qg_stats_is_file(bytes, 8));
+        assert_false(qg_stats_is_file(bytes, 7));
+        assert_false(qg_stats_is_file(bytes + 1, 8));
         unsigned char *again = encode(ctx, s, &size);
         if (size != from.size || memcmp(again, bytes, size) != 0)
             fail_msg("file %zu: other bytes when it is written again", i);
