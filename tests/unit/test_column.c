@@ -123,6 +123,7 @@ static void shapes_that_differ_lie_apart(void **state)
                          (float)(10 * k));
         assert_null(qg_npz_find(&z, "sample_5"));
         qg_npz_close(&z);
+        qg_column_abandon(&c);
     }
     assert_false(is_there(f, "apart.npy"));
 }
@@ -143,6 +144,8 @@ static void all_columns_appear_or_none(void **state)
     assert_ok(f->ctx, commit(f, c, 3));
     assert_true(is_there(f, "a.npy") && is_there(f, "b.npy"));
     assert_false(is_there(f, "none.npy") || is_there(f, "none.npz"));
+    for (int i = 0; i < 3; i++)
+        qg_column_abandon(&c[i]);
     qg_column left = column(f, "left"), both = column(f, "both");
     assert_ok(f->ctx, put(f, &left, 1, 0));
     assert_ok(f->ctx, put(f, &both, 1, 0));
