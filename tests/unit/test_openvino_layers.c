@@ -247,6 +247,18 @@ static const row rows[] = {
       "y/normalized MVN-6 " MVN("0.00001") "(x, [2]) -> 2x3x4\n"
       "y/product Multiply-1 " NUMPY "(y/normalized, [1,2,3,4]) -> 2x3x4\n"
       "y Add-1 " NUMPY "(y/product, [5,6,7,8]) -> 2x3x4\n", NULL },
+    { X(17, "2,3") "  g = const f32[2,3] [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]\n"
+      "  y = LayerNormalization y (x, g) axis=-2\n",
+      "y/normalized MVN-6 " MVN("0.00001") "(x, [0,1]) -> 2x3\n"
+      "y Multiply-1 " NUMPY "(y/normalized, [1,2,3,4,5,6]) -> 2x3\n",
+      NULL },
+    /* Behind boxes one extent is open. */
+    { X(13, "1,3,4") "  s = input f32[1,2,3]\n  d = const i64[1] [-1]\n"
+      "  b = NonMaxSuppression b (x, s)\n  y = Reshape y (b, d)\n",
+      "b NonMaxSuppression-9 {box_encoding=\"corner\" output_type=\"i64\" "
+      "sort_result_descending=\"false\"} (x, s, [0], [1.1754944e-38], "
+      "[-3.4028235e+38]) -> -1x3 -1x3 1\ny Reshape-1 " PLAIN "(b, [-1]) -> -1\n",
+      NULL },
     { X(17, "2,3,4") "  g = const f32[4] seed(1)\n"
       "  y, z = LayerNormalization y (x, g)\n  output z\n", NULL,
       "output 1 is read, expected the first only" },
