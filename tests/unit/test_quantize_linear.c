@@ -1,5 +1,5 @@
-/* formats/quantize_linear.h: the type of each grid for each reader, at the limits of the
- * types, and back: the grid of each form of a node, or why it has none. */
+/* formats/quantize_linear.h: the type of each grid for each reader, at the limits of
+ * the types, and back: the grid of each form of a node, or why it has none. */
 #include "tests/support/test.h"
 
 #include "engine/formats/quantize_linear.h"
@@ -91,6 +91,7 @@ static const grid_row grids[] = {
     { BIAS, C, 8, -128, 127, 0, 0, ORT, "int8 13" },
     { BIAS, C, 32, INT32_MIN, INT32_MAX, 0, 0, TRT,
       "the scale of an int32 bias is read as input x weight" },
+    { BIAS, C, 32, INT32_MIN, INT32_MAX, 0, 0, OV, "int32 13" }, /* a float weight */
     /* OpenVINO: bytes for activations, unsigned ones with an offset. */
     { DATA, T, 4, -8, 7, 0, 0, OV, "int8 13 clip" },
     { WEIGHT, T, 4, -8, 7, 0, 0, OV, "int4 21" },
@@ -128,7 +129,7 @@ static qg_tqc *record(qg_ctx *ctx, qg_quant *q, const char *node, const grid_row
     qg_scheme s = { .rounding = QG_ROUND_HALF_EVEN,
                     .bits = (uint8_t)r->bits,
                     .axis = r->kind == T ? -1 : 0,
-                    .block = r->kind == B ? 1 : 0,
+                    .block = r->kind == B ? 3 : 0,
                     .qmin = r->low,
                     .qmax = r->high };
     qg_tqc *t;
@@ -153,6 +154,24 @@ static qg_tqc *record(qg_ctx *ctx, qg_quant *q, const char *node, const grid_row
 
 static const qg_backend backend = { .name = "test" };
 
+/* Blocks of 3 along axis 0 of [2,2,1,1]: one, of two scales. */
+static void scales_of_blocks_have_an_axis_for_each(void **state)
+{
+    static const grid_row row = { WEIGHT, B, 8, -128, 127, 0, 0, ORT, NULL };
+    qg_ctx *ctx = *state;
+    qg_graph *g = parsed(ctx, network);
+    qg_quant *q;
+    qg_tensor s;
+    assert_ok(ctx, qg_quant_new(g, &backend, &q));
+    const qg_tqc *t = record(ctx, q, "c", &row);
+    qg_onnx_scale_type(t, &qg_tqc_value(t)->type, QG_F32, &s);
+    assert_int_equal(s.rank, 4);
+    assert_int_equal(s.dim[0], 1);
+    assert_int_equal(s.dim[1], 2);
+    assert_int_equal(s.dtype, QG_F32);
+    qg_graph_free(g);
+}
+
 static void each_grid_has_its_type(void **state)
 {
     (void)state;
@@ -167,7 +186,8 @@ static void each_grid_has_its_type(void **state)
             weight.slot = WEIGHT;
             weight.kind = C;
             (void)record(ctx, q, "c", &data);
-            (void)record(ctx, q, "c", &weight);
+            if (r->place != OV)
+                (void)record(ctx, q, "c", &weight);
         }
         const qg_tqc *t = record(ctx, q, "c", r);
         bool constant = r->slot != DATA;
@@ -208,6 +228,8 @@ static void zero_points_follow_the_type(void **state)
     assert_int_equal(z.rank, 1);
     assert_int_equal(z.i16[0], 0);
     assert_int_equal(z.i16[1], 300);
+    assert_ok(ctx, qg_onnx_zero_points(ctx, ctx->arena, w, QG_U16, x, &z));
+    assert_int_equal(z.u16[1], 33068);
     qg_onnx_limits(t, 0, &low, &high); /* (-128 - 5) / 2, (127 - 5) / 2 */
     assert_cmp_f64(low, ==, -66.5);
     assert_cmp_f64(high, ==, 61);
@@ -237,7 +259,7 @@ typedef struct node_row {
 
 /* clang-format off */
 #define Q(opset, scale, zero, attributes)                                              \
-    "  opset " opset "\n  x = input f32[2,4]\n  s = const " scale "\n"                  \
+    "  opset " opset "\n  x = input f32[2,4]\n  s = const " scale "\n"                 \
     "  z = const " zero "\n  q = QuantizeLinear q (x, s, z)" attributes "\n"           \
     "  output q\n"
 #define ONE "f32[] [0.5]"
@@ -249,6 +271,9 @@ static const node_row nodes[] = {
     { Q("21", ONE, "u16[] [9]", ""), "T asymmetric 16 [0, 65535] 0.5:9" },
     { "  opset 13\n  x = input f32[2,4]\n  s = const " ONE "\n"
       "  q = QuantizeLinear q (x, s)\n  output q\n", "T symmetric 8 [0, 255] 0.5:0" },
+    { "  opset 13\n  x = input f32[]\n  s = const " ONE "\n"
+      "  q = QuantizeLinear q (x, s)\n  output q\n",
+      "T symmetric 8 [0, 255] 0.5:0" },
     { Q("13", "f32[4] [1.0, 2.0, 4.0, 8.0]", "i8[4] [0, 0, 0, 3]", ""),
       "C1 asymmetric 8 [-128, 127] 1:0 2:0 4:0 8:3" },
     { Q("13", "f32[2] [1.0, 2.0]", "i8[2] [0, 0]", " axis=0"),
@@ -264,7 +289,7 @@ static const node_row nodes[] = {
     { Q("13", "f32[4] [1.0, 2.0, 3.0, 0.0]", "i8[4] [0, 0, 0, 0]", ""),
       "a scale is not finite and above 0" },
     { Q("19", "f32[] [0.5]", "float8e4m3fn[] [0.0]", ""),
-      "T symmetric 8 [-448, 448] 0.5:0" },
+      "floating T symmetric 8 [-448, 448] 0.5:0" },
     { Q("19", "f32[] [0.75]", "float8e4m3fn[] [0.0]", ""),
       "a scale of a floating grid is not a power of two" },
     { Q("19", "f32[] [0.5]", "float8e4m3fn[] [1.0]", ""),
@@ -288,6 +313,8 @@ static const char *grid_text(qg_ctx *ctx, const qg_grid_record *r)
                        : s->policy & QG_BLOCK
                            ? qg_arena_printf(ctx->arena, "B%d/%d", s->axis, s->block)
                            : qg_arena_printf(ctx->arena, "C%d", s->axis);
+    if (s->policy & QG_FLOATING)
+        text = qg_arena_printf(ctx->arena, "floating %s", text);
     text = qg_arena_printf(ctx->arena, "%s %s %u [%lld, %lld]", text,
                            s->policy & QG_SYMMETRIC ? "symmetric" : "asymmetric",
                            s->bits, (long long)s->qmin, (long long)s->qmax);
@@ -319,5 +346,6 @@ static void each_node_has_its_grid(void **state)
 }
 
 QG_TEST_MAIN(cmocka_unit_test(each_grid_has_its_type),
+             WITH_CTX(scales_of_blocks_have_an_axis_for_each),
              WITH_CTX(zero_points_follow_the_type),
              cmocka_unit_test(each_node_has_its_grid))

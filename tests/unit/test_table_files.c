@@ -250,6 +250,36 @@ static const char *loss_text(qg_ctx *ctx, const qg_export *e)
             false, NULL                                                                \
     }
 
+#define OVERRIDES FEWEST "c.in1 C0 S 4 -8 7 1,2,4,8\ns.out0 T A 8 0 255 0.5 40\n"
+#define GRID(bits, dtype, symmetric, high, low, offset, scale)                         \
+    "{\"bitwidth\": " bits "," dtype "\"is_symmetric\": \"" #symmetric "\","           \
+    "\"max\": " high ",\"min\": " low ",\"offset\": " offset ",\"scale\": " scale "}"
+#define GRIDS_W(dtype, yes)                                                            \
+    GRID("4", dtype, yes, "7.0", "-8.0", "-8", "1.0")                                  \
+    "," GRID("4", dtype, yes, "14.0", "-16.0", "-8", "2.0") "," GRID(                  \
+        "4", dtype, yes, "28.0", "-32.0", "-8",                                        \
+        "4.0") "," GRID("4", dtype, yes, "56.0", "-64.0", "-8", "8.0")
+#define DICTIONARY(dtype, yes, no)                                                     \
+    "\"activation_encodings\": {"                                                      \
+    "\"x\": [" GRID("8", dtype, yes, "63.5", "-64.0", "-128",                          \
+                    "0.5") "],\"s\": [" GRID("8", dtype, no, "107.5", "-20.0", "-40",  \
+                                             "0.5") "]},\"param_encodings\": {\"w\": " \
+                                                    "[" GRIDS_W(dtype, yes) "]}}"
+#define LIMIT(bits, high, low)                                                         \
+    "{\"bitwidth\": " bits ",\"max\": " high ",\"min\": " low "}"
+#define LIMITS(name, bits, high, low) "\"" name "\": [" LIMIT(bits, high, low)
+#define PPQ_LIMITS(name, low, high)                                                    \
+    "\"" name "\": {\"tensor_min\": " low ",\"tensor_max\": " high "}"
+#define PPQ_GRID(bits, high, low, offset, scale)                                       \
+    "\"bitwidth\": " bits ",\"max\": " high ",\"min\": " low ",\"offset\": " offset    \
+    ",\"scale\": " scale
+#define ENTRY(name, kind, bits, symmetric, scales, offsets)                            \
+    "\"name\": \"" name "\",\"enc_type\": \"" kind                                     \
+    "\",\"dtype\": \"INT\",\"bw\": " bits ",\"is_sym\": " symmetric                    \
+    ",\"scale\": [" scales "],\"offset\": [" offsets "]"
+#define TYPED(name, type, scale)                                                       \
+    "\"name\": \"" name "\",\"output_dtype\": \"" type "\",\"y_scale\": " scale
+
 /* clang-format off */
 static const exported files[] = {
     /* ncnn: 1 / scale; of a group, that of its largest scale; data below weights.  The
@@ -402,6 +432,52 @@ static const exported files[] = {
     { "ascend-record", "p.out0 T S 8 -128 127 1\nc.in0\nc.in1\nc.out0\nd.in0\nd.in1\n"
       "d.out0\np.in0\na.in0\na.out0\ns.in0\ns.in1\ns.out0\n", "",
       "p.out0 endpoint!: " FLOATS, false, NULL },
+    /* AIMET and QNN: all codes; signed ones have the offset of an unsigned 0. */
+    { "aimet@0.4.0", OVERRIDES, "{\"version\": \"0.4.0\"," DICTIONARY("", True, False),
+      "c.in0 range!: " MORE, false, NULL },
+    { "aimet@0.6.1", OVERRIDES, "{\"version\": \"0.6.1\","
+      DICTIONARY("\"dtype\": \"int\",",
+      True, False), "c.in0 range!: " MORE, false, NULL },
+    { "qnn-encodings", OVERRIDES, "{" DICTIONARY("", True, False), NULL, false, NULL },
+    { "snpe-json", OVERRIDES, "{\"activation_encodings\": {" LIMITS("x", "8", "63.5",
+      "-64.0")
+      "]," LIMITS("s", "8", "107.5", "-20.0") "]},\"param_encodings\": {"
+      LIMITS("w", "4", "7.0", "-8.0") "," LIMIT("4", "14.0", "-16.0") ","
+      LIMIT("4", "28.0", "-32.0") "," LIMIT("4", "56.0", "-64.0") "]}}", NULL, false,
+      NULL },
+    { "snpe-json", OVERRIDES, "{" PPQ_LIMITS("x", "-63.5", "63.5") ","
+      PPQ_LIMITS("w", "[-8.0, -16.0, -32.0, -64.0]", "[7.0, 14.0, 28.0, 56.0]") ","
+      PPQ_LIMITS("s", "-20.0", "107.5") "}", NULL, true, NULL },
+    { "qnn-encodings", OVERRIDES, "{\"activation_encodings\": {\"x\": [{"
+      PPQ_GRID("8", "63.5", "-63.5", "0", "0.5") "}],\"s\": [{"
+      PPQ_GRID("8", "107.5", "-20.0", "40", "0.5") "}]},\"param_encodings\": {\"w\": [{"
+      PPQ_GRID("4", "7.0", "-8.0", "0", "1.0") "}]}}", NULL, true, NULL },
+    { "aimet@1.0.0", OVERRIDES, "{\"version\": \"1.0.0\",\"activation_encodings\": [{"
+      ENTRY("x", "PER_TENSOR", "8", "true", "0.5", "-128") "},{"
+      ENTRY("s", "PER_TENSOR", "8", "false", "0.5", "-40") "}],\"param_encodings\": [{"
+      ENTRY("w", "PER_CHANNEL", "4", "true", "1.0, 2.0, 4.0, 8.0", "-8, -8, -8, -8")
+      "}]}",
+      "c.in0 range!: " MORE, false, NULL },
+    { "aimet@1.0.0", FEWEST "c.in0\nc.in1\ns.in1\ns.out0 T A 8 -128 127 0.5 -5\n",
+      "{\"version\": \"1.0.0\",\"activation_encodings\": [{"
+      ENTRY("s", "PER_TENSOR", "8", "false", "0.5", "-123")
+      "}],\"param_encodings\": []}",
+      "s.out0 range: codes are 128 higher\n", false, NULL },
+    { "aimet@2.0.0", OVERRIDES, "{\"version\": \"2.0.0\",\"encodings\": [{"
+      TYPED("x", "int8", "0.5") "},{" TYPED("w", "int4", "[1.0, 2.0, 4.0, 8.0]")
+      ",\"axis\": 0},{" TYPED("s", "uint8", "0.5") ",\"y_zero_point\": 40}]}",
+      "c.in0 range!: " MORE, false, NULL },
+    { "aimet@2.0.0", FEWEST "c.in0 T F 8 -448 448 1\nc.in1\ns.in1 T F 8 -448 448 1\n"
+      "s.out0 T A 8 -128 127 0.5 -5\n",
+      "{\"version\": \"2.0.0\",\"encodings\": [{" TYPED("x", "float8e4m3fn", "1.0")
+      "},{"
+      TYPED("s", "int8", "0.5") ",\"y_zero_point\": -5}]}", "", false, NULL },
+    { "aimet@2.0.0", FEWEST "c.in0 T F 8 -240 240 1\nc.in1\ns.in1\ns.out0\n",
+      "{\"version\": \"2.0.0\",\"encodings\": []}", "c.in0 endpoint!: " FLOATS,
+      false, NULL },
+    { "aimet@1.0.0", FEWEST "c.in0 T F 8 -448 448 1\nc.in1\ns.in1\ns.out0\n",
+      "{\"version\": \"1.0.0\",\"activation_encodings\": [],\"param_encodings\": []}",
+      "c.in0 endpoint!: " FLOATS, false, NULL },
     { "ppl-json", FEWEST "c.in1 C0 S 4 -8 7 1,2,4,8\ns.out0 T A 8 0 255 0.5 40\n",
       "{\"quant_info\": {" PPL_X("0") ","
       PPL("w", "4", "true", "true", "[1.0, 2.0, 4.0, 8.0]", "[0, 0, 0, 0]",
@@ -472,13 +548,18 @@ static void export_one(const exported *x, const char *folder)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_graph *g = parsed(ctx);
     const qg_format *f;
-    assert_ok(ctx, qg_format_named(ctx, x->format, &f));
+    const char *at = strchr(x->format, '@'); /* what follows is the version */
+    size_t length = at ? (size_t)(at - x->format) : strlen(x->format);
+    const char *format = qg_arena_strndup(ctx->arena, x->format, length);
+    const char *option[QG_N_FORMAT_OPTION] = { [QG_FORMAT_VERSION] =
+                                                   at ? at + 1 : NULL };
+    assert_ok(ctx, qg_format_named(ctx, format, &f));
     qg_export e = { .ctx = ctx,
                     .quant = records(ctx, g, x->more, f->rounding),
                     .info = &no_info,
                     .path = qg_path_join(ctx->arena, folder, "file.out"),
                     .quirks = x->like_ppq ? QG_QUIRK(PPQ_EXPORTS) : 0 };
-    assert_ok(ctx, qg_export_begin(&e, x->format, NULL));
+    assert_ok(ctx, qg_export_begin(&e, format, option));
     assert_ok(ctx, qg_export_run(&e, false));
     const char *losses = loss_text(ctx, &e);
     if (x->losses && strcmp(losses, x->losses) != 0)
@@ -518,6 +599,13 @@ typedef struct imported {
     HEAD "Convolution one 1 1 x c 0=4 1=1 6=8\nConvolution two 1 1 c d 0=4 6=16\n"
 #define TEN "0000000000"
 #define CSV "endpoint,state,policy,bits,qmin,qmax,scale,offset\n"
+#define ONE_X(bits, symmetric, offset)                                                 \
+    "{\"version\": \"1.0.0\", \"activation_encodings\": [{" ENTRY(                     \
+        "x", "PER_TENSOR", bits, symmetric, "0.5", offset) "}]}"
+#define OF_X(grid) "c.in0 activated T " grid " 0.5\ns.in1 activated T " grid " 0.5\n"
+#define TYPED_OF(name, type, scale, more)                                              \
+    "{\"version\": \"2.0.0\", \"encodings\": [{" TYPED(name, type, scale) more "}]}"
+#define FOUR "[1, 2, 4, 8]"
 #define AIMET(name, scales, offsets)                                                   \
     "{\"version\": \"1.0.0\", \"activation_encodings\": [], \"param_encodings\": ["    \
     "{\"name\": \"" name "\", \"enc_type\": \"PER_CHANNEL\", \"dtype\": \"INT\", "     \
@@ -611,6 +699,48 @@ static const imported readings[] = {
       "c.in1 baked C1 [-128, 127] 8 1 2\n", "" },
     { "aimet", AIMET("v", "1, 2, 4, 8", "-128, -128, -128, -128"), NULL,
       "d.in1 baked C0 [-128, 127] 8 1 2 4 8\n", "" },
+    { "aimet", ONE_X("8", "false", "-255"), NULL, OF_X("[0, 255] 8"), "" },
+    { "aimet", ONE_X("8", "false", "0"), NULL, OF_X("[0, 255] 8"), "" },
+    { "aimet", ONE_X("8", "false", "-256"), NULL, "has zero point 256, expected an",
+      NULL },
+    { "aimet", ONE_X("8", "false", "1"), NULL, "has zero point -1, expected an", NULL },
+    { "aimet", ONE_X("8", "false", "-0.5"), NULL, "has zero point 0.5, expected an",
+      NULL },
+    { "aimet", ONE_X("2", "false", "-3"), NULL, OF_X("[0, 3] 2"), "" },
+    { "aimet", ONE_X("1", "false", "0"), NULL, "has 1 bits, expected 2 to 32", NULL },
+    { "aimet", ONE_X("32", "false", "0"), NULL, OF_X("[0, 4294967295] 32"), "" },
+    { "aimet", ONE_X("33", "false", "0"), NULL, "has 33 bits, expected 2 to 32", NULL },
+    { "aimet", ONE_X("8", "true", "-128"), NULL, OF_X("[-128, 127] 8"), "" },
+    { "aimet", TYPED_OF("x", "uint2", "0.5", ""), NULL, OF_X("[0, 3] 2"), "" },
+    { "aimet", TYPED_OF("x", "int32", "0.5", ""), NULL,
+      OF_X("[-2147483648, 2147483647] 32"), "" },
+    { "aimet", TYPED_OF("x", "int33", "0.5", ""), NULL, "has 33 bits, expected 2",
+      NULL },
+    { "aimet", TYPED_OF("x", "int", "0.5", ""), NULL, "has output_dtype int,", NULL },
+    { "aimet", TYPED_OF("x", "int008", "0.5", ""), NULL, "has output_dtype int008,",
+      NULL },
+    { "aimet", TYPED_OF("x", "float8e5m2", "0.5", ""), NULL,
+      OF_X("[-57344, 57344] 8"), "" },
+    { "aimet", TYPED_OF("x", "int8", "0.5", ", \"y_zero_point\": 127"), NULL,
+      OF_X("[-128, 127] 8"), "" },
+    { "aimet", TYPED_OF("x", "int8", "0.5", ", \"y_zero_point\": 128"), NULL,
+      "has zero point 128, expected an integer in [-128, 127]", NULL },
+    { "aimet", TYPED_OF("x", "int8", "0.5", ", \"y_zero_point\": -129"), NULL,
+      "has zero point -129, expected", NULL },
+    { "aimet", TYPED_OF("x", "int8", "0.5", ", \"y_zero_point\": [0, 0]"), NULL,
+      "has 2 zero points for 1 scales, expected as many", NULL },
+    { "aimet", TYPED_OF("w", "int8", FOUR, ", \"axis\": -4"), NULL,
+      "c.in1 baked C0 [-128, 127] 8 1 2 4 8\n", "" },
+    { "aimet", TYPED_OF("w", "int8", FOUR, ", \"axis\": -5"), NULL,
+      "c.in1: 4 scales do not fit", NULL },
+    { "aimet", TYPED_OF("w", "int8", FOUR, ", \"axis\": -6"), NULL,
+      "has axis -2 and block_size 0, expected an axis of the tensor", NULL },
+    { "aimet", TYPED_OF("w", "int8", FOUR, ", \"axis\": 8"), NULL,
+      "has axis 8 and block_size 0, expected an axis of the tensor", NULL },
+    { "aimet", TYPED_OF("w", "int8", FOUR, ", \"axis\": 1, \"block_size\": -1"), NULL,
+      "has axis 1 and block_size -1, expected an axis of the tensor", NULL },
+    { "aimet", TYPED_OF("w", "int8", FOUR, ", \"axis\": 1, \"block_size\": 2"), NULL,
+      "c.in1 baked T [-128, 127] 8 1 2 4 8\n", "" },
     { "aimet", AIMET("w", "1, 2, 3", "-128, -128, -128"), NULL,
       "c.in1: 3 scales do not fit float32[4,2,1,1]", NULL },
     { "ncnn-table", "c 4\n", "7767518\n", "does not begin with 7767517", NULL },
