@@ -252,9 +252,172 @@ static void a_file_is_whole_or_not_there(void **state)
     qg_stats_free(t);
 }
 
+/* Files by hand, byte for byte as stats_file.h has them: what is read gives the same
+ * bytes again, and each limit is that which stands there. */
+typedef struct forged {
+    const char *bytes; /* behind six empty texts */
+    size_t n;
+    const char *why; /* NULL: it is read */
+    unsigned char version;
+} forged;
+
+/* clang-format off */
+#define BYTES(text) text, sizeof text - 1
+#define READ(text) { BYTES(text), NULL, 1 }
+#define NOT(text, why) { BYTES(text), why, 1 }
+#define MAX9 "\xff\xff\xff\xff\xff\xff\xff\xff\xff"
+#define NOTHING "\0\0\x80\x7f\0\0\x80\xff" /* +inf, -inf */
+#define ONE "\0\0\x80\x3f"
+#define ZERO "\0\0\0\0"
+#define NAN_ "\0\0\xc0\x7f"
+#define EMPTY NOTHING "\0\0"
+#define REST15 EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY \
+    EMPTY EMPTY EMPTY
+#define ALL16 EMPTY REST15
+#define V(holds) "\0\1\1v\0\1" holds /* no samples; one value, without an axis */
+#define MOST "\xff\xff\xff\xff\xff\x1f" /* 2^40 - 1 */
+#define OVER "\x80\x80\x80\x80\x80\x20" /* 2^40 */
+#define LONG "a number that is too long"
+#define FEWER "fewer counts than elements"
+static const forged files[] = {
+    READ("\0\0"),
+    NOT("\0\0x", "data after the last value"), NOT("\0",
+      "the file ends within a number"),
+    NOT("", "the file ends within a number"), NOT("\x80",
+      "the file ends within a number"),
+    /* Numbers: no byte too many, 64 bits. */
+    NOT("\x80\0\0", LONG), NOT("\1" MAX9 "\0\1\0", LONG), NOT("\1" MAX9 "\2\1\0", LONG),
+    NOT("\1" MAX9 "\x81\1\0", LONG), NOT("\1" MAX9 "\1\1\0", "an invalid sample"),
+    NOT("\1" MAX9 "\1\0\0", "adjacent ranges of samples"),
+    READ("\1\xfe\xff\xff\xff\xff\xff\xff\xff\xff\1\1\0"),
+    NOT("\1\xfe\xff\xff\xff\xff\xff\xff\xff\xff\1\2\0", "an invalid sample"),
+    NOT("\2\0\1" MAX9 "\1\1\0", "an invalid sample"),
+    /* Ranges: with gaps between them, none empty. */
+    READ("\1\0\1\0"), READ("\1\5\x80\1\0"), READ("\2\0\1\1\1\0"), READ("\2\3\7\2\1\0"),
+    NOT("\1\0\0\0", "adjacent ranges of samples"),
+    NOT("\2\0\1\0\1\0", "adjacent ranges of samples"),
+    NOT("\2\0\1\1\0\0", "adjacent ranges of samples"),
+    NOT("\3\0\1\1\1\0", "the file ends within a number"),
+    NOT("\4\0\1\1\1\0", "more ranges than there are"),
+    NOT("\0\x81\x80\4", "too many values"),
+    NOT("\0\x80\x80\4", "the file ends within a number"),
+    NOT("\0\1\3v", "the file ends within a text"), NOT("\0\1\1\0\0\1\0",
+      "a zero byte in a"),
+    /* Shapes. */
+    READ(V("\0") NOTHING "\0\0\0\0" ALL16),
+    NOT(V("\x8") NOTHING "\0\0\0\0" ALL16, "unknown contents"),
+    NOT("\0\1\1v\0\0\0" NOTHING "\0\0\0\0" ALL16, "channels that do not fit"),
+    NOT("\0\1\1v\0\2\0" NOTHING "\0\0\0\0" NOTHING "\0\0\0\0" ALL16,
+        "channels that do not fit"),
+    READ("\0\1\1v\1\2\0" NOTHING "\0\0\0\0" NOTHING "\0\0\0\0" ALL16),
+    READ("\0\1\1v\x8\1\0" NOTHING "\0\0\0\0" ALL16),
+    NOT("\0\1\1v\x9\1\0" NOTHING "\0\0\0\0" ALL16, "an invalid axis"),
+    NOT("\0\1\1v\1\2\0" NOTHING "\0\0\0\0" NOTHING "\0\0\0",
+      "channels that do not fit"),
+    NOT("\0\1\1v\1\2\0" NOTHING "\0\0\0\0" NOTHING "\0\0\0\0",
+      "the file ends within a word"),
+    NOT("\0\1\1v\1\x81\x80\x40\0", "too many channels"),
+    NOT("\0\1\1v\1\x80\x80\x40\0", "channels that do not fit"),
+    /* Extremes: finite and in order, or none of no elements. */
+    READ(V("\0") ONE ONE "\1\0\0\0" ONE ONE "\1\0" REST15),
+    READ(V("\0") ZERO ONE "\3\2\0\0" ZERO ONE "\2\1" ZERO ONE "\1\1"
+         EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY
+          EMPTY),
+    NOT(V("\0") ONE ZERO "\1\0\0\0" ALL16, "invalid extremes"),
+    NOT(V("\0") NAN_ ONE "\1\0\0\0" ALL16, "invalid extremes"),
+    NOT(V("\0") ONE NAN_ "\1\0\0\0" ALL16, "invalid extremes"),
+    NOT(V("\0") "\0\0\x80\x7f" ONE "\1\0\0\0" ALL16, "invalid extremes"),
+    NOT(V("\0") ONE "\0\0\x80\x7f" "\1\0\0\0" ALL16, "invalid extremes"),
+    NOT(V("\0") "\0\0\x80\xff" ONE "\1\0\0\0" ALL16, "invalid extremes"),
+    NOT(V("\0") ONE ONE "\0\0\0\0" ALL16, "extremes without elements"),
+    NOT(V("\0") NOTHING "\1\0\0\0" ALL16, "extremes without elements"),
+    NOT(V("\0") ONE ONE "\1\0\0\0" NOTHING "\1\0" REST15, "extremes without elements"),
+    NOT(V("\0") ONE ONE "\1\0\0\0" ONE ONE "\0\0" REST15, "extremes without elements"),
+    /* Counts, and those of the parts. */
+    READ(V("\0") ZERO ZERO "\1\1\0\0" ZERO ZERO "\1\1" REST15),
+    NOT(V("\0") ZERO ZERO "\1\2\0\0" ZERO ZERO "\1\1" REST15,
+      "more zeros than elements"),
+    READ(V("\0") ONE ONE MOST "\0\0\0" ONE ONE MOST "\0" REST15),
+    NOT(V("\0") ONE ONE OVER "\0\0\0" ALL16, "a count too large"),
+    READ(V("\0") NOTHING "\0\0" MOST "\0" ALL16),
+    NOT(V("\0") NOTHING "\0\0" OVER "\0" ALL16, "a count too large"),
+    READ(V("\0") NOTHING "\0\0\5\0" ALL16),
+    { BYTES(V("\0") NOTHING "\0\0\0" MOST "\0" ALL16), NULL, 2 },
+    { BYTES(V("\0") NOTHING "\0\0\0" OVER "\0" ALL16), "a count too large", 2 },
+    { BYTES(V("\0") NOTHING "\0\0\0\2\2" ALL16), NULL, 2 },
+    { BYTES(V("\0") NOTHING "\0\0\0\2\0" ALL16), NULL, 2 },
+    { BYTES(V("\0") NOTHING "\0\0\0\2\3" ALL16), "more +inf than infinities", 2 },
+    NOT(V("\0") ONE ONE "\2\0\0\0" ONE ONE "\1\0" REST15, FEWER),
+    NOT(V("\0") ONE ONE "\1\0\0\0" ONE ONE "\2\0" REST15, "more counts than elements"),
+    NOT(V("\0") ONE ONE "\1\0\0\0" ONE ONE "\1\1" REST15, "more zeros than elements"),
+    NOT(V("\0") ZERO ONE "\2\2\0\0" ZERO ZERO "\1\2" REST15,
+      "more zeros than elements"),
+    NOT(V("\0") ZERO ONE "\1\1\0\0" ZERO ONE "\1\0" REST15, FEWER),
+    /* Sums of ten words: the sign goes on behind those that are there. */
+    READ(V("\1") ONE ONE "\1\0\0\0" "\0\1\1\0\0\0\0\0\0\0" "\0\0" ONE ONE "\1\0"
+      REST15),
+    READ(V("\1") ONE ONE "\1\0\0\0" "\0\1\xff\xff\xff\xff\xff\xff\xff\xff" "\0\0"
+         ONE ONE "\1\0" REST15),
+    READ(V("\1") ONE ONE "\1\0\0\0" "\0\2\0\0\0\0\0\0\0\x80\0\0\0\0\0\0\0\0" "\0\0"
+         ONE ONE "\1\0" REST15),
+    READ(V("\1") ONE ONE "\1\0\0\0" "\x9\1\0\0\0\0\0\0\0\x80" "\x9\1\1\0\0\0\0\0\0\0"
+         ONE ONE "\1\0" REST15),
+    NOT(V("\1") ONE ONE "\1\0\0\0" "\xb\0" "\0\0" ONE ONE "\1\0" REST15,
+        "a sum that is too long"),
+    NOT(V("\1") ONE ONE "\1\0\0\0" "\x9\2" "\0\0" ONE ONE "\1\0" REST15,
+        "a sum that is too long"),
+    /* Bins: as many counts as elements. */
+    READ(V("\4") ONE ONE "\1\0\0\0" "\0\0\1\1" ONE ONE "\1\0" REST15),
+    READ(V("\4") ONE ONE "\3\0\0\0" "\5\1\2\1\2" ONE ONE "\3\0" REST15),
+    NOT(V("\4") ONE ONE "\1\0\0\0" "\0\0\1\2" ONE ONE "\1\0" REST15,
+        "more counts than elements"),
+    NOT(V("\4") ONE ONE "\2\0\0\0" "\0\0\1\1" ONE ONE "\2\0" REST15, FEWER),
+    NOT(V("\4") ZERO ONE "\1\1\0\0" "\0\0\1\1" ZERO ONE "\1\1" REST15, FEWER),
+    NOT(V("\4") ONE ONE "\1\0\0\0" "\xff\xff\1\0\1\1" ONE ONE "\1\0" REST15,
+        "an exponent too large"),
+    NOT(V("\4") ONE ONE "\1\0\0\0" "\0\x80\x10\1\1" ONE ONE "\1\0" REST15,
+        "a bin that does not exist"), /* bin 2048 of 2048 */
+    READ(V("\4") ONE ONE "\1\0\0\0" "\0\xff\xf\1\1" ONE ONE "\1\0" REST15),
+    NOT(V("\4") ONE ONE "\1\0\0\0" "\0\xff\xff\x7f\1\1" ONE ONE "\1\0" REST15,
+        "a bin that does not exist"),
+};
+/* clang-format on */
+
+static void each_limit_is_exact(void **state)
+{
+    qg_ctx *ctx = *state;
+    unsigned char bytes[512] = "qgstats\n";
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const forged *f = &files[i];
+        qg_stats *s;
+        size_t n = 18 + f->n, size;
+        char hash[QG_HASH_TEXT];
+        assert_cmp_int(n + QG_HASH_TEXT, <, sizeof bytes);
+        memcpy(bytes + 8, (unsigned char[10]){ f->version }, 10);
+        memcpy(bytes + 18, f->bytes, f->n);
+        qg_hash_bytes(bytes, n, hash);
+        memcpy(bytes + n, hash, QG_HASH_TEXT - 1);
+        qg_stats_source from = { "forged", bytes, n + QG_HASH_TEXT - 1 };
+        qg_status got = qg_stats_decode(ctx, &from, &s);
+        if (got != (f->why ? QG_EPARSE : QG_OK) ||
+            (f->why && !strstr(qg_ctx_message(ctx), f->why)))
+            fail_msg("file %zu: '%s', expected '%s'", i, qg_ctx_message(ctx),
+                     f->why ? f->why : "no message");
+        if (f->why)
+            continue;
+        assert_true(qg_stats_is_file(bytes, 8));
+        assert_false(qg_stats_is_file(bytes, 7));
+        assert_false(qg_stats_is_file(bytes + 1, 8));
+        unsigned char *again = encode(ctx, s, &size);
+        if (size != from.size || memcmp(again, bytes, size) != 0)
+            fail_msg("file %zu: other bytes when it is written again", i);
+        qg_stats_free(s);
+    }
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, open_context, close_context)
 
 QG_TEST_MAIN(T(what_is_read_is_what_was_written),
              T(shards_through_files_give_the_same_bytes), T(damage_is_found),
-             T(wrong_shapes_are_named), T(forgeries_do_no_harm),
+             T(wrong_shapes_are_named), T(forgeries_do_no_harm), T(each_limit_is_exact),
              T(a_file_is_whole_or_not_there))

@@ -245,6 +245,7 @@ static qg_status read_line(qg_table_reader *r, char *text)
         node = layer_node(r, name);
         slot = node ? qg_ncnn_weight_slot(node) : 0;
         node = slot ? node : NULL;
+        name[length - cut] = suffix[0]; /* for messages, as the file has it */
     }
     if (!node || node->n_in == 0 || !node->in[slot] ||
         qg_node_has(node, QG_OP_CONTROL | QG_OP_QUANTIZER))
