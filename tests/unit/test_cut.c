@@ -113,7 +113,7 @@ static void cuts_end_at_known_values(void **state)
     assert_cut(f, "d", "a c", "p d");
     qg_graph_free(f->c.graph);
     stop_at(f, "p"); /* q is computed beside it */
-    assert_cut(f, "d", "p a c", "p d");
+    assert_cut(f, "d", "a p c", "p d");
     const qg_node *split = f->c.graph->node.at[0];
     assert_string_not_equal(split->out[0]->name, "p");
     assert_int_equal(split->out[0]->use.n, 0);
