@@ -416,6 +416,16 @@ static void made_operators_suit_the_node(void **state)
     assert_fails(t.ctx, qg_edit_set_op(t.g, n, QG_MADE_DENSE), QG_EUNSUPPORTED,
                  "no Sigmund");
     assert_ptr_equal(n->op, relu);
+    own.made[QG_MADE_CONVOLUTION] = "Conv"; /* which refuses no groups */
+    n->attr = &(qg_attr){ .name = qg_intern(t.ctx, "group"),
+                          .type = QG_ATTR_INT,
+                          .count = 1,
+                          .ints = &(int64_t){ 0 } };
+    n->n_attr = 1;
+    assert_fails(t.ctx, qg_edit_set_op(t.g, n, QG_MADE_CONVOLUTION), QG_EMODEL,
+                 "group is 0");
+    assert_ptr_equal(n->op, relu);
+    n->n_attr = 0;
     assert_ok(t.ctx, qg_edit_set_op(t.g, n, QG_MADE_SUM));
     assert_ptr_equal(n->op, op);
     toy_free(&t);
