@@ -331,11 +331,11 @@ static void slots_get_constants(void **state)
     assert_ok(t.ctx, qg_edit_give_constant(t.g, n, 4, "fresh", &k));
     assert_ptr_not_equal(n->in[4], o);
     assert_ok(t.ctx, qg_edit_give_constant(t.g, n, 5, "fresh", &k));
-    assert_true(strncmp(n->in[5]->name, "fresh", 5) == 0);
+    assert_non_null(strstr(n->in[5]->name, "fresh"));
     assert_ok(t.ctx, qg_edit_give_constant(t.g, n, 7, "last", &k));
     assert_int_equal(n->n_in, 8);
     assert_null(n->in[6]);
-    assert_true(strncmp(n->in[7]->name, "last", 4) == 0);
+    assert_non_null(strstr(n->in[7]->name, "last"));
     assert_uses(t.g);
     toy_free(&t);
 }

@@ -63,8 +63,10 @@ static void ranges_come_before_bins(void **state)
     qg_binned *a = calloc(1, qg_binned_bytes(&o)), *b = calloc(1, qg_binned_bytes(&o));
     qg_binned_begin(&o, a);
     qg_binned_begin(&o, b);
-    assert_true(a->all.low == INFINITY && a->all.high == -INFINITY);
-    assert_true(a->least == INFINITY && !a->all.broken);
+    assert_cmp_f64(a->all.low, ==, INFINITY);
+    assert_cmp_f64(a->all.high, ==, -INFINITY);
+    assert_cmp_f64(a->least, ==, INFINITY);
+    assert_false(a->all.broken);
     qg_tensor_init(&x, QG_F32, 1, (int64_t[]){ 3 });
     x.f32 = data;
     assert_ok(f->ctx, qg_binned_see(f->ctx, &o, a, 0, &x, count_all));
@@ -160,7 +162,8 @@ static void scales_are_raised(void **state)
         assert_true(found.is_param);
         assert_cmp_f64(scale[1], ==, row[i].want);
         assert_int_equal(offset[1], 0);
-        assert_true(scale[0] == 9 && offset[0] == 9);
+        assert_cmp_f64(scale[0], ==, 9);
+        assert_int_equal(offset[0], 9);
         assert_int_equal(found.raised, row[i].raised);
         assert_int_equal(found.fit, row[i].fit);
     }
