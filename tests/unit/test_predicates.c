@@ -1,0 +1,872 @@
+/* Words of the vocabulary of `qg lint`, on small graphs with records: each where it
+ * holds and where one thing keeps it from holding. */
+#include "tests/support/calibration.h"
+
+#include "engine/ir/edit.h"
+#include "engine/ir/infer.h"
+#include "engine/ir/text.h"
+#include "engine/lint/lint.h"
+#include "ops/families.h"
+
+/* words     between blanks
+ * records   "node.slot=type scale/offset" without a blank, type u or s of 8 bits, slot
+ *           "i0" of an input or "o0"; "node!F": its fate is fused, "node!B": blocked
+ * at        the slot of an endpoint; "": the node */
+/* clang-format off */
+static const struct {
+    qg_predicate predicate;
+    double number;
+    const char *words, *node, *records, *at;
+    bool holds;
+    const char *graph;
+} row[] = {
+    { QG_PREDICATE_CLAMP, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; y = Relu(x); output y" },
+    { QG_PREDICATE_CLAMP, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; y = Clip(x, a, b); a = const f32[] [0.0]; "
+      "b = const f32[] [6.0]; output y" },
+    { QG_PREDICATE_CLAMP, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = input f32[]; y = Clip(x, a); output y" },
+    { QG_PREDICATE_CLAMP, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; y = Sigmoid(x); output y" },
+    { QG_PREDICATE_NETWORK_INPUT, 0, "", "a", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_NETWORK_INPUT, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_NETWORK_INPUT, 0, "", "b", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_NETWORK_OUTPUT, 0, "", "a", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_NETWORK_OUTPUT, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_SCALED_BIAS, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = Gemm(x, w, b) alpha=2.0; output y" },
+    { QG_PREDICATE_SCALED_BIAS, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = Gemm(x, w, b) beta=0.5; output y" },
+    { QG_PREDICATE_SCALED_BIAS, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = Gemm(x, w, b) alpha=1.0 beta=1.0; output y" },
+    { QG_PREDICATE_SCALED_BIAS, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = Gemm(x, w, b); output y" },
+    { QG_PREDICATE_SCALED_BIAS, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = Gemm(x, w) alpha=2.0; output y" },
+    { QG_PREDICATE_SCALED_BIAS, 0, "", "a", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_PADS, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_PADS, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w) pads=[0, 0, 0, 0]; output y" },
+    { QG_PREDICATE_PADS, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w) pads=[0, 0, 0, 1]; output y" },
+    { QG_PREDICATE_PADS, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w) pads=[1, 0, 0, 0]; output y" },
+    { QG_PREDICATE_PADS, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w) auto_pad=\"SAME_UPPER\"; output y" },
+    { QG_PREDICATE_PADS, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w) auto_pad=\"VALID\"; output y" },
+    { QG_PREDICATE_PADS_APART, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = MaxPool(x) kernel_shape=[3, 3] strides=[2, 2] pads=[1, 1, 1, 1]; "
+      "output y" },
+    { QG_PREDICATE_PADS_APART, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = MaxPool(x) kernel_shape=[3, 3] strides=[2, 2] pads=[0, 0, 2, 2]; "
+      "output y" },
+    { QG_PREDICATE_PADS_APART, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = MaxPool(x) kernel_shape=[3, 3] strides=[2, 2] pads=[1, 1, 1, 0]; "
+      "output y" },
+    { QG_PREDICATE_PADS_APART, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = MaxPool(x) kernel_shape=[2, 2] pads=[0, 0, 1, 1]; output y" },
+    { QG_PREDICATE_PADS_APART, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = MaxPool(x) kernel_shape=[2, 2] pads=[1, 1, 0, 0]; output y" },
+    { QG_PREDICATE_PADS_APART, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = MaxPool(x) kernel_shape=[3, 3] strides=[1, 2] pads=[1, 1, 1, 1]; "
+      "output y" },
+    { QG_PREDICATE_PADS_APART, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; y = MaxPool(x) kernel_shape=[3, 3]; "
+      "output y" },
+    { QG_PREDICATE_PADS_APART, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = MaxPool(x) kernel_shape=[2, 3] strides=[3, 1] pads=[0, 1, 0, 1]; "
+      "output y" },
+    { QG_PREDICATE_PADS_APART, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = AveragePool(x) kernel_shape=[3, 3] pads=[1, 1, 1, 1] count_include_pad=1; "
+      "output y" },
+    { QG_PREDICATE_PADS_APART, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = AveragePool(x) kernel_shape=[3, 3] pads=[1, 1, 1, 1] count_include_pad=0; "
+      "output y" },
+    { QG_PREDICATE_DEPTHWISE, 4, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,1,3,3] fill(1.0); "
+      "y = Conv(x, w) group=2; output y" },
+    { QG_PREDICATE_DEPTHWISE, 3, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,1,3,3] fill(1.0); "
+      "y = Conv(x, w) group=2; output y" },
+    { QG_PREDICATE_DEPTHWISE, 4, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w) group=1; output y" },
+    { QG_PREDICATE_DEPTHWISE, 4, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[4,1,3,3] fill(1.0); "
+      "y = Conv(x, w) group=2; output y" },
+    { QG_PREDICATE_DEPTHWISE, 3, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5]; w = const f32[2,1,3] fill(1.0); "
+      "y = Conv(x, w) group=2; output y" },
+    { QG_PREDICATE_GROUPED, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,1,3,3] fill(1.0); "
+      "y = Conv(x, w) group=2; output y" },
+    { QG_PREDICATE_GROUPED, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w) group=1; output y" },
+    { QG_PREDICATE_GROUPED, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_FLATTENED, 0, "", "y", "", "", true,
+      "opset 12; x = input f32[1,2,5,5]; y = Softmax(x); output y" },
+    { QG_PREDICATE_FLATTENED, 0, "", "y", "", "", false,
+      "opset 12; x = input f32[1,2,5,5]; y = Softmax(x) axis=3; output y" },
+    { QG_PREDICATE_FLATTENED, 0, "", "y", "", "", false,
+      "opset 12; x = input f32[1,2,5,5]; y = Softmax(x) axis=-1; output y" },
+    { QG_PREDICATE_FLATTENED, 0, "", "y", "", "", true,
+      "opset 12; x = input f32[1,2,5,5]; y = Softmax(x) axis=-2; output y" },
+    { QG_PREDICATE_FLATTENED, 0, "", "y", "", "", true,
+      "opset 12; x = input f32[1,2,5,5]; y = Softmax(x) axis=2; output y" },
+    { QG_PREDICATE_FLATTENED, 0, "", "y", "", "", false,
+      "opset 13; x = input f32[1,2,5,5]; y = Softmax(x) axis=1; output y" },
+    { QG_PREDICATE_STRIDE_BEYOND_KERNEL, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w) strides=[4, 4]; output y" },
+    { QG_PREDICATE_STRIDE_BEYOND_KERNEL, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w) strides=[3, 3]; output y" },
+    { QG_PREDICATE_STRIDE_BEYOND_KERNEL, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w) strides=[1, 4]; output y" },
+    { QG_PREDICATE_STRIDE_BEYOND_KERNEL, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_STRIDE_BEYOND_KERNEL, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = MaxPool(x) kernel_shape=[2, 2] strides=[3, 1]; output y" },
+    { QG_PREDICATE_STRIDE_BEYOND_KERNEL, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = MaxPool(x) kernel_shape=[2, 2] strides=[2, 2]; output y" },
+    { QG_PREDICATE_STRIDE_BEYOND_KERNEL, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = MaxPool(x) kernel_shape=[2, 2] strides=[2, 3]; output y" },
+    { QG_PREDICATE_PADS_WITH_ZERO, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p); output y" },
+    { QG_PREDICATE_PADS_WITH_ZERO, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p, v); "
+      "v = const f32[] [0.0]; output y" },
+    { QG_PREDICATE_PADS_WITH_ZERO, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p, v); "
+      "v = const f32[] [1.0]; output y" },
+    { QG_PREDICATE_PADS_WITH_ZERO, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p, v); "
+      "v = input f32[]; output y" },
+    { QG_PREDICATE_PADS_WITH_ZERO, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "y = Pad@2(x) pads=[0, 0, 1, 1, 0, 0, 1, 1] value=0.0; output y" },
+    { QG_PREDICATE_PADS_INTO, 0, "Conv", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; "
+      "w = const f32[2,2,3,3] fill(1.0); y = Pad(x, p); z = Conv(y, w); output z" },
+    { QG_PREDICATE_PADS_INTO, 0, "Conv", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; "
+      "w = const f32[2,2,3,3] fill(1.0); y = Pad(x, p); "
+      "z = Conv(y, w) auto_pad=\"NOTSET\"; output z" },
+    { QG_PREDICATE_PADS_INTO, 0, "Conv", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; "
+      "w = const f32[2,2,3,3] fill(1.0); y = Pad(x, p); "
+      "z = Conv(y, w) auto_pad=\"VALID\"; output z" },
+    { QG_PREDICATE_PADS_INTO, 0, "Conv", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 1, 0, 0, 0, 0, 0, 0]; "
+      "w = const f32[2,2,3,3] fill(1.0); y = Pad(x, p); z = Relu(y); output z" },
+    { QG_PREDICATE_PADS_INTO, 0, "Conv", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, -1, 1, 0, 0, 1, 1]; "
+      "w = const f32[2,2,3,3] fill(1.0); y = Pad(x, p); z = Conv(y, w); output z" },
+    { QG_PREDICATE_PADS_INTO, 0, "Conv", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; "
+      "w = const f32[2,2,3,3] fill(1.0); y = Pad(x, p); z = Relu(y); output z" },
+    { QG_PREDICATE_PADS_INTO, 0, "Conv", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; "
+      "w = const f32[2,2,3,3] fill(1.0); y = Pad(x, p); z = Conv(y, w); output z, y" },
+    { QG_PREDICATE_PADS_INTO, 0, "Conv", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; "
+      "w = const f32[2,2,3,3] fill(1.0); y = Pad(x, p); z = Conv(y, w); "
+      "u = Relu(y); output z, u" },
+    { QG_PREDICATE_PADS_INTO, 0, "Conv", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [1, 0, 0, 0, 0, 0, 0, 0]; "
+      "w = const f32[2,2,3,3] fill(1.0); y = Pad(x, p); "
+      "v = const f32[2,2,3,3] fill(1.0); z = Conv(y, v); output z" },
+    { QG_PREDICATE_SAME_DIMS, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_SAME_DIMS, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; s = const i64[1] [-1]; y = Reshape(x, s); "
+      "output y" },
+    { QG_PREDICATE_STEPS, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = const i64[1] [0]; "
+      "b = const i64[1] [4]; c = const i64[1] [2]; y = Slice(x, a, b, c); output y" },
+    { QG_PREDICATE_STEPS, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = const i64[1] [0]; "
+      "b = const i64[1] [4]; c = const i64[1] [2]; d = const i64[1] [1]; "
+      "y = Slice(x, a, b, c, d); output y" },
+    { QG_PREDICATE_STEPS, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = const i64[1] [0]; "
+      "b = const i64[1] [4]; c = const i64[1] [2]; d = const i64[1] [2]; "
+      "y = Slice(x, a, b, c, d); output y" },
+    { QG_PREDICATE_STEPS, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = const i64[1] [0]; "
+      "b = const i64[1] [4]; c = const i64[1] [2]; d = input i64[1]; "
+      "y = Slice(x, a, b, c, d); output y" },
+    { QG_PREDICATE_EQUAL_PARTS, 2, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,4,5]; s = const i64[2] [2, 2]; "
+      "y, z = Split(x, s) axis=2; output y, z" },
+    { QG_PREDICATE_EQUAL_PARTS, 1, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,4,5]; s = const i64[2] [2, 2]; "
+      "y, z = Split(x, s) axis=2; output y, z" },
+    { QG_PREDICATE_EQUAL_PARTS, 2, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,4,5]; s = const i64[2] [1, 3]; "
+      "y, z = Split(x, s) axis=2; output y, z" },
+    { QG_PREDICATE_AFTER, 0, "Gemm Conv", "z", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); z = Relu(y); output z" },
+    { QG_PREDICATE_AFTER, 0, "Gemm", "z", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); z = Relu(y); output z" },
+    { QG_PREDICATE_AFTER, 0, "Conv", "z", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); z = Relu(y); output z, y" },
+    { QG_PREDICATE_AFTER, 0, "Conv", "z", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = Neg(y); z = Relu(y); output z, u" },
+    { QG_PREDICATE_AFTER, 0, "Conv", "a", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_AFTER_CLAMP, 0, "Conv", "z", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); a = Relu(y); z = Neg(a); output z" },
+    { QG_PREDICATE_AFTER_CLAMP, 0, "Conv", "z", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); a = Sigmoid(y); z = Neg(a); output z" },
+    { QG_PREDICATE_AFTER_CLAMP, 0, "Gemm", "z", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); a = Relu(y); z = Neg(a); output z" },
+    { QG_PREDICATE_AFTER_CLAMP, 0, "Conv", "z", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); z = Relu(y); output z" },
+    { QG_PREDICATE_READ_ONCE, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); z = Relu(y); output z" },
+    { QG_PREDICATE_READ_ONCE, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); z = Relu(y); output z, y" },
+    { QG_PREDICATE_READ_ONCE, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = Neg(y); z = Relu(y); output z, u" },
+    { QG_PREDICATE_READ_ONCE, 0, "", "z", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); z = Relu(y); output z" },
+    { QG_PREDICATE_AFTER_FUSED, 0, "", "z", "y!F", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); z = Relu(y); output z" },
+    { QG_PREDICATE_AFTER_FUSED, 0, "", "z", "y!B", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); z = Relu(y); output z" },
+    { QG_PREDICATE_AFTER_FUSED, 0, "", "z", "y!F", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); z = Relu(y); output z, y" },
+    { QG_PREDICATE_BEHIND, 0, "Conv", "z", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(u, y); output z" },
+    { QG_PREDICATE_BEHIND, 0, "Gemm", "z", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(u, y); output z" },
+    { QG_PREDICATE_BEHIND, 0, "Gemm", "z", "y!F", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(u, y); output z" },
+    { QG_PREDICATE_BEHIND, 0, "Conv", "z", "z.i1=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(u, y); output z" },
+    { QG_PREDICATE_CONSTANT_OPERAND, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; k = const f32[5] fill(1.0); "
+      "y = Add(x, k); output y" },
+    { QG_PREDICATE_CONSTANT_OPERAND, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_CONSTANT_OPERAND, 0, "", "b", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_CONSTANT_ALONG, -1, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; k = const f32[5] fill(1.0); "
+      "y = Add(x, k); output y" },
+    { QG_PREDICATE_CONSTANT_ALONG, 3, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; k = const f32[5] fill(1.0); "
+      "y = Add(x, k); output y" },
+    { QG_PREDICATE_CONSTANT_ALONG, 2, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; k = const f32[5] fill(1.0); "
+      "y = Add(x, k); output y" },
+    { QG_PREDICATE_CONSTANT_ALONG, -1, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; k = const f32[1] fill(1.0); "
+      "y = Add(x, k); output y" },
+    { QG_PREDICATE_CONSTANT_ALONG, -1, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; k = const f32[5,1] fill(1.0); "
+      "y = Add(x, k); output y" },
+    { QG_PREDICATE_CONSTANT_ALONG, 2, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; k = const f32[5,1] fill(1.0); "
+      "y = Add(x, k); output y" },
+    { QG_PREDICATE_CONSTANT_ALONG, 1, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; k = const f32[2,1,1] fill(1.0); "
+      "y = Add(x, k); output y" },
+    { QG_PREDICATE_CONSTANT_ALONG, 1, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; k = const f32[2,1,5] fill(1.0); "
+      "y = Add(x, k); output y" },
+    { QG_PREDICATE_CONSTANT_ALONG, 1, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; k = const f32[] fill(1.0); y = Add(x, k); "
+      "output y" },
+    { QG_PREDICATE_CONSTANT_ALONG, 1, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_CONSTANT_ALONG, 1, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; y = Add(x, x); output y" },
+    { QG_PREDICATE_GATED, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); "
+      "y = Mul(a, s); output y" },
+    { QG_PREDICATE_GATED, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); "
+      "y = Mul(s, a); output y" },
+    { QG_PREDICATE_GATED, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); "
+      "y = Mul(a, a); z = Neg(s); output y, z" },
+    { QG_PREDICATE_GATED, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); "
+      "y = Mul(a, s); z = Neg(s); output y, z" },
+    { QG_PREDICATE_GATED, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); "
+      "y = Mul(a, s); output y, s" },
+    { QG_PREDICATE_GATED, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); "
+      "b = Add(s, k); k = const f32[1] [3.0]; y = Mul(a, b); output y" },
+    { QG_PREDICATE_GATED, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); "
+      "k = const f32[1] [3.0]; y = Mul(s, k); output y" },
+    { QG_PREDICATE_GATES, 0, "Mul", "s", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); "
+      "y = Mul(a, s); output y" },
+    { QG_PREDICATE_GATES, 0, "Add", "s", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); "
+      "y = Mul(a, s); output y" },
+    { QG_PREDICATE_GATES, 0, "Mul", "s", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); "
+      "y = Mul(a, s); output y, s" },
+    { QG_PREDICATE_GATES, 0, "Neg", "s", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); y = Neg(s); "
+      "output y" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Add", "y", "", "", true,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = MatMul(x, w); z = Add(y, b); output z" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Add", "y", "", "", true,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[1,5] fill(1.0); y = MatMul(x, w); z = Add(y, b); output z" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Add", "y", "", "", true,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[3,1] fill(1.0); y = MatMul(x, w); z = Add(y, b); output z" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Add", "y", "", "", true,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[3,5] fill(1.0); y = MatMul(x, w); z = Add(y, b); output z" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Add", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[1] fill(1.0); y = MatMul(x, w); z = Add(y, b); output z" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Add", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[1,1] fill(1.0); y = MatMul(x, w); z = Add(y, b); output z" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Sub", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = MatMul(x, w); z = Add(y, b); output z" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Add", "y", "", "", true,
+      "opset 17; x = input f32[2,3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = MatMul(x, w); z = Add(y, b); output z" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Add", "y", "", "", false,
+      "opset 17; x = input f32[2,3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[1,5] fill(1.0); y = MatMul(x, w); z = Add(y, b); output z" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Add", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = MatMul(x, w); z = Add(y, b); output z, y" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Add", "y", "", "", false,
+      "opset 17; x = input f32[2,3,4]; w = const f32[2,4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = MatMul(x, w); z = Add(y, b); output z" },
+    { QG_PREDICATE_BECOMES_GEMM, 0, "Add", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = MatMul(x, w); z = Add(y, b); u = Neg(y); "
+      "output z, u" },
+    { QG_PREDICATE_SUMS_KERNEL, 0, "Conv", "z", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(y, u); output z" },
+    { QG_PREDICATE_SUMS_KERNEL, 0, "Conv", "z", "z.i0=u0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(y, u); output z" },
+    { QG_PREDICATE_SUMS_KERNEL, 0, "Gemm", "z", "z.i0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(y, u); output z" },
+    { QG_PREDICATE_SUMS_KERNEL, 0, "Conv", "z", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = Conv(x, w); z = Add(y, u); output z" },
+    { QG_PREDICATE_SUMS_KERNEL, 0, "Conv", "z", "z.i0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = const f32[1] [2.0]; z = Add(y, u); output z" },
+    { QG_PREDICATE_SUMS_KERNEL, 0, "Conv", "z", "z.i0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(y, u); output z, y" },
+    { QG_PREDICATE_INPUT_CODES, 0, "", "y", "y.i0=u0.5/3 y.i1=u0.5/3", "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_INPUT_CODES, 0, "", "y", "y.i0=u0.5/3", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_INPUT_CODES, 0, "", "y", "y.i1=u0.5/3", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_INPUT_CODES, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SOME_CODES, 0, "", "y", "y.i1=u0.5/3", "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SOME_CODES, 0, "", "y", "y.i0=u0.5/3", "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SOME_CODES, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SAME_INPUTS, 0, "", "y", "y.i0=u0.5/3 y.i1=u0.5/3", "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SAME_INPUTS, 0, "", "y", "y.i0=u0.5/3 y.i1=u0.25/3", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SAME_INPUTS, 0, "", "y", "y.i0=u0.5/3 y.i1=u0.5/4", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SAME_INPUTS, 0, "", "y", "y.i0=u0.5/3", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SAME_INPUTS, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SAME_INPUTS, 0, "", "y", "y.i0=u0.5/3 y.i1=s0.5/3", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SAME_GRID, 0, "", "y", "y.i0=u0.5/3 y.i1=u0.5/3 y.o0=u0.5/3",
+      "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SAME_GRID, 0, "", "y", "y.i0=u0.5/3 y.i1=u0.5/3 y.o0=u0.25/3",
+      "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SAME_GRID, 0, "", "y", "y.i0=u0.5/3 y.i1=u0.5/3", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_SAME_GRID, 0, "", "y", "y.i0=u0.5/3 y.o0=u0.5/3", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_OUTPUT_CODES, 0, "", "y", "y.o0=u0.5/3", "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_OUTPUT_CODES, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_OUTPUT_ROUNDED, 0, "", "y", "y.o0=u0.5/3", "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_OUTPUT_ROUNDED, 0, "", "y", "y.i0=u0.5/3 y.i1=u0.5/3", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_OUTPUT_FLOAT, 0, "", "y", "y.o0=u0.5/3", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_OUTPUT_FLOAT, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_OUTPUT_FLOAT, 0, "", "a", "y.i0=u0.5/3", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_OUTPUT_FLOAT, 0, "", "a", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_WEIGHT_CODES, 0, "", "y", "y.i1=s0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_WEIGHT_CODES, 0, "", "y", "y.i0=s0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_WEIGHT_CODES, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_WEIGHT_CONSTANT, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_WEIGHT_CONSTANT, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = input f32[2,2,3,3]; y = Conv(x, w); "
+      "output y" },
+    { QG_PREDICATE_WEIGHT_SYMMETRIC, 0, "", "y", "y.i1=s0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_WEIGHT_SYMMETRIC, 0, "", "y", "y.i1=u0.5/3", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_WEIGHT_SYMMETRIC, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_BIAS_ABSENT, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_BIAS_ABSENT, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = Gemm(x, w, b); output y" },
+    { QG_PREDICATE_BIAS_ABSENT, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = Gemm(x, w); output y" },
+    { QG_PREDICATE_BIAS_ABSENT, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_BIAS_VECTOR, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = Gemm(x, w, b); output y" },
+    { QG_PREDICATE_BIAS_VECTOR, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[1,5] fill(1.0); y = Gemm(x, w, b); output y" },
+    { QG_PREDICATE_BIAS_VECTOR, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[5] fill(1.0); y = Gemm(x, w); output y" },
+    { QG_PREDICATE_BIAS_VECTOR, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[3,4]; w = const f32[4,5] fill(1.0); "
+      "b = const f32[1] fill(1.0); y = Gemm(x, w, b); output y" },
+    { QG_PREDICATE_READ_BY, 0, "Neg Relu", "a", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_READ_BY, 0, "Neg", "a", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_READ_BY, 0, "Relu", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_READER_CODES, 0, "", "a", "y.i0=u0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_READER_CODES, 0, "", "a", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_READER_CODES, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); y = Relu(a); "
+      "k = const f32[2] [1.0, 2.0]; b = Relu(k); output y, b" },
+    { QG_PREDICATE_RESIDUAL_FLOAT, 0, "", "z", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(y, u); output z" },
+    { QG_PREDICATE_RESIDUAL_FLOAT, 0, "", "z", "z.i1=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(y, u); output z" },
+    { QG_PREDICATE_RESIDUAL_FLOAT, 0, "", "z", "z.i0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(y, u); output z" },
+    { QG_PREDICATE_RESIDUAL_FLOAT, 0, "", "z", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); u = Conv(x, w); z = Add(y, u); output z" },
+    { QG_PREDICATE_RESIDUAL_FLOAT, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_CENTERS, 0, "", "m", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); m = ReduceMean(a); "
+      "y = Sub(a, m); output y" },
+    { QG_PREDICATE_CENTERS, 0, "", "m", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); m = ReduceMean(a); "
+      "y = Sub(m, a); output y" },
+    { QG_PREDICATE_CENTERS, 0, "", "m", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); m = ReduceMean(a); "
+      "y = Sub(x, m); output y" },
+    { QG_PREDICATE_CENTERS, 0, "", "m", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); m = ReduceMean(a); "
+      "y = Sub(a, m); output y, m" },
+    { QG_PREDICATE_CENTERS, 0, "", "m", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); m = ReduceMean(a); "
+      "y = Neg(m); output y" },
+    { QG_PREDICATE_CENTERS, 0, "", "m", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); m = ReduceMean(a); "
+      "y = Sub(a, m); z = Sub(x, m); output y, z" },
+    { QG_PREDICATE_CENTERS, 0, "", "m", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = Relu(x); m = ReduceMean(a); "
+      "y = Neg(a); output y, m" },
+    { QG_PREDICATE_INPUT_OFFSET, 0, "", "y", "y.i0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_INPUT_OFFSET, 0, "", "y", "y.i0=u0.5/3", "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_INPUT_OFFSET, 0, "", "y", "y.i0=s0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_INPUT_OFFSET, 0, "", "y", "y.i0=s0.5/-128", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_INPUT_OFFSET, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_RANK, 4, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_RANK, 3, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_OPSET_ABOVE, 16, "", "y", "", "", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_OPSET_ABOVE, 17, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_CLAMP_IN_GRID, 0, "", "y", "y.o0=u0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; y = Relu(x); output y" },
+    { QG_PREDICATE_CLAMP_IN_GRID, 0, "", "y", "y.o0=s0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; y = Relu(x); output y" },
+    { QG_PREDICATE_CLAMP_IN_GRID, 0, "", "y", "y.o0=s0.5/-128", "", true,
+      "opset 17; x = input f32[1,2,5,5]; y = Relu(x); output y" },
+    { QG_PREDICATE_CLAMP_IN_GRID, 0, "", "y", "y.o0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [0.0]; "
+      "b = const f32[] [6.0]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_CLAMP_IN_GRID, 0, "", "y", "y.o0=u0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [0.0]; "
+      "b = const f32[] [127.5]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_CLAMP_IN_GRID, 0, "", "y", "y.o0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [0.0]; "
+      "b = const f32[] [127.0]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_CLAMP_IN_GRID, 0, "", "y", "y.o0=u0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [-3.0]; "
+      "b = const f32[] [200.0]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_CLAMP_IN_GRID, 0, "", "y", "y.o0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [0.5]; "
+      "b = const f32[] [127.5]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_CLAMP_IN_GRID, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [0.0]; "
+      "b = const f32[] [127.5]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_CLAMP_APART, 0, "", "y", "y.o0=s0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [0.0]; "
+      "b = const f32[] [6.0]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_CLAMP_APART, 0, "", "y", "y.o0=s0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [0.0]; "
+      "b = const f32[] [5.0]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_CLAMP_APART, 0, "", "y", "y.o0=s0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [-1.0]; "
+      "b = const f32[] [1.0]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_CLAMP_APART, 0, "", "y", "y.o0=s0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [0.0]; "
+      "b = const f32[] [500.0]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_CLAMP_APART, 0, "", "y", "y.o0=s0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [-2.0]; "
+      "b = const f32[] [1.0]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_CLAMP_APART, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; a = const f32[] [0.0]; "
+      "b = const f32[] [5.0]; y = Clip(x, a, b); output y" },
+    { QG_PREDICATE_PAD_OFF_GRID, 0, "", "y", "y.o0=u0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p, v); "
+      "v = const f32[] [0.25]; output y" },
+    { QG_PREDICATE_PAD_OFF_GRID, 0, "", "y", "y.o0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p, v); "
+      "v = const f32[] [1.0]; output y" },
+    { QG_PREDICATE_PAD_OFF_GRID, 0, "", "y", "y.o0=u0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p, v); "
+      "v = const f32[] [-1.0]; output y" },
+    { QG_PREDICATE_PAD_OFF_GRID, 0, "", "y", "y.o0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p, v); "
+      "v = const f32[] [127.5]; output y" },
+    { QG_PREDICATE_PAD_OFF_GRID, 0, "", "y", "y.o0=u0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p, v); "
+      "v = const f32[] [128.0]; output y" },
+    { QG_PREDICATE_PAD_OFF_GRID, 0, "", "y", "y.o0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p, v); "
+      "v = const f32[] [0.0004]; output y" },
+    { QG_PREDICATE_PAD_OFF_GRID, 0, "", "y", "y.o0=u0.5/0", "", true,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p, v); "
+      "v = const f32[] [0.001]; output y" },
+    { QG_PREDICATE_PAD_OFF_GRID, 0, "", "y", "y.o0=u0.5/0", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p); output y" },
+    { QG_PREDICATE_PAD_OFF_GRID, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; "
+      "p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; y = Pad(x, p, v); "
+      "v = const f32[] [0.25]; output y" },
+    { QG_PREDICATE_ROUNDS, 0, "", "y", "y.i0=u0.5/3", "i0", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_CONSTANT, 0, "", "y", "y.i1=s0.5/0", "i1", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_CONSTANT, 0, "", "y", "y.i0=s0.5/0", "i0", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_PER_CHANNEL, 0, "", "y", "y.i0=u0.5/3", "i0", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_ZERO_POINT, 0, "", "y", "y.i0=u0.5/3", "i0", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_ZERO_POINT, 0, "", "y", "y.i0=u0.5/0", "i0", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_ONE_SCALE, 0, "", "y", "y.i1=s0.5/0", "i1", true,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_ONE_SCALE, 0, "", "y", "y.i0=s0.5/0", "i0", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_ONE_SCALE, 0, "", "y", "y.i1=s0.5/0", "i1", false,
+      "opset 17; x = input f32[1,2,5,5]; w = const f32[1,2,3,3] fill(1.0); "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_BITS_ABOVE, 7, "", "y", "y.i0=u0.5/3", "i0", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_BITS_ABOVE, 8, "", "y", "y.i0=u0.5/3", "i0", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_CODES_BELOW, -127, "", "y", "y.i0=s0.5/0", "i0", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_CODES_BELOW, -128, "", "y", "y.i0=s0.5/0", "i0", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_CODES_ABOVE, 254, "", "y", "y.i0=u0.5/3", "i0", true,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+    { QG_PREDICATE_CODES_ABOVE, 255, "", "y", "y.i0=u0.5/3", "i0", false,
+      "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
+      "output y" },
+};
+/* clang-format on */
+
+static qg_scheme scheme_of(char type)
+{
+    const bool is_signed = type == 's';
+    return (qg_scheme){ .policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC,
+                        .bits = 8,
+                        .axis = -1,
+                        .qmin = is_signed ? -128 : 0,
+                        .qmax = is_signed ? 127 : 255 };
+}
+
+static void add_records(qg_ctx *ctx, qg_quant *q, const char *records)
+{
+    char name[8], side, type;
+    unsigned slot;
+    int32_t offset;
+    float scale;
+    for (const char *at = records; (at = strchr(at, '.')); at++) {
+        const char *begin = at;
+        while (begin > records && begin[-1] != ' ')
+            begin--;
+        if (sscanf(begin, "%7[^.].%c%u=%c%f/%d", name, &side, &slot, &type, &scale,
+                   &offset) != 6)
+            continue; /* the point of a number */
+        qg_scheme s = scheme_of(type);
+        qg_tqc *t;
+        assert_ok(ctx, qg_quant_add(q, qg_graph_node(q->graph, name), side == 'o', slot,
+                                    &s, &t));
+        assert_ok(ctx, qg_tqc_set_param(q, t, 1, &scale, &offset));
+        assert_ok(ctx, qg_tqc_set_state(q, t, QG_TQC_ACTIVATED));
+        at = strchr(at, '/');
+    }
+}
+
+static void set_fates(const qg_lint *l, const char *records)
+{
+    for (const char *at = records; (at = strchr(at, '!')); at++) {
+        const char name[] = { at[-1], '\0' };
+        l->node[qg_graph_node(l->graph, name)->id].fate =
+            at[1] == 'F' ? QG_FATE_FUSED : QG_FATE_BLOCKED;
+    }
+}
+
+static bool holds(fixture *f, size_t i)
+{
+    static const qg_lint_target target = { .name = "none" };
+    const char *text = qg_arena_printf(f->arena, "graph { %s }", row[i].graph),
+               *word[4];
+    qg_text_source source = { .name = "g", .text = text, .size = strlen(text) };
+    qg_condition c = { row[i].predicate, false, row[i].number, word, 0 };
+    char words[64], *rest = words;
+    qg_graph *g = NULL;
+    qg_quant *q;
+    f->ctx->registry = &qg_ops_registry;
+    assert_ok(f->ctx, qg_text_parse(f->ctx, &source, &g));
+    assert_ok(f->ctx, qg_graph_normalize(g));
+    assert_ok(f->ctx, qg_infer(g, NULL, 0));
+    assert_ok(f->ctx, qg_quant_new(g, NULL, &q));
+    add_records(f->ctx, q, row[i].records);
+    (void)snprintf(words, sizeof words, "%s", row[i].words);
+    for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+        word[c.n_word++] = w;
+    qg_lint l = {
+        .ctx = f->ctx, .arena = f->arena, .graph = g, .quant = q, .target = &target
+    };
+    assert_ok(f->ctx, qg_lint_place(&l));
+    set_fates(&l, row[i].records);
+    const qg_node *n = qg_graph_node(g, row[i].node);
+    qg_lint_site s = { .node = n };
+    if (*row[i].at)
+        s.at = (row[i].at[0] == 'o' ? n->tout : n->tin)[row[i].at[1] - '0'];
+    const bool result = qg_lint_holds(&l, &s, &(qg_conditions){ &c, 1 }, NULL);
+    c.is_not = true;
+    assert_int_equal(qg_lint_holds(&l, &s, &(qg_conditions){ &c, 1 }, NULL), !result);
+    qg_graph_free(g);
+    return result;
+}
+
+static void words_hold_where_they_are_meant(void **state)
+{
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (holds(*state, i) != row[i].holds)
+            fail_msg("%s of %s in '%s' with '%s': expected %d",
+                     qg_predicate_name(row[i].predicate), row[i].node, row[i].graph,
+                     row[i].records, row[i].holds);
+}
+
+QG_TEST_MAIN(cmocka_unit_test_setup_teardown(words_hold_where_they_are_meant, begin,
+                                             end))
