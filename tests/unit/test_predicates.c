@@ -23,8 +23,8 @@ static const char conv_relu[] =
 static const char conv_sum[] =
     "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
     "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(y, u); output z";
-
-tatic const char one_relu[] = "opset 17; x = input f32[1,2,5,5]; y = Relu(x); output y";
+static const char one_relu[] =
+    "opset 17; x = input f32[1,2,5,5]; y = Relu(x); output y";
 static const char sum_of_conv[] =
     "opset 17; x = input f32[1,2,5,5]; w = const f32[2,2,3,3] fill(1.0); "
     "y = Conv(x, w); u = input f32[1,2,3,3]; z = Add(u, y); output z";
