@@ -192,7 +192,7 @@ static const struct {
       "y = Pad(x, p, v); v = input f32[]; output y" },
     { QG_PREDICATE_PADS_WITH_ZERO, 0, "", "y", "", "", false,
       "opset 17; x = input f32[1,2,5,5]; "
-      "y = Pad2(x) pads=[0, 0, 1, 1, 0, 0, 1, 1] value=0.0; output y" },
+      "y = Pad@2(x) pads=[0, 0, 1, 1, 0, 0, 1, 1] value=0.0; output y" },
     { QG_PREDICATE_PADS_INTO, 0, "Conv", "y", "", "", true,
       "opset 17; x = input f32[1,2,5,5]; p = const i64[8] [0, 0, 1, 1, 0, 0, 1, 1]; "
       "w = const f32[2,2,3,3] fill(1.0); y = Pad(x, p); z = Conv(y, w); output z" },
