@@ -6,6 +6,8 @@
 
 #include "engine/number/integer_binary.h"
 #include "engine/number/integer_exp.h"
+#include "engine/number/integer_resize.h"
+#include "engine/number/integer_unary.h"
 
 enum kind { NONE, NEON, PORTABLE, OTHER }; /* refused; by p.left of QG_FORM_NEON */
 
@@ -234,6 +236,112 @@ static void softmax_scales_have_limits(void **state)
                  QG_EUNSUPPORTED, "expected fix-double or fix-single");
 }
 
+/* --- resizes in float --- */
+
+static void taps_lie_where_they_should(void **state)
+{
+    static const struct {
+        qg_int_centre centre;
+        int64_t in, out;
+        qg_int_tap tap[5];
+    } row[] = {
+        {QG_INT_ALIGN_CORNERS,
+         3,                        5,
+         { { 0, 0, 0, 0 },
+            { 0, 1, 0, 0.5f },
+            { 1, 1, 0, 0 },
+            { 1, 2, 0, 0.5f },
+            { 2, 2, 0, 0 } }                                                     },
+        { QG_INT_ALIGN_CORNERS, 3, 1, { { 0, 0, 0, 0 } }                         },
+        { QG_INT_HALF_PIXEL,
+         2,                        4,
+         { { 0, 0, 0, -0.25f },
+            { 0, 1, 0, 0.25f },
+            { 0, 1, 0, 0.75f },
+            { 1, 1, 0, 0.25f } }                                                 },
+        { QG_INT_ASYMMETRIC,    3, 2, { { 0, 0, 0, 0 }, { 1, 2, 0, 0.5f } }      },
+        { QG_INT_ASYMMETRIC,
+         2,                        4,
+         { { 0, 0, 0, 0 }, { 0, 1, 0, 0.5f }, { 1, 1, 0, 0 }, { 1, 1, 0, 0.5f } }},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        qg_int_tap tap[5];
+        qg_int_resize_taps(0, row[i].centre, row[i].in, row[i].out, tap);
+        for (int64_t k = 0; k < row[i].out; k++) {
+            const qg_int_tap *want = &row[i].tap[k];
+            if (tap[k].low != want->low || tap[k].high != want->high ||
+                tap[k].part != want->part)
+                fail_msg("row %zu, %d: %d, %d, %g", i, (int)k, (int)tap[k].low,
+                         (int)tap[k].high, (double)tap[k].part);
+        }
+    }
+}
+
+/* 0.25 of the second row, 0.75 of the second column; halves are cut upwards. */
+static void corners_are_blended(void **state)
+{
+    static const int32_t x[] = { 16, 32, 48, 86 };
+    const qg_int_tap row = { 0, 1, 0, 0.25f }, column = { 0, 1, 0, 0.75f };
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        int32_t y = 0;
+        const qg_int_resize r = { .weights_first = first,
+                                  .rows = &row,
+                                  .columns = &column,
+                                  .out_height = 1,
+                                  .out_width = 1,
+                                  .width = 2 };
+        qg_int_resize_plane(&r, x, &y);
+        /* .75 (4 + 24) + .25 (12 + 64.5) = 40.125 */
+        assert_int_equal(y, 40);
+        static const int32_t half[] = { 0, 0, 0, 8 };
+        qg_int_resize_plane(&r, half, &y); /* 1.5 */
+        assert_int_equal(y, 2);
+    }
+}
+
+/* --- functions --- */
+
+static void functions_take_scales_to_their_limits(void **state)
+{
+    static const struct {
+        float scale;
+        bool ok;
+    } row[] = {
+        {0x1p-27f,     true },
+        { 0x1.ffp-28f, false},
+        { 7.99f,       true },
+        { 8,           false}
+    };
+    qg_ctx *ctx = *state;
+    const qg_profile_row by = { .form = QG_FORM_FIXED, .requant = { .scheme = FIX } };
+    int32_t table[256];
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const qg_int_unary_spec s = {
+            .function = QG_INT_UNARY_LOGISTIC,
+            .row = &by,
+            .x = {QG_I8,  row[i].scale, 0   },
+            .y = { QG_I8, 1 / 256.0f,   -128}
+        };
+        if (row[i].ok)
+            assert_ok(ctx, qg_int_unary_table(ctx, &s, table));
+        else
+            assert_fails(ctx, qg_int_unary_table(ctx, &s, table), QG_ENUMERIC,
+                         "expected within [2^-27, 8)");
+    }
+    for (int wide = 0; wide < 2; wide++) {
+        const qg_int_unary_spec s = {
+            .function = QG_INT_UNARY_TANH,
+            .row = &by,
+            .x = {wide ? QG_I16 : QG_I8,  1, 0},
+            .y = { wide ? QG_I8 : QG_I16, 1, 0}
+        };
+        assert_fails(ctx, qg_int_unary_table(ctx, &s, table), QG_EUNSUPPORTED,
+                     "expected 8 bits");
+    }
+}
+
 static void bytes_are_counted_to_the_limit(void **state)
 {
     size_t bytes = 7;
@@ -258,4 +366,7 @@ QG_TEST_MAIN(WITH_CTX(operands_are_taken_to_their_limits),
              WITH_CTX(every_element_is_computed),
              WITH_CTX(dims_broadcast_or_are_refused),
              WITH_CTX(softmax_scales_have_limits),
+             cmocka_unit_test(taps_lie_where_they_should),
+             cmocka_unit_test(corners_are_blended),
+             WITH_CTX(functions_take_scales_to_their_limits),
              cmocka_unit_test(bytes_are_counted_to_the_limit))

@@ -1,12 +1,6 @@
 /* Words of the vocabulary of `qg lint`, on small graphs with records: each where it
  * holds and where one thing keeps it from holding. */
-#include "tests/support/calibration.h"
-
-#include "engine/ir/edit.h"
-#include "engine/ir/infer.h"
-#include "engine/ir/text.h"
-#include "engine/lint/lint.h"
-#include "ops/families.h"
+#include "tests/support/lint_rows.h"
 
 static const char two_inputs[] =
     "opset 17; x = input f32[1,2,5,5]; u = input f32[1,2,5,5]; y = Add(x, u); "
@@ -44,18 +38,8 @@ static const char gated[] =
     "opset 17; x = input f32[1,2,5,5]; a = Relu(x); s = Sigmoid(a); "
     "y = Mul(a, s); output y";
 
-/* words     between blanks
- * records   "node.slot=type scale/offset" without a blank, type u or s of 8 bits, slot
- *           "i0" of an input or "o0"; "node!F": its fate is fused, "node!B": blocked
- * at        the slot of an endpoint; "": the node */
 /* clang-format off */
-static const struct {
-    qg_predicate predicate;
-    double number;
-    const char *words, *node, *records, *at;
-    bool holds;
-    const char *graph;
-} row[] = {
+static const lint_row rows[] = {
     { QG_PREDICATE_CLAMP, 0, "", "y", "", "", true, one_relu },
     { QG_PREDICATE_CLAMP, 0, "", "y", "", "", true,
       "opset 17; x = input f32[1,2,5,5]; y = Clip(x, a, b); a = const f32[] [0.0]; "
@@ -576,90 +560,9 @@ static const struct {
 };
 /* clang-format on */
 
-static qg_scheme scheme_of(char type)
-{
-    const bool is_signed = type == 's';
-    return (qg_scheme){ .policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC,
-                        .bits = 8,
-                        .axis = -1,
-                        .qmin = is_signed ? -128 : 0,
-                        .qmax = is_signed ? 127 : 255 };
-}
-
-static void add_records(qg_ctx *ctx, qg_quant *q, const char *records)
-{
-    char name[8], side, type;
-    unsigned slot;
-    int32_t offset;
-    float scale;
-    for (const char *at = records; (at = strchr(at, '.')); at++) {
-        const char *begin = at;
-        while (begin > records && begin[-1] != ' ')
-            begin--;
-        if (sscanf(begin, "%7[^.].%c%u=%c%f/%d", name, &side, &slot, &type, &scale,
-                   &offset) != 6)
-            continue; /* the point of a number */
-        qg_scheme s = scheme_of(type);
-        qg_tqc *t;
-        assert_ok(ctx, qg_quant_add(q, qg_graph_node(q->graph, name), side == 'o', slot,
-                                    &s, &t));
-        assert_ok(ctx, qg_tqc_set_param(q, t, 1, &scale, &offset));
-        assert_ok(ctx, qg_tqc_set_state(q, t, QG_TQC_ACTIVATED));
-        at = strchr(at, '/');
-    }
-}
-
-static void set_fates(const qg_lint *l, const char *records)
-{
-    for (const char *at = records; (at = strchr(at, '!')); at++) {
-        const char name[] = { at[-1], '\0' };
-        l->node[qg_graph_node(l->graph, name)->id].fate =
-            at[1] == 'F' ? QG_FATE_FUSED : QG_FATE_BLOCKED;
-    }
-}
-
-static bool holds(fixture *f, size_t i)
-{
-    static const qg_lint_target target = { .name = "none" };
-    const char *text = qg_arena_printf(f->arena, "graph { %s }", row[i].graph),
-               *word[4];
-    qg_text_source source = { .name = "g", .text = text, .size = strlen(text) };
-    qg_condition c = { row[i].predicate, false, row[i].number, word, 0 };
-    char words[64], *rest = words;
-    qg_graph *g = NULL;
-    qg_quant *q;
-    f->ctx->registry = &qg_ops_registry;
-    assert_ok(f->ctx, qg_text_parse(f->ctx, &source, &g));
-    assert_ok(f->ctx, qg_graph_normalize(g));
-    assert_ok(f->ctx, qg_infer(g, NULL, 0));
-    assert_ok(f->ctx, qg_quant_new(g, NULL, &q));
-    add_records(f->ctx, q, row[i].records);
-    (void)snprintf(words, sizeof words, "%s", row[i].words);
-    for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
-        word[c.n_word++] = w;
-    qg_lint l = {
-        .ctx = f->ctx, .arena = f->arena, .graph = g, .quant = q, .target = &target
-    };
-    assert_ok(f->ctx, qg_lint_place(&l));
-    set_fates(&l, row[i].records);
-    const qg_node *n = qg_graph_node(g, row[i].node);
-    qg_lint_site s = { .node = n };
-    if (*row[i].at)
-        s.at = (row[i].at[0] == 'o' ? n->tout : n->tin)[row[i].at[1] - '0'];
-    const bool result = qg_lint_holds(&l, &s, &(qg_conditions){ &c, 1 }, NULL);
-    c.is_not = true;
-    assert_int_equal(qg_lint_holds(&l, &s, &(qg_conditions){ &c, 1 }, NULL), !result);
-    qg_graph_free(g);
-    return result;
-}
-
 static void words_hold_where_they_are_meant(void **state)
 {
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-        if (holds(*state, i) != row[i].holds)
-            fail_msg("%s of %s in '%s' with '%s': expected %d",
-                     qg_predicate_name(row[i].predicate), row[i].node, row[i].graph,
-                     row[i].records, row[i].holds);
+    lint_rows_hold(*state, rows, sizeof rows / sizeof *rows);
 }
 
 QG_TEST_MAIN(cmocka_unit_test_setup_teardown(words_hold_where_they_are_meant, begin,
