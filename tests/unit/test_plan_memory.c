@@ -124,8 +124,10 @@ static void chains_use_one_storage(void **state)
     bench b;
     const qg_kernel kernel = { .in_place = 1 };
     start(&b, f, 0);
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 5; k++)
         add_tensor(&b, UNIT);
+    add_step(&b, QG_STEP_NODE, (int64_t[]){ END }, 4); /* at 0, until the end */
+    add_output(&b, 4);
     add_step(&b, QG_STEP_NODE, (int64_t[]){ END }, 0);
     for (int k = 0; k < 2; k++)
         add_step(&b, QG_STEP_NODE, (int64_t[]){ k, END }, k + 1)->kernel = &kernel;
@@ -134,10 +136,13 @@ static void chains_use_one_storage(void **state)
     assert_ok(f->ctx, qg_plan_pack(&b.p));
     assert_int_equal(b.p.storage.at[1].same_as, 0);
     assert_int_equal(b.p.storage.at[2].same_as, 0);
-    assert_int_equal(b.p.storage.at[0].last, 4);
+    assert_int_equal(b.p.storage.at[0].last, 5);
+    assert_int_not_equal(b.p.storage.at[0].offset, 0);
+    assert_int_equal(b.p.storage.at[1].offset, b.p.storage.at[0].offset);
+    assert_int_equal(b.p.storage.at[2].offset, b.p.storage.at[0].offset);
     assert_int_not_equal(b.p.storage.at[3].offset, b.p.storage.at[2].offset);
-    assert_int_equal(b.p.report.bytes, 2 * UNIT);
-    assert_int_equal(b.p.report.lower_bound, 2 * UNIT);
+    assert_int_equal(b.p.report.bytes, 3 * UNIT);
+    assert_int_equal(b.p.report.lower_bound, 3 * UNIT);
 }
 
 static void everything_is_kept_on_request(void **state)
