@@ -161,6 +161,19 @@ static const lint_row rows[] = {
       "opset 17; x = input f32[3,1,2]; y = Softmax(x) axis=-2; output y" },
     { QG_PREDICATE_ROW_OF_ONE, 0, "", "y", "", "", false,
       "opset 17; x = input f32[1,3,2]; y = Softmax(x) axis=-2; output y" },
+    { QG_PREDICATE_SUM_ABOVE, 0, "", "y", "y.i0=u0.5/10 y.i1=s1/0", "", false,
+      "x = input f32[1,2,3,3]; w = const f32[2,2,1,1] fill(0.0); y = Conv(x, w); "
+      "output y" },
+    { QG_PREDICATE_SUM_ABOVE, 1009, "", "y", "y.i0=u0.5/10 y.i1=s1/0", "", true,
+      "x = input f32[1,2,3,3]; w = const f32[2,2,1,1] [3.0, -4.0, 1.0, 2.0]; "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_PAIRS, 1018, "", "y", "y.i0=u0.5/10 y.i1=s1/0", "", true,
+      "x = input f32[1,2,3,3]; w = const f32[2,2,1,1] [3.0, -4.0, 1.0, 2.0]; "
+      "y = Conv(x, w); output y" },
+    { QG_PREDICATE_SUM_ABOVE, 0, "", "y", "y.i0=u0.5/10 y.i1=s1/0", "", false,
+      "x = input f32[1,2,3,3]; w = input f32[2,2,1,1]; y = Conv(x, w); output y" },
+    { QG_PREDICATE_SUM_ABOVE, 0, "", "y", "y.i0=u0.5/10", "", false,
+      "x = input f32[3]; y = Relu(x); output y" },
 };
 /* clang-format on */
 

@@ -557,6 +557,25 @@ static const lint_row rows[] = {
     { QG_PREDICATE_CODES_BELOW, -128, "", "y", "y.i0=s0.5/0", "i0", false, two_inputs },
     { QG_PREDICATE_CODES_ABOVE, 254, "", "y", "y.i0=u0.5/3", "i0", true, two_inputs },
     { QG_PREDICATE_CODES_ABOVE, 255, "", "y", "y.i0=u0.5/3", "i0", false, two_inputs },
+    { QG_PREDICATE_PADS_INTO, 0, "Relu", "y", "", "", false,
+      "opset 17; x = input f32[1,2,5,5]; p = input i64[8]; y = Pad(x, p); "
+      "z = Relu(y); output z" },
+    { QG_PREDICATE_CONSTANT_ALONG, 0, "", "y", "", "", true,
+      "opset 17; x = input f32[3,2]; k = const f32[3,1] fill(1.0); y = Add(x, k); "
+      "output y" },
+    { QG_PREDICATE_DATA, 0, "", "y", "", "", true, one_relu },
+    { QG_PREDICATE_DATA, 0, "", "b", "", "", false, chain },
+    { QG_PREDICATE_DATA, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[3]; y = Shape(x); output y" },
+    { QG_PREDICATE_DATA, 0, "", "y", "", "", false,
+      "opset 17; x = input i64[3]; y = Neg(x); output y" },
+    { QG_PREDICATE_DATA, 0, "", "y", "", "", false,
+      "opset 17; x = input f32[3]; y = Relu(x); z = Neg(x); output z" },
+    { QG_PREDICATE_OPERATOR, 0, "Neg Relu", "y", "", "", true, one_relu },
+    { QG_PREDICATE_OPERATOR, 0, "Neg", "y", "", "", false, one_relu },
+    { QG_PREDICATE_FATE, 0, "none fused", "y", "y!F", "", true, one_relu },
+    { QG_PREDICATE_FATE, 0, "blocked none", "y", "y!F", "", false, one_relu },
+    { QG_PREDICATE_QUANTIZED, 0, "", "y", "", "", false, one_relu },
 };
 /* clang-format on */
 

@@ -197,7 +197,8 @@ static const struct {
     const char *body, *value, *layer;
     bool is_bias;
 } layer_row[] = {
-    { "c = Conv(x, w); n = BatchNormalization(c, s, s, m, v); output n", "c", "n", false },
+    { "c = Conv(x, w); n = BatchNormalization(c, s, s, m, v); output n", "c", "n",
+      false },
     { "c = Conv(x, w, b); n = BatchNormalization(c, s, s, m, v); output n", "c", "n",
       false },
     { "n = BatchNormalization(x, s, s, m, v); output n", NULL, NULL, false },
@@ -207,10 +208,13 @@ static const struct {
     { "r = Relu(x); c = Conv(r, w, b); output c", NULL, NULL, false },
     { "c = Conv(x, w); output c", NULL, NULL, false },
     { "p = input f32[2]; c = Conv(x, w, p); output c", NULL, NULL, false },
-    { "r = Relu(x); d = Conv(r, w, b); c = Conv(x, w, b); output c, d", "c", "c", true },
-    { "p = input f32[2]; c = Conv(x, w)\nn = BatchNormalization(c, s, s, p, v)\noutput n",
+    { "r = Relu(x); d = Conv(r, w, b); c = Conv(x, w, b); output c, d", "c", "c",
+      true },
+    { "p = input f32[2]; c = Conv(x, w)\nn = BatchNormalization(c, s, s, p, v); "
+      "output n",
       NULL, NULL, false },
-    { "p = input f32[2]; c = Conv(x, w)\nn = BatchNormalization(c, s, s, m, p)\noutput n",
+    { "p = input f32[2]; c = Conv(x, w)\nn = BatchNormalization(c, s, s, m, p); "
+      "output n",
       NULL, NULL, false },
 };
 /* clang-format on */
