@@ -363,6 +363,10 @@ static void what_cannot_be_derived_is_named(void **state)
     assert_fails(
         f->ctx, derive(f, "minmax", &symmetric, &r), QG_ENUMERIC,
         "derive: statistics of 'v': 1 times NaN or infinity, expected finite numbers");
+    f->x[2 * N + 7] = INFINITY;
+    see_sample(f, 2);
+    assert_fails(f->ctx, derive(f, "minmax", &symmetric, &r), QG_ENUMERIC,
+                 "derive: statistics of 'v': 2 times NaN or infinity");
 }
 
 /* Every part sees a million normal numbers: percentiles settle at once, one outlier

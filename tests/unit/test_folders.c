@@ -422,12 +422,17 @@ static void write_into(const fixture *f, const qg_folder *folder, const char *na
 static void new_folders_appear_whole(void **state)
 {
     fixture *f = *state;
+    struct stat st;
+    mode_t mask = umask(022);
     qg_folder w = begun(f, "p/q/snap/");
     assert_false(w.known);
     write_into(f, &w, "model", "1");
     assert_false(is_there(f, "p/q/snap"));
     assert_ok(f->ctx, qg_folder_commit(&w, own, 2));
     assert_lists(f, "p/q/snap", "model");
+    assert_int_equal(stat(at(f, "p/q/snap"), &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0755);
+    (void)umask(mask);
     assert_lists(f, "p/q", "snap");
     qg_folder_abandon(&w); /* safe after commit */
     assert_holds(f, "p/q/snap/model", "1");

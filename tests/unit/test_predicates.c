@@ -576,6 +576,10 @@ static const lint_row rows[] = {
     { QG_PREDICATE_FATE, 0, "none fused", "y", "y!F", "", true, one_relu },
     { QG_PREDICATE_FATE, 0, "blocked none", "y", "y!F", "", false, one_relu },
     { QG_PREDICATE_QUANTIZED, 0, "", "y", "", "", false, one_relu },
+    { QG_PREDICATE_BIAS_CODES, 0, "", "y", "", "", true, conv },
+    { QG_PREDICATE_BIAS_CODES, 0, "", "y", "", "", false, dense },
+    { QG_PREDICATE_BIAS_CODES, 0, "", "y", "y.i2=s0.5/0", "", false, dense },
+    { QG_PREDICATE_FLOAT16, 0, "", "y", "", "", false, one_relu },
 };
 /* clang-format on */
 

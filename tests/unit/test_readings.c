@@ -33,14 +33,21 @@ static qg_quant *quantized(fixture *f)
     return q;
 }
 
-/* The entry of the observer for value v. */
-static uint32_t want(fixture *f, qg_readings *r, const char *observer, uint16_t policy,
-                     int32_t axis, const qg_value *v, bool expected)
+/* An observer of one scheme. */
+typedef struct asking {
+    const char *observer;
+    uint16_t policy;
+    int32_t axis;
+} asking;
+
+/* The entry for value v; `expected`: it is new. */
+static uint32_t want(fixture *f, qg_readings *r, asking a, const qg_value *v,
+                     bool expected)
 {
     qg_scheme s = {
-        .policy = policy, .bits = 8, .axis = axis, .qmin = -128, .qmax = 127
+        .policy = a.policy, .bits = 8, .axis = a.axis, .qmin = -128, .qmax = 127
     };
-    const qg_observe o = { .observer = qg_observer_find(f->ctx, observer),
+    const qg_observe o = { .observer = qg_observer_find(f->ctx, a.observer),
                            .scheme = &s };
     uint32_t entry = 99;
     bool first = !expected;
@@ -58,22 +65,22 @@ static void readers_share_entries(void **state)
     const unsigned all = QG_STATS_MOMENTS | QG_STATS_HISTOGRAM;
     qg_readings r;
     assert_ok(f->ctx, qg_readings_begin(f->ctx, f->arena, q, NULL, &r));
-    assert_int_equal(want(f, &r, "minmax", TENSOR, 0, x, true), 0);
+    assert_int_equal(want(f, &r, (asking){ "minmax", TENSOR, 0 }, x, true), 0);
     assert_int_equal(r.wanted.at[0].holds, 0);
     assert_int_equal(r.wanted.at[0].axis, -1);
-    assert_int_equal(want(f, &r, "percentile", TENSOR, 0, x, false), 0);
+    assert_int_equal(want(f, &r, (asking){ "percentile", TENSOR, 0 }, x, false), 0);
     assert_int_equal(r.wanted.at[0].holds, QG_STATS_HISTOGRAM);
-    assert_int_equal(want(f, &r, "minmax", TENSOR, 0, s, true), 1);
+    assert_int_equal(want(f, &r, (asking){ "minmax", TENSOR, 0 }, s, true), 1);
     /* sums are along the axis that files have: 1, or none */
-    assert_int_equal(want(f, &r, "aciq-gauss", TENSOR, 0, x, true), 2);
+    assert_int_equal(want(f, &r, (asking){ "aciq-gauss", TENSOR, 0 }, x, true), 2);
     assert_int_equal(r.wanted.at[2].axis, 1);
     assert_int_equal(r.wanted.at[2].holds, all);
-    assert_int_equal(want(f, &r, "aciq-gauss", TENSOR, 0, s, false), 1);
+    assert_int_equal(want(f, &r, (asking){ "aciq-gauss", TENSOR, 0 }, s, false), 1);
     assert_int_equal(r.wanted.at[1].holds, all);
     /* channels have histograms of their own */
-    assert_int_equal(want(f, &r, "minmax", CHANNEL, 1, x, false), 2);
+    assert_int_equal(want(f, &r, (asking){ "minmax", CHANNEL, 1 }, x, false), 2);
     assert_int_equal(r.wanted.at[2].holds, all);
-    assert_int_equal(want(f, &r, "percentile", CHANNEL, 2, x, true), 3);
+    assert_int_equal(want(f, &r, (asking){ "percentile", CHANNEL, 2 }, x, true), 3);
     assert_int_equal(r.wanted.at[3].axis, 2);
     assert_int_equal(r.wanted.at[3].holds, QG_STATS_HISTOGRAM | QG_STATS_BY_CHANNEL);
     assert_ok(f->ctx, qg_readings_open(&r));
@@ -115,11 +122,11 @@ static void statistics_are_of_the_graph(void **state)
     assert_ok(f->ctx, qg_graph_fingerprint(q->graph, f->arena, print));
     given->manifest.graph = print;
     assert_ok(f->ctx, qg_readings_begin(f->ctx, f->arena, q, given, &r));
-    assert_int_equal(want(f, &r, "minmax", TENSOR, 0, x, true), 0);
+    assert_int_equal(want(f, &r, (asking){ "minmax", TENSOR, 0 }, x, true), 0);
     assert_ok(f->ctx, qg_readings_open(&r));
     assert_ptr_equal(r.wanted.at[0].stats, v);
     assert_null(r.own);
-    assert_int_equal(want(f, &r, "minmax", TENSOR, 0, s, true), 1);
+    assert_int_equal(want(f, &r, (asking){ "minmax", TENSOR, 0 }, s, true), 1);
     assert_fails(
         f->ctx, qg_readings_open(&r), QG_EDATA,
         "calibrate: no statistics of 's', expected those of every value that is "

@@ -1,5 +1,5 @@
-/* What sessions see in first samples: whether they fit the grids of inputs, and which
- * layer tells their scale. */
+/* What sessions tell of first samples, whether they fit the grids of inputs and which
+ * layer knows their scale, and of options that change nothing. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -7,6 +7,7 @@
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"
+#include "engine/quant/backend.h"
 #include "engine/quant/tqc.h"
 #include "engine/session/first_layer.h"
 #include "ops/families.h"
@@ -250,9 +251,109 @@ static void first_layers_are_found(void **state)
     }
 }
 
+/* --- options without effect --- */
+
+enum { ROOT, LED, FLOAT_IN, INITIAL_IN, RECORDS }; /* y.o0, z.in0, y.in0, y.in1 */
+
+/* A change of the journal: of which record, which field, by whom. */
+typedef struct change {
+    int record;
+    const char *field, *by;
+} change;
+
+/* The warning about the option "o" after these changes; z.in0 has 4 bits on the grid of
+ * y, which has `bits`. */
+static const char *no_effect(fixture *f, qg_rule rule, uint8_t bits, const change *c,
+                             size_t n)
+{
+    qg_backend b = {
+        .name = "b", .rule = {.at = &rule, .n = 1}
+    };
+    qg_quant *q;
+    qg_tqc *t[RECORDS];
+    const float scale = 0.5f;
+    qg_scheme s = u8, four = u8;
+    s.bits = bits;
+    four.bits = 4;
+    parse(f, "graph { x = input f32[4]; u = input f32[4]; y = Add(x, u)\n"
+             "z = Relu(y); output z }");
+    qg_node *y = qg_graph_value(f->g, "y")->def, *z = qg_graph_value(f->g, "z")->def;
+    assert_ok(f->ctx, qg_quant_new(f->g, &b, &q));
+    assert_ok(f->ctx, qg_quant_add(q, y, true, 0, &s, &t[ROOT]));
+    assert_ok(f->ctx, qg_quant_add(q, z, false, 0, &four, &t[LED]));
+    assert_ok(f->ctx, qg_quant_add(q, y, false, 0, &s, &t[FLOAT_IN]));
+    assert_ok(f->ctx, qg_quant_add(q, y, false, 1, &s, &t[INITIAL_IN]));
+    assert_ok(f->ctx, qg_tqc_set_param(q, t[ROOT], 1, &scale, NULL));
+    assert_ok(f->ctx, qg_tqc_set_state(q, t[ROOT], QG_TQC_ACTIVATED));
+    assert_ok(f->ctx, qg_tqc_join(q, t[LED], t[ROOT]));
+    assert_ok(f->ctx, qg_tqc_set_state(q, t[FLOAT_IN], QG_TQC_FP32));
+    for (size_t i = 0; i < n; i++)
+        assert_ok(f->ctx, qg_vec_push(f->ctx, q->arena, &q->journal,
+                                      ((qg_journal_entry){ .tqc = t[c[i].record]->id,
+                                                           .field = c[i].field,
+                                                           .by = c[i].by })));
+    f->warned[0] = '\0';
+    qg_warn_no_effect(q);
+    return f->warned;
+}
+
+static const qg_rule option = {
+    .origin = {.id = "o", .why = "its text", .file = "--set", .line = 3}
+};
+#define CHANGES(...)                                                                   \
+    (const change[]){ __VA_ARGS__ },                                                   \
+        sizeof((const change[]){ __VA_ARGS__ }) / sizeof(change)
+
+static void options_without_effect_are_told(void **state)
+{
+    fixture *f = *state;
+    const char *const idle = "quantize: --set:3: 'its text' has no effect: no endpoint "
+                             "that it changes is quantized, as ";
+    assert_string_equal(
+        no_effect(f, option, 8, CHANGES({ LED, "bits", "o" })),
+        "quantize: --set:3: bits=4 has no effect at 1 endpoint that others dominate, "
+        "as "
+        "z.in0, which is on the grid of y.out0 with 8 bits; 'value=y bits=4' sets that "
+        "one");
+    assert_string_equal(no_effect(f, option, 4, CHANGES({ LED, "bits", "o" })), "");
+    assert_string_equal(no_effect(f, option, 8, CHANGES({ LED, "bits", "p" })), "");
+    assert_string_equal(no_effect(f, option, 8, CHANGES({ LED, "state", "o" })), "");
+    assert_string_equal(
+        no_effect(f, option, 8, CHANGES({ LED, "bits", "o" }, { LED, "bits", "p" })),
+        ""); /* the last one counts */
+    assert_non_null(strstr(no_effect(f, option, 8,
+                                     CHANGES({ LED, "bits", "p" }, { LED, "bits", "o" },
+                                             { LED, "state", "p" })),
+                           "bits=4 has no effect"));
+    const char *warning = no_effect(
+        f, option, 8, CHANGES({ INITIAL_IN, "bits", "o" }, { FLOAT_IN, "bits", "o" }));
+    assert_memory_equal(warning, idle, strlen(idle));
+    assert_non_null(strstr(warning, "as y.in1, which is INITIAL; `qg explain` tells"));
+    warning = no_effect(f, option, 8,
+                        CHANGES({ LED, "state", "o" }, { FLOAT_IN, "bits", "o" }));
+    assert_non_null(strstr(warning, "as y.in0, which is FP32; "));
+    assert_string_equal(
+        no_effect(f, option, 8,
+                  CHANGES({ FLOAT_IN, "bits", "o" }, { ROOT, "bits", "o" })),
+        ""); /* one of them is quantized */
+    qg_rule other = option;
+    other.set.fields = QG_SET_STATE; /* float is what it asked for */
+    assert_string_equal(no_effect(f, other, 8, CHANGES({ FLOAT_IN, "state", "o" })),
+                        "");
+    other.set.fields = QG_SET_PLATFORM;
+    assert_string_equal(no_effect(f, other, 8, CHANGES({ FLOAT_IN, "state", "o" })),
+                        "");
+    other = option;
+    other.origin.file = "policy.yaml";
+    assert_string_equal(no_effect(f, other, 8, CHANGES({ FLOAT_IN, "bits", "o" })), "");
+    other.origin.file = NULL;
+    assert_string_equal(no_effect(f, other, 8, CHANGES({ LED, "bits", "o" })), "");
+}
+
 #define WITH_FIXTURE(test)                                                             \
     cmocka_unit_test_setup_teardown(test, open_fixture, close_fixture)
 
 QG_TEST_MAIN(WITH_FIXTURE(samples_beyond_their_grid_are_told),
              WITH_FIXTURE(first_samples_tell), WITH_FIXTURE(other_grids_say_nothing),
-             WITH_FIXTURE(first_layers_are_found))
+             WITH_FIXTURE(first_layers_are_found),
+             WITH_FIXTURE(options_without_effect_are_told))
