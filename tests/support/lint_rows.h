@@ -9,6 +9,7 @@
 #include "engine/ir/text.h"
 #include "engine/lint/lint.h"
 #include "ops/families.h"
+#include "tests/support/records.h"
 
 /* words     between blanks
  * records   "node.slot=type scale/offset" without a blank, type u or s of 8 bits, slot
@@ -21,39 +22,6 @@ typedef struct lint_row {
     bool holds;
     const char *graph;
 } lint_row;
-
-static inline qg_scheme scheme_of(char type)
-{
-    const bool is_signed = type == 's';
-    return (qg_scheme){ .policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC,
-                        .bits = 8,
-                        .axis = -1,
-                        .qmin = is_signed ? -128 : 0,
-                        .qmax = is_signed ? 127 : 255 };
-}
-
-static inline void add_records(qg_ctx *ctx, qg_quant *q, const char *records)
-{
-    char name[8], side, type;
-    unsigned slot;
-    int32_t offset;
-    float scale;
-    for (const char *at = records; (at = strchr(at, '.')); at++) {
-        const char *begin = at;
-        while (begin > records && begin[-1] != ' ')
-            begin--;
-        if (sscanf(begin, "%7[^.].%c%u=%c%f/%d", name, &side, &slot, &type, &scale,
-                   &offset) != 6)
-            continue; /* the point of a number */
-        qg_scheme s = scheme_of(type);
-        qg_tqc *t;
-        assert_ok(ctx, qg_quant_add(q, qg_graph_node(q->graph, name), side == 'o', slot,
-                                    &s, &t));
-        assert_ok(ctx, qg_tqc_set_param(q, t, 1, &scale, &offset));
-        assert_ok(ctx, qg_tqc_set_state(q, t, QG_TQC_ACTIVATED));
-        at = strchr(at, '/');
-    }
-}
 
 static inline void set_fates(const qg_lint *l, const char *records)
 {

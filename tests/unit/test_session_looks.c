@@ -11,6 +11,7 @@
 #include "engine/quant/tqc.h"
 #include "engine/session/first_layer.h"
 #include "ops/families.h"
+#include "tests/support/records.h"
 
 enum { SAMPLES = 5, SIZE = 4 };
 
@@ -350,10 +351,72 @@ static void options_without_effect_are_told(void **state)
     assert_string_equal(no_effect(f, other, 8, CHANGES({ LED, "bits", "o" })), "");
 }
 
+/* --- clamps that only codes have --- */
+
+/* The warning for records "node.slot=type scale/offset" of a graph; "": none. */
+static const char *clamped(fixture *f, const char *body, const char *records,
+                           const char *backend)
+{
+    qg_backend b = { .name = backend };
+    qg_model m = { .ctx = f->ctx };
+    parse(f, qg_arena_printf(f->ctx->arena, "graph { opset 17; %s }", body));
+    m.graph = f->g;
+    assert_ok(f->ctx, qg_quant_new(f->g, &b, &m.quant));
+    add_records(f->ctx, m.quant, records);
+    f->warned[0] = '\0';
+    assert_ok(f->ctx, qg_model_warn_clamps(&m, "run"));
+    assert_ok(f->ctx, qg_model_warn_clamps(&m, "run")); /* once a model */
+    return f->warned;
+}
+
+static void clamps_of_codes_alone_are_told(void **state)
+{
+    static const char conv[] =
+        "x = input f32[1,2,3,3]; w = const f32[2,2,1,1] fill(1.0)\n"
+        "y = Conv(x, w); output y";
+    static const char sum[] = "x = input f32[4]; y = Add(x, x); output y";
+    static const char sigmoid[] = "x = input f32[4]; y = Sigmoid(x); output y";
+    static const char behind[] =
+        "x = input f32[4]; r = Relu(x); y = Add(r, r)\noutput y";
+    static const struct {
+        const char *body, *records;
+        bool warned;
+    } row[] = {
+        {conv,     "y.o0=u0.5/0",             true },
+        { conv,    "y.o0=s0.5/-128",          true },
+        { conv,    "y.o0=u0.5/1",             false},
+        { conv,    "y.o0=s0.5/0",             false},
+        { conv,    "",                        false},
+        { sum,     "y.o0=u0.5/0",             true },
+        { sum,     "y.i0=u0.5/0 y.o0=u0.5/0", false},
+        { sum,     "y.i0=u0.5/3 y.o0=u0.5/0", true },
+        { sigmoid, "y.o0=u0.5/0",             false},
+        { behind,  "y.o0=u0.5/0",             false},
+    };
+    static const char imported[] = QG_IMPORTED "x";
+    fixture *f = *state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if ((*clamped(f, row[i].body, row[i].records, imported) != 0) != row[i].warned)
+            fail_msg("row %zu: '%s'", i, f->warned);
+    assert_string_equal(clamped(f, conv, "y.o0=u0.5/0", "own"), "");
+    assert_memory_equal(
+        clamped(f, conv, "y.o0=u0.5/0", imported),
+        "run: 1 output has codes for 0 and more alone, as y.out0: ", 55);
+    assert_memory_equal(
+        clamped(f, "x = input f32[4]; y = Add(x, x); z = Sub(x, y); output z",
+                "y.o0=u0.5/3 z.o0=u0.5/0", imported),
+        "run: 1 output has codes for 0 and more alone, as z.out0: ", 55);
+    assert_memory_equal(
+        clamped(f, "x = input f32[4]; y = Add(x, x); z = Add(x, x); output y, z",
+                "y.o0=u0.5/0 z.o0=u0.5/0", imported),
+        "run: 2 outputs have codes for 0 and more alone, as y.out0: ", 57);
+}
+
 #define WITH_FIXTURE(test)                                                             \
     cmocka_unit_test_setup_teardown(test, open_fixture, close_fixture)
 
 QG_TEST_MAIN(WITH_FIXTURE(samples_beyond_their_grid_are_told),
              WITH_FIXTURE(first_samples_tell), WITH_FIXTURE(other_grids_say_nothing),
              WITH_FIXTURE(first_layers_are_found),
-             WITH_FIXTURE(options_without_effect_are_told))
+             WITH_FIXTURE(options_without_effect_are_told),
+             WITH_FIXTURE(clamps_of_codes_alone_are_told))
