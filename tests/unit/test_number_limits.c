@@ -11,7 +11,7 @@
 
 enum kind { NONE, NEON, PORTABLE, OTHER }; /* refused; by p.left of QG_FORM_NEON */
 
-typedef struct row {
+typedef struct operands {
     qg_int_binary_op op;
     qg_form form;
     uint8_t left;
@@ -21,14 +21,14 @@ typedef struct row {
     int32_t za, zb;
     enum kind want;
     const char *message; /* of a refusal */
-} row;
+} operands;
 
 #define FIX          QG_SCHEME_FIX_DOUBLE
 #define ADD(form)    QG_INT_BINARY_ADD, QG_FORM_##form
 #define MUL(form)    QG_INT_BINARY_MUL, QG_FORM_##form
 #define SQUARE(form) QG_INT_BINARY_SQUARED_DIFFERENCE, QG_FORM_##form
 /* clang-format off */
-static const row rows[] = {
+static const operands rows[] = {
     /* [2^-10, 2^8) */
     { ADD(MANTISSA), 0, FIX, QG_I8, 0x1p-10f, 1, 1, 0, 0, OTHER, 0 },
     { ADD(MANTISSA), 0, FIX, QG_I8, 1, 0x1p-10f, 1, 0, 0, OTHER, 0 },
@@ -98,7 +98,7 @@ static void operands_are_taken_to_their_limits(void **state)
 {
     qg_ctx *ctx = *state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const row *r = &rows[i];
+        const operands *r = &rows[i];
         const qg_profile_row by = {
             .id = "r",
             .form = r->form,

@@ -76,7 +76,7 @@ static void lists_are_cut_after_three(void **state)
 static void names_are_cut_after_three(void **state)
 {
     qg_ctx *ctx = *state;
-    char names[128], want[128], json[128];
+    char names[128], want[256], json[256];
     assert_shown(ctx, qg_cell_names("a, b", 2), "a, b", "\"a, b\"");
     assert_shown(ctx, qg_cell_names("a, b, c, d", 4), "a, b, c, d", "\"a, b, c, d\"");
     assert_shown(ctx, qg_cell_names("a, b, c, d, e", 5), "a, b, c and 2 more",
@@ -89,7 +89,7 @@ static void names_are_cut_after_three(void **state)
         (void)snprintf(want, sizeof want, "%.*s and 2 more", n, names);
         (void)snprintf(json, sizeof json, "\"%s\"", names);
         if (n == 80) {
-            char page[160]; /* it is wrapped before "more" */
+            char page[256]; /* it is wrapped before "more" */
             (void)snprintf(page, sizeof page, "%.*s and\n   2 more", n, names);
             assert_shown(ctx, qg_cell_names(names, 5), page, json);
         } else {

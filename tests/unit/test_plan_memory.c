@@ -42,7 +42,7 @@ static void add_tensor(bench *b, size_t bytes)
 
 /* Reads up to three tensors (END ends the list, QG_NONE is an absent slot) and writes
  * one. */
-static qg_step *add_step(bench *b, enum qg_step_kind kind, const int64_t in[3],
+static qg_step *add_step(bench *b, enum qg_step_kind kind, const int64_t *in,
                          int64_t out)
 {
     qg_plan *p = &b->p;
