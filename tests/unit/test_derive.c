@@ -363,6 +363,10 @@ static void what_cannot_be_derived_is_named(void **state)
     assert_fails(
         f->ctx, derive(f, "minmax", &symmetric, &r), QG_ENUMERIC,
         "derive: statistics of 'v': 1 times NaN or infinity, expected finite numbers");
+    f->x[2 * N + 7] = INFINITY;
+    see_sample(f, 2);
+    assert_fails(f->ctx, derive(f, "minmax", &symmetric, &r), QG_ENUMERIC,
+                 "derive: statistics of 'v': 2 times NaN or infinity");
 }
 
 /* Every part sees a million normal numbers: percentiles settle at once, one outlier
@@ -416,12 +420,156 @@ static void confidence_of_an_average_is_that_of_the_average(void **state)
     assert_false(qg_stats_tell(&o));
 }
 
+/* Results of a channel go to its own place, ranges and scales. */
+static void channels_have_results_of_their_own(void **state)
+{
+    fixture *f = *state;
+    qg_observer_setting setting = { .name = "constant" };
+    qg_scheme s = e4m3;
+    float scale[] = { 9, 9 };
+    int32_t offset[] = { 9, 9 };
+    double low[] = { 9, 9 }, high[] = { 9, 9 };
+    qg_found found = { .low = low, .high = high, .scale = scale, .offset = offset };
+    s.policy = QG_PER_CHANNEL | QG_FLOATING | QG_SYMMETRIC | QG_POWER_OF_2;
+    s.axis = 1;
+    qg_observe o = { .observer = qg_observer_find(f->ctx, "constant"),
+                     .scheme = &s,
+                     .setting = &setting,
+                     .channels = 2 };
+    assert_ok(f->ctx, qg_stats_derive(f->ctx, &o, f->ctx->arena, &found));
+    assert_true(found.is_param);
+    for (int c = 0; c < 2; c++) {
+        assert_cmp_f64(scale[c], ==, 1);
+        assert_int_equal(offset[c], 0);
+    }
+    f->x[1] = -20; /* of channel 0 */
+    f->x[N / 2 + 1] = 30;
+    see_sample(f, 0);
+    s = symmetric;
+    s.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC;
+    s.axis = 1;
+    setting.name = "minmax";
+    o.observer = qg_observer_find(f->ctx, "minmax");
+    o.stats = f->v;
+    assert_ok(f->ctx, qg_stats_derive(f->ctx, &o, f->ctx->arena, &found));
+    assert_cmp_f64(low[0], ==, -20);
+    assert_cmp_f64(low[1], >, -20);
+    assert_cmp_f64(high[0], <, 30);
+    assert_cmp_f64(high[1], ==, 30);
+}
+
+/* One number per sample: the largest of part k is most[k], 0 of parts that saw none. */
+static void see_most(fixture *f, const double *most, size_t n)
+{
+    qg_tensor t;
+    qg_arena *scratch = qg_arena_new(qg_alloc_libc);
+    qg_tensor_init(&t, QG_F32, 3, (int64_t[]){ 1, 2, 1 });
+    for (size_t k = 0; k < n; k++) {
+        float x[] = { (float)most[k], 0 };
+        qg_stats_seen seen;
+        t.f32 = x;
+        if (most[k] == 0)
+            continue;
+        assert_ok(f->ctx, qg_stats_look(f->ctx, f->v, &t, scratch, &seen));
+        assert_ok(f->ctx, qg_stats_add(f->ctx, f->v, k, &seen, scratch));
+    }
+    qg_arena_free(scratch);
+}
+
+/* Scales are proportional to the largest number, so the standard error is that of the
+ * maxima over the largest; it settles at the first parts within 1 % of the last. */
+static void confidence_is_that_of_the_definition(void **state)
+{
+    static const struct {
+        double most[QG_STATS_PARTS], error;
+        unsigned settled;
+    } row[] = {
+  /* without the third 2, else 4: mean 3.5, sum of squares 3, sqrt(3 x 3/4) / 4 */
+        {{ 2, 1, 4, 2 },                                      0.375,    3 },
+        { { 4, 1, 2, 4 },                                     0,        1 },
+        { { 3.97, 4 },                                        0.00375,  1 },
+        { { 3.95, 4 },                                        0.00625,  2 }, /* far */
+        { { 0, 4, 0, 2 },                                     0.25,     2 },
+        { { 4 },                                              INFINITY, 1 },
+        { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4 }, INFINITY, 16},
+    };
+    fixture *f = *state;
+    qg_confidence c;
+    qg_observer_setting setting = { .name = "minmax" };
+    qg_observe o = { .observer = qg_observer_find(f->ctx, "minmax"),
+                     .scheme = &symmetric,
+                     .setting = &setting,
+                     .channels = 1 };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        qg_tensor t;
+        char name[8];
+        qg_tensor_init(&t, QG_F32, 3, (int64_t[]){ 1, 2, 1 });
+        (void)snprintf(name, sizeof name, "v%zu", i);
+        assert_ok(f->ctx, qg_stats_add_value(f->stats, name, &t, 1, 0, &f->v));
+        o.stats = f->v;
+        assert_fails(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c),
+                     QG_EDATA, "every sample is empty, expected at least one element");
+        see_most(f, row[i].most, QG_STATS_PARTS);
+        assert_ok(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c));
+        if (isinf(row[i].error))
+            assert_true(isinf(c.error));
+        else
+            assert_float_equal(c.error, row[i].error, 1e-6);
+        if (c.settled != row[i].settled)
+            fail_msg("row %zu: %u", i, c.settled);
+    }
+}
+
+/* The error of a deviation from the bins of parts, against the definition on statistics
+ * that saw all but one of them. */
+static void moments_of_parts_are_those_of_the_data(void **state)
+{
+    enum { PARTS = 4 };
+    fixture *f = *state;
+    double without[PARTS], all, mean = 0, sum = 0;
+    qg_confidence c;
+    qg_observer_setting setting;
+    assert_ok(f->ctx, qg_observer_parse(f->ctx, "aciq-gauss,min-scale=1e-9", &setting));
+    for (size_t i = 0; i < (size_t)PARTS * N; i++) { /* deviations 3 to 24 */
+        float x = floorf(f->x[i] * ldexpf(6, (int)(i / N))) + 4.5f;
+        f->x[i] = i % N == 0 ? 127.5f : i % N == 1 ? -127.5f : x; /* middles of bins */
+    }
+    for (size_t out = 0; out <= PARTS; out++) { /* in the end none is left out */
+        qg_tensor t;
+        char name[8];
+        qg_tensor_init(&t, QG_F32, 3, (int64_t[]){ 1, 2, N / 2 });
+        (void)snprintf(name, sizeof name, "w%zu", out);
+        assert_ok(f->ctx,
+                  qg_stats_add_value(f->stats, name, &t, 1,
+                                     QG_STATS_MOMENTS | QG_STATS_HISTOGRAM, &f->v));
+        for (size_t k = 0; k < PARTS; k++)
+            if (k != out)
+                see_sample(f, k);
+        all = (double)must_derive(f, "aciq-gauss,min-scale=1e-9", &symmetric).scale;
+        if (out < PARTS)
+            without[out] = all;
+    }
+    for (size_t k = 0; k < PARTS; k++)
+        mean += without[k] / PARTS;
+    for (size_t k = 0; k < PARTS; k++)
+        sum += (without[k] - mean) * (without[k] - mean);
+    qg_observe o = { .observer = qg_observer_find(f->ctx, setting.name),
+                     .scheme = &symmetric,
+                     .setting = &setting,
+                     .channels = 1,
+                     .stats = f->v };
+    assert_ok(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c));
+    assert_float_equal(c.error, sqrt(sum * 3 / 4) / all, 1e-6);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, open_fixture, close_fixture)
 
-QG_TEST_MAIN(T(ranges_are_those_of_the_data), T(moving_average_goes_through_the_parts),
-             T(mse_finds_the_least_error), T(kl_clips_only_where_published),
-             T(aciq_knows_the_normal_distribution), T(one_side_is_half_of_two),
-             T(floating_schemes_get_scales), T(zeros_are_fine),
-             T(what_cannot_be_derived_is_named),
+QG_TEST_MAIN(T(channels_have_results_of_their_own),
+             T(confidence_is_that_of_the_definition),
+             T(moments_of_parts_are_those_of_the_data), T(ranges_are_those_of_the_data),
+             T(moving_average_goes_through_the_parts), T(mse_finds_the_least_error),
+             T(kl_clips_only_where_published), T(aciq_knows_the_normal_distribution),
+             T(one_side_is_half_of_two), T(floating_schemes_get_scales),
+             T(zeros_are_fine), T(what_cannot_be_derived_is_named),
              T(confidence_tells_who_depends_on_single_samples),
              T(confidence_of_an_average_is_that_of_the_average))

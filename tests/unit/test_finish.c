@@ -62,6 +62,9 @@ static void loops_equal_the_definition(void **state)
                 continue;
             assert_ok(ctx, qg_finish_new(ctx, ctx->arena, rows[k], &spec, &f));
             loops += f.kind != QG_NFINISH;
+            if (f.kind != QG_NFINISH)
+                assert_ptr_equal(f.run,
+                                 (type == QG_U8 ? rows[k]->u8 : rows[k]->i8)[f.kind]);
             f.run(&f, acc, got, PLACES);
             for (int i = 0; i < PLACES * CHANNELS; i++)
                 if (got[i] != want[i])
@@ -75,6 +78,43 @@ static void loops_equal_the_definition(void **state)
     assert_cmp_int(compared, >, 1000000);
     assert_cmp_int(loops, >, 100); /* and not the definition with itself */
     qg_ctx_free(ctx);
+}
+
+/* Sums times a factor plus a number, of each channel or of all alike; with a fused
+ * step, and where channels differ in their limits, by the definition.  All numbers here
+ * are exact, so that the steps do not matter. */
+static void sums_become_floats(void **state)
+{
+    enum { N = 3, ROWS = 5 };
+    static const float plus[N] = { 1, -2, 4 };
+    static const int32_t bias[N] = { 10, 20, 30 };
+    qg_ctx *ctx = *state;
+    for (int k = 0; k < 16; k++) {
+        const bool fma = k & 1, unlike = k & 2, each = k & 4, bare = k & 8;
+        qg_requant r[N] = { { .f = 0.5f }, { .f = 0.25f }, { .f = -2 } };
+        int32_t acc[N * ROWS];
+        float y[N * ROWS];
+        qg_finish f;
+        r[2].range.lo = unlike;
+        const qg_finish_spec spec = { .channels = N,
+                                      .r = r,
+                                      .per_channel = each,
+                                      .bias = bare ? NULL : bias,
+                                      .floats = bare ? NULL : plus,
+                                      .out = QG_F32,
+                                      .fma = fma };
+        for (int i = 0; i < N * ROWS; i++)
+            acc[i] = 7 * i - 40;
+        assert_ok(ctx, qg_finish_new(ctx, ctx->arena, NULL, &spec, &f));
+        assert_int_equal(f.kind,
+                         fma || (unlike && each) ? QG_NFINISH : QG_FINISH_FLOATS);
+        f.run(&f, acc, y, ROWS);
+        for (int i = 0; i < N * ROWS; i++) {
+            const float sum = (float)(acc[i] + (bare ? 0 : bias[i % N]));
+            assert_cmp_f64(y[i], ==,
+                           sum * r[each ? i % N : 0].f + (bare ? 0 : plus[i % N]));
+        }
+    }
 }
 
 static void quantize_loops_equal_the_definition(void **state)
@@ -148,6 +188,7 @@ static void loops_over_codes_equal_the_definition(void **state)
     }
 }
 
-QG_TEST_MAIN(cmocka_unit_test(loops_over_codes_equal_the_definition),
+QG_TEST_MAIN(WITH_CTX(sums_become_floats),
+             cmocka_unit_test(loops_over_codes_equal_the_definition),
              cmocka_unit_test(loops_equal_the_definition),
              WITH_CTX(quantize_loops_equal_the_definition))

@@ -211,12 +211,236 @@ static void random_edits_keep_uses(void **state)
     }
 }
 
-QG_TEST_MAIN(cmocka_unit_test(inputs_move),
-             cmocka_unit_test(replaced_outputs_keep_their_names),
-             cmocka_unit_test(the_interface_cannot_be_merged),
-             cmocka_unit_test(values_become_constants),
+/* --- more edits --- */
 
-             cmocka_unit_test(nodes_are_sorted_stably),
-             cmocka_unit_test(cycles_are_named),
-             cmocka_unit_test(sweep_keeps_what_outputs_need),
-             cmocka_unit_test(random_edits_keep_uses))
+static void outputs_move_with_their_marks(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    toy_input(&t, "x", QG_F32, 2, (int64_t[]){ -1, 3 });
+    toy_node(&t, "Relu", "r", "x", "y");
+    toy_node(&t, "Identity", "i", "y", "out");
+    toy_node(&t, "Relu", "s", "x", "second");
+    toy_output(&t, "out");
+    toy_output(&t, "second");
+    qg_value *y = toy_value(&t, "y"), *out = toy_value(&t, "out");
+    qg_tensor declared = { .dtype = QG_F32, .rank = 2 };
+    out->file_dtype = QG_F16;
+    out->declared = &declared;
+    out->type.rank = y->type.rank = 2;
+    out->dim_name[0] = "N";
+    y->dim_name[0] = "M";
+    assert_ok(t.ctx, qg_edit_replace_value(t.g, out, y));
+    assert_true(y->is_output);
+    assert_false(out->is_output);
+    assert_ptr_equal(t.g->output.at[0], y);
+    assert_string_equal(t.g->output.at[1]->name, "second");
+    assert_int_equal(y->file_dtype, QG_F16);
+    assert_int_equal(out->file_dtype, QG_NODTYPE);
+    assert_ptr_equal(y->declared, &declared);
+    assert_null(out->declared);
+    assert_string_equal(y->dim_name[0], "N");
+    qg_value *s = toy_value(&t, "second"), *z;
+    assert_ok(t.ctx, qg_graph_add_value(t.g, "z", &z));
+    s->type.rank = 2; /* of another rank: names of its extents mean nothing */
+    z->type.rank = 3;
+    s->dim_name[0] = "N";
+    assert_ok(t.ctx, qg_edit_replace_value(t.g, s, z));
+    assert_null(z->dim_name[0]);
+    assert_string_equal(z->name, "second");
+    assert_fails(t.ctx, qg_edit_replace_value(t.g, y, z), QG_ESTATE,
+                 "expected an inner value"); /* both are outputs */
+    toy_free(&t);
+}
+
+/* Readers of a replaced value come after those that are there. */
+static void uses_keep_their_order(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    qg_node *n = toy_node(&t, "Concat", "c", "x, x, y, x", "z");
+    qg_value *x = toy_value(&t, "x"), *y = toy_value(&t, "y");
+    assert_ok(t.ctx, qg_edit_set_input(t.g, n, 1, y));
+    assert_int_equal(x->use.n, 2);
+    assert_int_equal(x->use.at[0].slot, 0);
+    assert_int_equal(x->use.at[1].slot, 3);
+    assert_int_equal(y->use.at[0].slot, 2);
+    assert_int_equal(y->use.at[1].slot, 1);
+    assert_ok(t.ctx, qg_edit_replace_value(t.g, x, y));
+    assert_int_equal(x->use.n, 0);
+    assert_int_equal(y->use.n, 4);
+    assert_int_equal(y->use.at[3].slot, 3);
+    for (uint32_t k = 0; k < 4; k++)
+        assert_ptr_equal(n->in[k], y);
+    assert_ok(t.ctx, qg_edit_grow_inputs(t.g, n, 3)); /* it has four */
+    assert_int_equal(n->n_in, 4);
+    toy_free(&t);
+}
+
+static void records_of_slots_stay(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    qg_node *n = toy_node(&t, "Concat", "c", "x, y", "z");
+    qg_tqc *const tqc = (qg_tqc *)&t;
+    n->tin = QG_NEWN(t.g->arena, 2, qg_tqc *);
+    n->tin[1] = tqc;
+    assert_ok(t.ctx, qg_edit_grow_inputs(t.g, n, 3));
+    assert_int_equal(n->n_in, 3);
+    assert_null(n->tin[0]);
+    assert_ptr_equal(n->tin[1], tqc);
+    assert_null(n->tin[2]);
+    assert_string_equal(n->in[1]->name, "y");
+    assert_null(n->in[2]);
+    toy_free(&t);
+}
+
+static qg_tensor one_number(float *data)
+{
+    qg_tensor t;
+    qg_tensor_init(&t, QG_F32, 1, &(int64_t){ 1 });
+    t.f32 = data;
+    return t;
+}
+
+/* In place where nobody else reads the value, else a new one. */
+static void slots_get_constants(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    float two = 2;
+    const qg_tensor k = one_number(&two);
+    qg_value *in = toy_input(&t, "in", QG_F32, 0, NULL);
+    toy_node(&t, "Relu", "r", "in", "a");
+    qg_node *n = toy_node(&t, "Concat", "c", "a, b, b, in, o, _", "z");
+    toy_node(&t, "Relu", "s", "in", "o");
+    toy_output(&t, "o");
+    qg_value *a = n->in[0], *b = n->in[1], *o = n->in[4];
+    a->dim_name[0] = "N";
+    assert_ok(t.ctx, qg_edit_give_constant(t.g, n, 0, "fresh", &k));
+    assert_ptr_equal(n->in[0], a);
+    assert_ptr_equal(a->constant, &k);
+    assert_null(a->def);
+    assert_null(a->dim_name[0]);
+    assert_ok(t.ctx, qg_edit_give_constant(t.g, n, 1, "fresh", &k));
+    assert_string_equal(n->in[1]->name, "b_0"); /* after the one it replaces */
+    assert_null(b->constant);
+    assert_ptr_equal(n->in[2], b);
+    assert_ok(t.ctx, qg_edit_give_constant(t.g, n, 3, "fresh", &k));
+    assert_ptr_not_equal(n->in[3], in);
+    assert_ok(t.ctx, qg_edit_give_constant(t.g, n, 4, "fresh", &k));
+    assert_ptr_not_equal(n->in[4], o);
+    assert_ok(t.ctx, qg_edit_give_constant(t.g, n, 5, "fresh", &k));
+    assert_non_null(strstr(n->in[5]->name, "fresh"));
+    assert_ok(t.ctx, qg_edit_give_constant(t.g, n, 7, "last", &k));
+    assert_int_equal(n->n_in, 8);
+    assert_null(n->in[6]);
+    assert_non_null(strstr(n->in[7]->name, "last"));
+    assert_uses(t.g);
+    toy_free(&t);
+}
+
+/* What was learned stands beside what the float network has, once. */
+static void learned_constants_keep_the_old_one(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    float one = 1, two = 2, three = 3;
+    const qg_tensor k2 = one_number(&two), k3 = one_number(&three);
+    qg_value *w = toy_constant(&t, "w", QG_F32, 1, &(int64_t){ 1 }, &one);
+    const qg_tensor *old = w->constant;
+    qg_node *n = toy_node(&t, "Add", "n", "x, w", "y");
+    assert_ok(t.ctx, qg_edit_learn_constant(t.g, n, 1, &k2));
+    assert_ptr_equal(n->in[1]->constant, &k2);
+    assert_ptr_equal(qg_graph_value(t.g, "w.untuned")->constant, old);
+    assert_ok(t.ctx, qg_edit_learn_constant(t.g, n, 1, &k3));
+    assert_ptr_equal(n->in[1]->constant, &k3);
+    assert_ptr_equal(qg_graph_value(t.g, "w.untuned")->constant, old);
+    toy_free(&t);
+}
+
+static void nodes_absorb_their_readers(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    toy_input(&t, "x", QG_F32, 0, NULL);
+    qg_node *p = toy_node(&t, "Relu", "p", "x", "a");
+    qg_node *n = toy_node(&t, "Add", "n", "a, x", "b");
+    toy_node(&t, "Relu", "tail", "b", "c");
+    toy_output(&t, "b");
+    qg_edit_absorb(t.g, p, n);
+    qg_value *b = toy_value(&t, "b");
+    assert_ptr_equal(p->out[0], b);
+    assert_ptr_equal(b->def, p);
+    assert_int_equal(b->def_slot, 0);
+    assert_null(toy_value(&t, "a")->def);
+    assert_true(n->dead);
+    assert_null(qg_graph_node(t.g, "n")); /* its name is free */
+    assert_int_equal(toy_value(&t, "x")->use.n, 1);
+    assert_ok(t.ctx, qg_graph_normalize(t.g));
+    assert_order(t.g, "p tail");
+    assert_uses(t.g);
+    toy_free(&t);
+}
+
+static void nodes_swap_places(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    qg_node *a = toy_node(&t, "Relu", "a", "x", "p");
+    toy_node(&t, "Relu", "b", "x", "q");
+    qg_node *c = toy_node(&t, "Relu", "c", "x", "r");
+    qg_edit_swap_places(t.g, a, c);
+    assert_order(t.g, "c b a");
+    toy_free(&t);
+}
+
+/* Operators that rewrites make are those of the node's opset, or refused. */
+static void made_operators_suit_the_node(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    qg_node *n = toy_node(&t, "Relu", "n", "x", "y");
+    const qg_op *op = NULL, *relu = n->op;
+    qg_registry own = toy_registry;
+    own.made[QG_MADE_SUM] = "Add";
+    own.made[QG_MADE_DENSE] = "Sigmund";
+    own.made[QG_MADE_CAST] = NULL;
+    t.ctx->registry = &own;
+    assert_ok(t.ctx, qg_edit_find_op(t.g, n, QG_MADE_SUM, &op));
+    assert_string_equal(op->name, "Add");
+    assert_fails(t.ctx, qg_edit_find_op(t.g, n, QG_MADE_DENSE, &op), QG_EUNSUPPORTED,
+                 "rewrite: node 'n' (Relu): there is no Sigmund of its opset");
+    assert_fails(t.ctx, qg_edit_find_op(t.g, n, QG_MADE_CAST, &op), QG_EUNSUPPORTED,
+                 "there is no operator of its opset");
+    assert_fails(t.ctx, qg_edit_set_op(t.g, n, QG_MADE_DENSE), QG_EUNSUPPORTED,
+                 "no Sigmund");
+    assert_ptr_equal(n->op, relu);
+    own.made[QG_MADE_CONVOLUTION] = "Conv"; /* which refuses no groups */
+    n->attr = &(qg_attr){ .name = qg_intern(t.ctx, "group"),
+                          .type = QG_ATTR_INT,
+                          .count = 1,
+                          .ints = &(int64_t){ 0 } };
+    n->n_attr = 1;
+    assert_fails(t.ctx, qg_edit_set_op(t.g, n, QG_MADE_CONVOLUTION), QG_EMODEL,
+                 "group is 0");
+    assert_ptr_equal(n->op, relu);
+    n->n_attr = 0;
+    assert_ok(t.ctx, qg_edit_set_op(t.g, n, QG_MADE_SUM));
+    assert_ptr_equal(n->op, op);
+    toy_free(&t);
+}
+
+QG_TEST_MAIN(
+    cmocka_unit_test(inputs_move), cmocka_unit_test(replaced_outputs_keep_their_names),
+    cmocka_unit_test(the_interface_cannot_be_merged),
+    cmocka_unit_test(values_become_constants),
+    cmocka_unit_test(outputs_move_with_their_marks),
+    cmocka_unit_test(uses_keep_their_order), cmocka_unit_test(records_of_slots_stay),
+    cmocka_unit_test(slots_get_constants),
+    cmocka_unit_test(learned_constants_keep_the_old_one),
+    cmocka_unit_test(nodes_absorb_their_readers), cmocka_unit_test(nodes_swap_places),
+    cmocka_unit_test(made_operators_suit_the_node),
+    cmocka_unit_test(nodes_are_sorted_stably), cmocka_unit_test(cycles_are_named),
+    cmocka_unit_test(sweep_keeps_what_outputs_need),
+    cmocka_unit_test(random_edits_keep_uses))

@@ -223,6 +223,47 @@ static void broken_text_is_refused(void **state)
 }
 
 /* FIPS 180-2, appendix B.1 and B.2. */
+/* Elements of the member that is asked for, at the first level alone: braces in texts,
+ * objects within elements and members of the same name deeper are none. */
+static void elements_have_lines(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t found;
+        uint32_t line[3]; /* of which 2 are asked for; 9: as it was */
+    } row[] = {
+        {"{\"rules\": [{}, {}]}",                    2, { 1, 1, 9 }},
+        { "{\n\"rules\": [\n{},\n\n{\"a\": {}}]\n}", 2, { 3, 5, 9 }},
+        { "{\"rules\": [{},\n{},\n{}]}",             3, { 1, 2, 9 }},
+        { "{\"rules\": []}",                         0, { 9, 9, 9 }},
+        { "{\"rules\": [1, [2], {}]}",               1, { 1, 9, 9 }},
+        { "{\"rule\": [{}],\n\"rules\": [{}]}",      1, { 2, 9, 9 }},
+        { "{\"rulesx\": [{}], \"xrules\": [{}]}",    0, { 9, 9, 9 }},
+        { "{\"a\": {\"rules\": [{}]}}",              0, { 9, 9, 9 }},
+        { "{\"rules\": [{}], \"b\": [{}]}",          1, { 1, 9, 9 }},
+        { "{\"b\": \"rules\", \"c\": [{}]}",         0, { 9, 9, 9 }},
+        { "{\"rules\": [\"{ \\\" [\", {}]}",         1, { 1, 9, 9 }},
+        { "{\"a\": \"\\\\\",\n\"rules\": [{}]}",     1, { 2, 9, 9 }},
+        { "[\"rules\", {}]",                         0, { 9, 9, 9 }},
+        { "}\n{\"rules\": [{}]}",                    1, { 2, 9, 9 }},
+        { "{\"rules",                                0, { 9, 9, 9 }},
+        { "{\"rules\\",                              0, { 9, 9, 9 }},
+        { "",                                        0, { 9, 9, 9 }},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        size_t n = strlen(row[i].text);
+        char *text = malloc(n + !n); /* no byte behind it */
+        uint32_t line[3] = { 9, 9, 9 };
+        memcpy(text, row[i].text, n);
+        qg_json_source from = { "doc", text, n };
+        size_t found = qg_json_lines(&from, "rules", line, 2);
+        if (found != row[i].found || memcmp(line, row[i].line, sizeof line) != 0)
+            fail_msg("%s: %zu at %u, %u", row[i].text, found, line[0], line[1]);
+        free(text);
+    }
+}
+
 static void sha256_is_that_of_the_standard(void **state)
 {
     (void)state;
@@ -251,7 +292,8 @@ static void sha256_is_that_of_the_standard(void **state)
     qg_ctx_free(ctx);
 }
 
-QG_TEST_MAIN(cmocka_unit_test(keys_keep_their_order_and_short_arrays_a_line),
+QG_TEST_MAIN(cmocka_unit_test(elements_have_lines),
+             cmocka_unit_test(keys_keep_their_order_and_short_arrays_a_line),
              cmocka_unit_test(long_arrays_fill_lines),
              cmocka_unit_test(float_text_round_trips),
              cmocka_unit_test(what_json_cannot_say_is_refused),
