@@ -166,6 +166,11 @@ static void outputs_of_blocks_are_watched(void **state)
     watched = qg_importance_watched(&f.s, ctx->arena);
     for (size_t i = 0; i < 6; i++)
         assert_int_equal(watched[named(names[i])->id], i >= 3);
+    f.block[0].end = 1; /* b begins a block, in which it is read */
+    f.block[1] = (qg_block){ .first = 1, .end = 4 };
+    watched = qg_importance_watched(&f.s, ctx->arena);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(watched[named(names[i])->id], i == 2 || i >= 4);
     release();
 }
 
