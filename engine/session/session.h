@@ -287,7 +287,8 @@ QG_NODISCARD qg_status qg_warn_empty(qg_ctx *ctx, qg_arena *a, const qg_tqc *con
 /* Endpoints whose own scale would be below the least one of their observer. */
 QG_NODISCARD qg_status qg_warn_small(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t,
                                      size_t n);
-/* Biases with derived scales and values beyond their codes: a line, if any has them. */
+/* Biases with derived scales and values beyond their codes, and fills (of a Pad) beyond
+ * the grid of what they fill: a line for each of the two, if there are any. */
 QG_NODISCARD qg_status qg_warn_saturated(const qg_quant *q, qg_arena *a);
 /* A fact `mask_policy`, if there is one. */
 QG_NODISCARD qg_status qg_report_masks(qg_report *r, const qg_strange *s);
