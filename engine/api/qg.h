@@ -565,7 +565,8 @@ QG_API void qg_doctor_options_init(qg_doctor_options *o, size_t size);
  * values (examined), found; when something was found, table warnings: kind, sample
  * (null: all of them), where, what.
  *
- *     not-finite  NaN or infinities in a sample
+ *     not-finite  NaN or infinities in a sample, or the endpoint where the first one
+ *                 appears while the network runs
  *     constant    all elements of a sample are equal
  *     duplicate   byte for byte an earlier sample
  *     range       a sample scaled unlike the others, or data whose scale does not fit

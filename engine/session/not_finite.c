@@ -236,9 +236,12 @@ qg_status qg_model_strange(qg_model *m, const qg_finite_request *r, qg_arena *a,
     *out = (qg_strange){ 0 };
     qg_status st = s.sample && s.copy ? search_all(m, r, a, &s) : qg_nomem(m->ctx);
     if (st == QG_OK && (s.nan.there || s.infinity.there)) {
+        const place *p = s.nan.there ? &s.nan : &s.infinity;
         out->nan = s.nan.there;
+        out->at = qg_arena_strdup(a, p->at);
+        out->sample = p->sample;
         out->not_finite = text_of(&s, qg_run_mode_name(r->mode), a);
-        st = out->not_finite ? QG_OK : qg_nomem(m->ctx);
+        st = out->not_finite && out->at ? QG_OK : qg_nomem(m->ctx);
     }
     if (st == QG_OK && s.seen)
         st = qg_masks_describe(m->graph, s.seen, r->mode == QG_RUN_SIMULATE, a, out);

@@ -242,10 +242,12 @@ typedef struct qg_strange {
     const char *not_finite; /* "simulate: sample 0: NaN first appears at div.out0
                              * (Div)", or an infinity where no NaN appears */
     bool nan;               /* not_finite is about a NaN */
-    const char *masks;      /* values whose grid holds a mask and nothing else */
-    const char *infinite;   /* endpoints that calibration left in float for -inf */
-    uint8_t *node;          /* [nodes] 1: beside one of masks; NULL: none is */
-    const char *policy;     /* for these: YAML of a policy patch, in one line */
+    const char *at;         /* its endpoint and sample; NULL without not_finite */
+    size_t sample;
+    const char *masks;    /* values whose grid holds a mask and nothing else */
+    const char *infinite; /* endpoints that calibration left in float for -inf */
+    uint8_t *node;        /* [nodes] 1: beside one of masks; NULL: none is */
+    const char *policy;   /* for these: YAML of a policy patch, in one line */
 } qg_strange;
 QG_NODISCARD qg_status qg_model_strange(qg_model *m, const qg_finite_request *r,
                                         qg_arena *a, qg_strange *out);

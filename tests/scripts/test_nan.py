@@ -188,6 +188,12 @@ def check_names(folder):
                 bad += 1
                 print(f"FAILED: {backend} {arguments[0]}: stderr {lines}, expected one line "
                       "with NaN and entropy.out0")
+        report = json.loads(agreement.qg("stats", "doctor", snapshot, "-d", data, "--json"))
+        rows = [(r["where"], r["sample"]) for r in report.get("warnings", ())
+                if r["kind"] == "not-finite"]
+        if len(rows) != 1 or rows[0][0] != "entropy.out0":
+            bad += 1
+            print(f"FAILED: {backend}: rows of the doctor {rows}, expected entropy.out0")
     error = stderr_of("run", model, "-d", data, "-o", folder / "out")
     if error:
         bad += 1

@@ -308,6 +308,11 @@ static void families_that_can_not_be(void **state)
         f.ctx, load(&f, "trt-int9", &b), QG_ECONFIG,
         "backend: unknown backend 'trt-int9', did you mean 'trt-int8', expected "
         "a path or one of `qg list backends`");
+    assert_fails(f.ctx, load(&f, "openvino", &b), QG_ECONFIG,
+                 "did you mean 'openvino-int8', expected");
+    assert_fails(f.ctx, load(&f, "ppl", &b), QG_ECONFIG,
+                 "did you mean 'ppl-cuda-int8', 'ppl-dsp-int8' or 'ppl-dsp-ti-int8', "
+                 "expected");
     assert_fails(f.ctx, load(&f, "none/x.yaml", &b), QG_EIO, "none/x.yaml");
     assert_fails(f.ctx, load_text(&f, "a", "name: a\nextends: a\n", &b), QG_ECONFIG,
                  "/a.yaml:2: extends: 'a' is its own ancestor");
