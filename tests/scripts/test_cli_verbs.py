@@ -207,7 +207,7 @@ class Verbs(unittest.TestCase):
                          r"which saturate, .*: conv0\.in2, .* with 8 bits\n")
 
     def test_fills_beyond_the_grid_are_named(self):
-        """Relu -> Pad(value) -> reader: a fill below 0 is no code of an asymmetric grid; the
+        """Conv -> Relu -> Pad(value) -> reader: a fill below 0 is no code of an asymmetric grid; the
         lowest of all is meant in front of a MaxPool, and a Clip may be wider than its grid."""
         try:
             import numpy as np
@@ -217,7 +217,7 @@ class Verbs(unittest.TestCase):
         make, folder = onnx.helper.make_node, pathlib.Path(self.folder.name)
         conv = make("Conv", ["p", "w"], ["y"], "last")
         pool = make("MaxPool", ["p"], ["y"], "last", kernel_shape=[2, 2])
-        np.save(folder / "fill.npy", np.random.default_rng(0).normal(
+        np.save(folder / "fill.npy", 4 * np.random.default_rng(0).normal(
             size=(4, 1, 2, 4, 4)).astype("f"))
         for fill, backend, last, warned in (
                 (-3, "ort-int8", conv, True), (-3, "trt-int8", conv, False),
@@ -226,7 +226,8 @@ class Verbs(unittest.TestCase):
             held = {"w": np.eye(2, dtype="f")[..., None, None], "fill": np.float32(fill),
                     "pads": np.int64([0, 0, 1, 1, 0, 0, 1, 1]), "low": np.float32(-50),
                     "high": np.float32(50)}
-            nodes = [make("Relu", ["x"], ["r"], "relu"), make("Clip", ["r", "low", "high"], ["c"]),
+            nodes = [make("Conv", ["x", "w"], ["f"], "first"),
+                     make("Relu", ["f"], ["r"], "relu"), make("Clip", ["r", "low", "high"], ["c"]),
                      make("Pad", ["c", "pads", "fill"], ["p"], "pad"), last]
             info = onnx.helper.make_tensor_value_info
             graph = onnx.helper.make_graph(
