@@ -95,7 +95,7 @@ typedef struct cli_option {
 #define CLI_OPTION_MAP(X)                                                      \
     X(BACKEND) X(DATA) X(SNAPSHOT) X(FOLDER) X(SAMPLES) X(OBSERVER) X(POLICY)  \
     X(SET) X(QUIRKS) X(DISPATCHER) X(DUMP_AFTER) X(DUMP_DIR) X(MODE) X(DUMP)   \
-    X(ROUNDED_MODE)                                                            \
+    X(ROUNDED_MODE) X(SWITCH)                                                  \
     X(PROFILE) X(REQUIRE)                                                      \
     X(LABELS) X(HOLDOUT) X(JUDGES) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS)     \
     X(KERNELS)                                                                 \

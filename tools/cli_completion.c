@@ -231,7 +231,10 @@ static void man(void)
         man_verb(v);
     (void)fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 differences or "
                 "findings, 130 interrupted, 143 terminated.\n"
-                "Diverge and conformance: 1 differences or failed tests, 4 failed.\n",
+                "Diverge and conformance: 1 differences or failed tests, 4 failed.\n"
+                "Wrong usage is an unknown verb, option or word of those that the help "
+                "of an option lists; a name that qg list shows (backend, observer, "
+                "format, quirk, profile) is looked up, and fails with 1.\n",
                 stdout);
 }
 

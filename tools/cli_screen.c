@@ -23,7 +23,10 @@ static void print_all_verbs(void)
                 "\n`qg VERB --help` describes a verb and its options.\n"
                 "Exit status: 0 done, 1 failed, 2 wrong usage, 3 differences found,\n"
                 "130 interrupted, 143 terminated; of diverge and conformance:\n"
-                "1 differences or failed tests, 4 failed.\n",
+                "1 differences or failed tests, 4 failed.  Wrong usage is an unknown\n"
+                "verb, option or word of those that the help of an option lists; a\n"
+                "name that `qg list` shows and files may add (backend, observer,\n"
+                "format, quirk, profile) is looked up, and fails with 1.\n",
                 stdout);
 }
 

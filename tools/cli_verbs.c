@@ -379,8 +379,10 @@ static int help(const cli_call *c)
 
 #define DATA_FORMS                                                                     \
     "DATA: an .npy (axis 0 is the sample when the array has one more axis than the\n"  \
-    "input, or when the input's batch is 1), an .npz (arrays by input name), a\n"      \
-    "folder of these in name order, or random:N (N uniform samples, for trials)."
+    "input, or when the input's batch is 1), an .npz (arrays by input name), a .pb\n"  \
+    "(TensorProto), an image (.png, .jpg, .bmp, .ppm, .pgm), a folder of these in\n"   \
+    "name order, a .yaml with settings of images (docs/data.md), or random:N (N\n"     \
+    "uniform samples, for trials)."
 
 /* Words after the verb: their names in the help, and their number. */
 /* What qg_model_open takes. */
@@ -447,7 +449,9 @@ const cli_verb cli_verbs[] = {
       .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER),
                TAKES(PROFILE), TAKES(REQUIRE), TAKES(CODES) },
       .about = "Writes one .npy per output of the network.  A new axis 0 is samples:\n"
-               "16 samples of an output of 1x7 make an array of 16x1x7.\n"
+               "16 samples of an output of 1x7 make an array of 16x1x7.  An output\n"
+               "whose shape differs between samples becomes an .npz with arrays\n"
+               "sample_0, sample_1, ...\n"
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg run snapshot -d images.npy --mode simulate -o outputs",
       .run = run },
@@ -589,7 +593,7 @@ const cli_verb cli_verbs[] = {
     { .name = "switch",
       .summary = "disable endpoints of a snapshot, or restore them",
       FILES("SNAPSHOT", 1, 1),
-      .use = { NEEDS(SET), NEEDS(SNAPSHOT) },
+      .use = { NEEDS(SWITCH), NEEDS(SNAPSHOT) },
       .about = "--set takes a selector and state=deactivated, state=dequantized or\n"
                "state=restored; scales and sharing are kept.",
       .example = "qg switch snapshot --set 'node=Conv_3 state=dequantized' -o other",

@@ -201,6 +201,18 @@ static qg_status judge_dead(const doctor *d, qg_findings *f)
     return QG_OK;
 }
 
+/* What no input of that sample explains. */
+static qg_status judge_strange(const doctor *d, qg_findings *f)
+{
+    const qg_strange *s = &d->strange;
+    if (!s->not_finite || !is_finite(&d->looks, s->sample))
+        return QG_OK;
+    return qg_findings_add(
+        f, QG_FINDING_NOT_FINITE, s->sample, s->at,
+        qg_arena_printf(d->arena, "%s first appears here, expected finite numbers",
+                        s->nan ? "NaN" : "an infinity"));
+}
+
 static qg_status judge(doctor *d, qg_findings *f)
 {
     const char **name = QG_NEWN(d->arena, d->value.n, const char *);
@@ -209,6 +221,7 @@ static qg_status judge(doctor *d, qg_findings *f)
     for (size_t i = 0; i < d->value.n; i++)
         name[i] = d->value.at[i]->name;
     QG_TRY(qg_looks_judge(&d->looks, f));
+    QG_TRY(judge_strange(d, f));
     const qg_value *first = d->first.value;
     if (first && d->index[first->id] != QG_NONE)
         QG_TRY(qg_judge_scale(f, &d->first.expected, &d->total[d->index[first->id]],

@@ -149,8 +149,8 @@ typedef struct qg_quantize_options {
     /* Pass name or "all": the text form after it, below dump_dir; NULL: none. */
     const char *dump_after;
     const char *dump_dir; /* made when missing; NULL: the working directory */
-    /* The pipeline ends after this pass: the model can then only be used with
-     * qg_model_dump only, and there is no report.  NULL: all of it. */
+    /* The pipeline ends after this pass: qg_model_dump is then the only function that
+     * takes the model, and there is no report.  NULL: all of it. */
     const char *stop_after;
 } qg_quantize_options;
 QG_API void qg_quantize_options_init(qg_quantize_options *o, size_t size);
@@ -390,10 +390,10 @@ typedef struct qg_run_options {
 QG_API void qg_run_options_init(qg_run_options *o, size_t size);
 
 /* One .npy per graph output in `folder` (NULL: nothing is written), first axis the
- * sample; the report has shapes, times and memory of the plan.
+ * sample; the report has shapes, times and memory of the plan.  An output whose shape
+ * differs between samples is an .npz with arrays sample_0, sample_1, ... instead.
  * Samples are written in order whatever the number of workers.  QG_EDATA when data
- * do not fit the inputs or a sample's outputs have other shapes than the first
- * one's.  On failure no file appears. */
+ * do not fit the inputs.  On failure no file appears. */
 QG_NODISCARD QG_API qg_status qg_model_run(qg_model *m, const qg_run_options *o,
                                            const char *folder, qg_report **report);
 
@@ -493,8 +493,9 @@ QG_NODISCARD QG_API qg_status qg_model_search_rules(qg_model *m,
  * they have no class and are never right.
  * The class is the index of the largest element of the first output, the first on a
  * tie; agreement is the share of samples on which float and simulated name the same
- * class.  Shares are 0 to 1.  Labels may be more than samples, not fewer (QG_EDATA).
- * labels is NULL when o->label is set. */
+ * class.  Shares are 0 to 1.  There is one label per sample (QG_EDATA); where
+ * work.samples limits the samples, the file may have more labels, and the first ones
+ * count.  labels is NULL when o->label is set. */
 QG_NODISCARD QG_API qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o,
                                                 const char *labels, qg_report **report);
 
@@ -564,7 +565,8 @@ QG_API void qg_doctor_options_init(qg_doctor_options *o, size_t size);
  * values (examined), found; when something was found, table warnings: kind, sample
  * (null: all of them), where, what.
  *
- *     not-finite  NaN or infinities in a sample
+ *     not-finite  NaN or infinities in a sample, or the endpoint where the first one
+ *                 appears while the network runs
  *     constant    all elements of a sample are equal
  *     duplicate   byte for byte an earlier sample
  *     range       a sample scaled unlike the others, or data whose scale does not fit

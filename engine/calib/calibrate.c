@@ -172,9 +172,9 @@ static qg_status refuse_number(const calibration *c, qg_ctx *ctx, const qg_tqc *
     char text[QG_ENDPOINT_TEXT];
     return qg_fail(ctx, QG_ENUMERIC,
                    "calibrate: %s: sample %zu%s%.1000s%s%s%.200s gives a NaN or an "
-                   "infinity, expected finite numbers; 'value=%.1000s state=fp32' "
-                   "leaves it in float, qg stats doctor names the first and the policy "
-                   "for a mask",
+                   "infinity, expected finite numbers; `qg stats doctor` shows where "
+                   "the first one appears, and a policy where it is an attention mask; "
+                   "--set 'value=%.1000s state=fp32' leaves this value in float",
                    qg_tqc_text(t, text), sample, v->is_input ? " of input '" : "",
                    v->is_input ? v->name : "", v->is_input ? "'" : "",
                    from ? " in " : "", from ? from : "", v->name);

@@ -18,8 +18,8 @@ const char *qg_finding_name(enum qg_finding_kind k)
 }
 
 /* text: made by printf in the arena, or NULL. */
-static qg_status add(qg_findings *f, enum qg_finding_kind kind, size_t sample,
-                     const char *where, const char *text)
+qg_status qg_findings_add(qg_findings *f, enum qg_finding_kind kind, size_t sample,
+                          const char *where, const char *text)
 {
     if (!text)
         return qg_nomem(f->ctx);
@@ -135,12 +135,12 @@ static qg_status judge_finite(qg_findings *f, const qg_input_kind *k,
     if (!all.n)
         return QG_OK;
     const qg_look *l = &look[all.first];
-    return add(f, QG_FINDING_NOT_FINITE, all.first, k->name,
-               qg_arena_printf(
-                   f->arena, "%llu NaN and %llu infinities%s, expected finite numbers",
-                   (unsigned long long)l->nans,
-                   (unsigned long long)(qg_look_faults(k, l) - l->nans),
-                   others(&all, text)));
+    return qg_findings_add(
+        f, QG_FINDING_NOT_FINITE, all.first, k->name,
+        qg_arena_printf(
+            f->arena, "%llu NaN and %llu infinities%s, expected finite numbers",
+            (unsigned long long)l->nans,
+            (unsigned long long)(qg_look_faults(k, l) - l->nans), others(&all, text)));
 }
 
 static bool is_constant(const qg_look *l)
@@ -160,7 +160,7 @@ static qg_status judge_constant(qg_findings *f, const qg_input_kind *k,
         return QG_OK;
     const qg_look *l = &look[all.first];
     const bool many = all.n > 1;
-    return add(
+    return qg_findings_add(
         f, QG_FINDING_CONSTANT, all.first, k->name,
         qg_arena_printf(f->arena,
                         "all %llu elements are %s%g%s%s, expected different values",
@@ -206,7 +206,7 @@ static qg_status judge_range(qg_findings *f, const qg_input_kind *k,
     if (!all.n)
         return QG_OK;
     const qg_look *l = &look[all.first];
-    return add(
+    return qg_findings_add(
         f, QG_FINDING_RANGE, all.first, k->name,
         qg_arena_printf(f->arena,
                         "%g to %g, while half of the samples stay below %g: scaled "
@@ -231,7 +231,7 @@ static qg_status judge_layout(qg_findings *f, const qg_input_kind *k,
     bool interleaved = stride < 0.6 * step, planar = step < 0.6 * stride;
     if (k->channels_last ? !planar : !interleaved)
         return QG_OK;
-    return add(
+    return qg_findings_add(
         f, QG_FINDING_LAYOUT, SIZE_MAX, k->name,
         qg_arena_printf(
             f->arena,
@@ -261,10 +261,11 @@ static qg_status judge_copies(qg_findings *f, const qg_input_kind *k,
     shared all = { .first = n > 1 ? p[1].sample : 0, .n = n - 1 };
     if (!all.n || is_constant(&look[p[0].sample]))
         return QG_OK;
-    return add(f, QG_FINDING_DUPLICATE, all.first, k->name,
-               qg_arena_printf(f->arena,
-                               "identical to sample %zu%s, expected different samples",
-                               p[0].sample, others(&all, text)));
+    return qg_findings_add(
+        f, QG_FINDING_DUPLICATE, all.first, k->name,
+        qg_arena_printf(f->arena,
+                        "identical to sample %zu%s, expected different samples",
+                        p[0].sample, others(&all, text)));
 }
 
 static qg_status judge_duplicates(qg_findings *f, const qg_input_kind *k,
@@ -453,7 +454,7 @@ qg_status qg_judge_scale(qg_findings *f, const qg_expected *e, const qg_watch *w
         return QG_OK; /* constant data and dead channels have findings of their own */
     if ((double)middle < most && (double)middle > 1 / most)
         return QG_OK;
-    return add(
+    return qg_findings_add(
         f, QG_FINDING_RANGE, SIZE_MAX, value,
         qg_arena_printf(f->arena,
                         "the spread of channels is %.3g times that expected by the %s "
@@ -477,11 +478,12 @@ qg_status qg_judge_channels(qg_findings *f, const qg_watch *w, const char *value
         return qg_nomem(f->ctx);
     if (dead == 0 || w->samples == 0)
         return QG_OK;
-    return add(f, QG_FINDING_DEAD, SIZE_MAX, value,
-               qg_arena_printf(f->arena,
-                               "%zu of %zu channels are constant (%s%s), expected "
-                               "samples in which they vary",
-                               dead, w->channels, list, dead > 8 ? ", ..." : ""));
+    return qg_findings_add(
+        f, QG_FINDING_DEAD, SIZE_MAX, value,
+        qg_arena_printf(f->arena,
+                        "%zu of %zu channels are constant (%s%s), expected "
+                        "samples in which they vary",
+                        dead, w->channels, list, dead > 8 ? ", ..." : ""));
 }
 
 /* Twice as far as any other sample: a range that follows it halves the resolution of
@@ -504,7 +506,7 @@ qg_status qg_judge_alone(qg_findings *f, const qg_watch *w, const char *const *n
         const qg_watch *v = &w[first[s]];
         if (count[s] == 0)
             continue;
-        QG_TRY(add(
+        QG_TRY(qg_findings_add(
             f, QG_FINDING_ALONE, s, name[first[s]],
             qg_arena_printf(
                 f->arena,

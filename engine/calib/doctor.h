@@ -75,6 +75,11 @@ typedef struct qg_findings {
     QG_VEC(qg_finding) found;
 } qg_findings;
 
+/* where lives as long as f; text: in its arena, NULL: QG_ENOMEM. */
+QG_NODISCARD qg_status qg_findings_add(qg_findings *f, enum qg_finding_kind kind,
+                                       size_t sample, const char *where,
+                                       const char *text);
+
 const char *qg_finding_name(enum qg_finding_kind k); /* "not-finite" */
 
 /* One input of one sample. */

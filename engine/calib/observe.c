@@ -12,10 +12,6 @@
 static const char *objection(const qg_observer *o, uint32_t policy,
                              char expected[QG_POLICY_TEXT])
 {
-    if (policy & QG_BLOCK) { /* of any observer */
-        (void)snprintf(expected, QG_POLICY_TEXT, "per-tensor or per-channel");
-        return "no block policy";
-    }
     if (!(policy & QG_PER_TENSOR) && !o->per_channel) {
         (void)snprintf(expected, QG_POLICY_TEXT, "minmax");
         return "per-tensor only";
@@ -36,6 +32,11 @@ qg_status qg_observe_start(qg_ctx *ctx, const char *what, const qg_tensor *x,
             ctx, QG_ECONFIG,
             "%s: axis %d does not fit rank %d, expected an axis below the rank", what,
             s->axis, (int)x->rank);
+    if (s->policy & QG_BLOCK)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "%s: no observer supports a block policy, expected per-tensor "
+                       "or per-channel; `qg quantize-tensor` rounds an array in blocks",
+                       what);
     char policy[QG_POLICY_TEXT];
     const char *why = objection(o->observer, s->policy, policy);
     if (why)

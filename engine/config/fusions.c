@@ -71,9 +71,10 @@ static qg_status read_end(const builder *b, const qg_yaml *y, const char *text,
     const unsigned most = most_slots(b, &b->node[k], at.is_output);
     if (most < 255 && at.slot >= most)
         return qg_yaml_fail(b->r->ctx, y, b->what,
-                            "endpoint '%s': is beyond the operators of its node, "
-                            "expected at most %s%u",
-                            text, at.is_output ? "out" : "in", most - 1);
+                            "endpoint '%s': its operator has fewer %s, expected at "
+                            "most %s%u",
+                            text, at.is_output ? "outputs" : "inputs",
+                            at.is_output ? "out" : "in", most - 1);
     *out = (qg_pattern_end){ (uint32_t)k, at.is_output, (uint32_t)at.slot };
     return QG_OK;
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -141,21 +142,53 @@ static void try_stems(qg_suggest *near, const char *suffix, const char **known,
     }
 }
 
+enum { HINT_TEXT = 400 }; /* bytes of several names */
+
+/* Whether several names go on after the word and '-', of which none is the obvious one:
+ * *hint has all of them, or "..." where there are too many. */
+static bool hint_at_all(const char *word, const char **known, size_t n,
+                        char hint[HINT_TEXT])
+{
+    const size_t n_word = strlen(word);
+    size_t found = 0, used = 0, last = 0;
+    for (size_t i = 0; i < n; i++)
+        if (strncasecmp(known[i], word, n_word) == 0 && known[i][n_word] == '-') {
+            found++;
+            last = i;
+        }
+    for (size_t i = 0; found > 1 && i <= last; i++) {
+        if (strncasecmp(known[i], word, n_word) != 0 || known[i][n_word] != '-')
+            continue;
+        const char *before = !used ? ", did you mean '" : i == last ? " or '" : ", '";
+        if (used + strlen(before) + strlen(known[i]) + sizeof "', ..." > HINT_TEXT) {
+            (void)snprintf(hint + used, HINT_TEXT - used, ", ...");
+            break;
+        }
+        used +=
+            (size_t)snprintf(hint + used, HINT_TEXT - used, "%s%s'", before, known[i]);
+    }
+    return used > 0;
+}
+
 /* NAME-int8 before other names that begin like this, before names alike, before names
  * alike but for -int8, before titles that contain the word: trt and TensorRT are
  * trt-int8. */
 static void hint_at(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char **known,
-                    size_t n, char hint[QG_SUGGEST_TEXT])
+                    size_t n, char hint[HINT_TEXT])
 {
     static const char suffix[] = "-int8";
     const size_t n_word = strlen(w->name);
+    const char *obvious = NULL;
     qg_suggest near = qg_suggest_for(w->name);
     for (size_t i = 0; i < n; i++)
         qg_suggest_try(&near, known[i]);
     for (size_t i = 0; i < n; i++)
         if (strncmp(known[i], w->name, n_word) == 0 &&
             strcmp(known[i] + n_word, suffix) == 0)
-            near.best = known[i];
+            obvious = known[i];
+    if (!obvious && hint_at_all(w->name, known, n, hint))
+        return;
+    near.best = obvious ? obvious : near.best;
     if (!near.best)
         try_stems(&near, suffix, known, n);
     bool titled = false;
@@ -173,7 +206,7 @@ static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
 {
     const char **known;
     size_t n;
-    char hint[QG_SUGGEST_TEXT];
+    char hint[HINT_TEXT];
     QG_TRY(qg_config_names(ctx, a, w->search, &known, &n));
     hint_at(ctx, a, w, known, n, hint);
     if (w->at)

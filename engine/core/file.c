@@ -234,6 +234,16 @@ void qg_writer_sweep(const char *folder)
         remove_leftovers(path, (size_t)n, true);
 }
 
+static qg_status refuse_target(const qg_writer *w, int why)
+{
+    const char *slash = strrchr(w->target, '/');
+    if (why != ENOENT || !slash || slash == w->target)
+        return refuse(w->ctx, "write", w->target, strerror(why));
+    return qg_fail(w->ctx, QG_EIO,
+                   "write: %s: %s: expected a folder '%.*s' to write to", w->target,
+                   strerror(why), (int)(slash - w->target), w->target);
+}
+
 /* Under the lock of the folder: whoever replaces the folder at the same time keeps the
  * temporaries that he has seen (folder.c). */
 static qg_status open_stream(qg_writer *w)
@@ -256,7 +266,7 @@ static qg_status open_stream(qg_writer *w)
         (void)close(fd);
         (void)unlink(w->temporary);
     }
-    return refuse(w->ctx, "write", path, strerror(why));
+    return refuse_target(w, why);
 }
 
 qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)

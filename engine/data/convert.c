@@ -67,6 +67,20 @@ int64_t qg_data_find_nan(const qg_tensor *t)
     return -1;
 }
 
+int64_t qg_data_find_beyond(const qg_tensor *t, qg_dtype file)
+{
+    int64_t n = qg_tensor_count(t);
+    if (t->dtype != QG_F32 || (file != QG_F16 && file != QG_BF16))
+        return -1;
+    for (int64_t i = 0; i < n; i++) {
+        float x = file == QG_F16 ? qg_f16_to_f32(qg_f32_to_f16(t->f32[i]))
+                                 : qg_bf16_to_f32(qg_f32_to_bf16(t->f32[i]));
+        if (isinf(x) && !isinf(t->f32[i]))
+            return i;
+    }
+    return -1;
+}
+
 /* float8 and packed types have no use as data yet: only bytes that are the model's own
  * type could be meant, and NaN cannot be detected in those. */
 bool qg_data_convertible(qg_dtype from, qg_dtype to)

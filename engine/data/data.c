@@ -133,8 +133,8 @@ bool qg_data_common_shape(const qg_data *d, size_t k, qg_tensor *out)
 }
 
 /* Names file, sample, input and value; samples are counted through the source. */
-static qg_status element_fails(const qg_data_get *g, const qg_tensor *from,
-                               const qg_tensor *to, int64_t at)
+static qg_status element_fails(const qg_data_get *g, const qg_tensor *from, qg_dtype to,
+                               int64_t at)
 {
     char path[256], name[1001];
     (void)snprintf(path, sizeof path, "%.255s", g->part->path);
@@ -149,7 +149,7 @@ static qg_status element_fails(const qg_data_get *g, const qg_tensor *from,
     return qg_fail(g->ctx, QG_EDATA,
                    "data: %s: sample %zu of input '%s' contains %.17g, which %s cannot "
                    "represent, expected data of that type",
-                   path, g->part->first + g->i, name, x, qg_dtype_name(to->dtype));
+                   path, g->part->first + g->i, name, x, qg_dtype_name(to));
 }
 
 static unsigned allowed(const qg_data_request *r)
@@ -169,7 +169,10 @@ qg_status qg_data_fetch(qg_ctx *ctx, const qg_data *d, size_t i, qg_arena *scrat
         assert(out[k]->dtype == d->request.input[k]->type.dtype);
         QG_TRY(part->kind->get(&g, &stored));
         if (!qg_data_convert(&stored, out[k], allowed(&d->request), &bad))
-            return element_fails(&g, &stored, out[k], bad);
+            return element_fails(&g, &stored, out[k]->dtype, bad);
+        const qg_dtype file = d->request.input[k]->file_dtype;
+        if ((bad = qg_data_find_beyond(out[k], file)) >= 0)
+            return element_fails(&g, out[k], file, bad);
     }
     return QG_OK;
 }

@@ -87,6 +87,12 @@ enum { QG_DATA_LOSSY = 1, QG_DATA_NAN = 2 };
 bool qg_data_convert(const qg_tensor *from, qg_tensor *to, unsigned allow,
                      int64_t *bad);
 
+/* Position of the first finite number that is an infinity in `file`, a 16-bit float;
+ * -1: none, or `file` is no such type.  For inputs that are float32 here and 16 bits in
+ * the file of the model (value->file_dtype): values between those of the type are
+ * kept. */
+int64_t qg_data_find_beyond(const qg_tensor *t, qg_dtype file);
+
 /* Whether some values of `from` can become `to` at all. */
 bool qg_data_convertible(qg_dtype from, qg_dtype to);
 

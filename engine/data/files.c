@@ -190,11 +190,11 @@ static qg_status npz_find(qg_ctx *ctx, const qg_npz *z, const qg_value *v,
     if (*out)
         return QG_OK;
     for (size_t i = 0; i < z->count && used < sizeof held; i++)
-        used += (size_t)snprintf(held + used, sizeof held - used, "%s%.1000s",
+        used += (size_t)snprintf(held + used, sizeof held - used, "%s'%.1000s'",
                                  i ? ", " : "", z->member[i].name);
     return qg_fail(
         ctx, QG_EDATA,
-        "data: %.200s: contains no array for input '%.1000s' of the model, but %s",
+        "data: %.200s: contains no array for input '%.1000s' of the model, only %s",
         z->path, v->name, held);
 }
 

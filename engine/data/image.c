@@ -97,6 +97,19 @@ static uint64_t little(const uint8_t *at, int bytes)
     return n;
 }
 
+static bool is_pnm(const qg_file *f) { return f->size > 2 && f->bytes[0] == 'P'; }
+
+/* Its maxval, the value of white; *at: where the pixels begin. */
+static uint64_t pnm_maximum(const qg_file *f, size_t *at)
+{
+    *at = 2;
+    (void)pnm_number(f, at);
+    (void)pnm_number(f, at);
+    const uint64_t maximum = pnm_number(f, at);
+    ++*at; /* one blank */
+    return maximum;
+}
+
 /* Bytes that a file without compression needs; 0 for others, which stb_image checks.
  * *wrong: what stb_image decodes to other pixels; it takes the lower byte of 16-bit
  * channels, and loses 4 colors of OS/2. */
@@ -105,13 +118,13 @@ static uint64_t least_bytes(const qg_file *f, uint64_t width, uint64_t height,
 {
     enum { CORE_HEADER = 12, HEADERS = 30 };
     const uint8_t *b = f->bytes;
-    if (f->size > 2 && b[0] == 'P') {
-        size_t at = 2;
-        (void)pnm_number(f, &at);
-        (void)pnm_number(f, &at);
-        const uint64_t depth = pnm_number(f, &at) > 255 ? 2 : 1;
+    if (is_pnm(f)) {
+        size_t at;
+        const uint64_t maximum = pnm_maximum(f, &at), depth = maximum > 255 ? 2 : 1;
         *wrong = depth > 1 ? "a PNM image of 16 bits per channel, expected 8" : NULL;
-        return at + 1 + width * height * depth * (b[1] == '6' ? 3 : 1);
+        if (maximum == 0)
+            *wrong = "a PNM image with the maximum value 0, expected 1 to 255";
+        return at + width * height * depth * (b[1] == '6' ? 3 : 1);
     }
     if (f->size < HEADERS || b[0] != 'B' || b[1] != 'M')
         return 0;
@@ -221,21 +234,63 @@ static void fill(const struct pixels *p, const qg_image_options *o, qg_tensor *o
     }
 }
 
+/* to: the bytes of the file up to `end`, with pixels scaled from its maxval, which
+ * stb_image ignores, to 255.  Rounds as PPM_DEPTH of netpbm (lib/ppm.h).  Works on the
+ * file, because stb_image mixes channels to gray when it decodes. */
+static qg_status scale_pnm(qg_ctx *ctx, const char *path, const qg_file *f, size_t end,
+                           uint8_t *to)
+{
+    size_t at;
+    const unsigned maximum = (unsigned)pnm_maximum(f, &at);
+    assert(maximum > 0 && maximum < 255 && end <= f->size);
+    memcpy(to, f->bytes, end);
+    for (; at < end; at++) {
+        if (to[at] > maximum)
+            return qg_fail(ctx, QG_EDATA,
+                           "data: %.200s: a PNM image with the value %u, expected 0 to "
+                           "%u, the maximum in its header",
+                           path, to[at], maximum);
+        to[at] = (uint8_t)((to[at] * 255 + maximum / 2) / maximum);
+    }
+    return QG_OK;
+}
+
+/* The pixels in p->at, NULL where stb_image refused the file. */
+static qg_status decode(qg_ctx *ctx, const char *path, const qg_file *f,
+                        struct pixels *p)
+{
+    qg_status s = QG_OK;
+    size_t at, size = f->size;
+    int channels;
+    const uint8_t *bytes = f->bytes;
+    uint8_t *scaled = NULL;
+    if (is_pnm(f) && pnm_maximum(f, &at) != 255) {
+        const char *wrong;
+        size = (size_t)least_bytes(f, (uint64_t)p->width, (uint64_t)p->height, &wrong);
+        bytes = scaled = ctx->alloc.get(ctx->alloc.ud, size);
+        s = scaled ? scale_pnm(ctx, path, f, size, scaled) : qg_nomem(ctx);
+    }
+    if (s == QG_OK)
+        p->at = stbi_load_from_memory(bytes, (int)size, &p->width, &p->height,
+                                      &channels, p->channels);
+    if (scaled)
+        ctx->alloc.drop(ctx->alloc.ud, scaled);
+    return s;
+}
+
 qg_status qg_image_load(qg_ctx *ctx, qg_arena *a, const char *path,
                         const qg_image_options *options, qg_tensor *out)
 {
     qg_image_options o = *options;
     qg_file f;
-    struct pixels p;
-    int channels;
+    struct pixels p = { 0 };
     QG_TRY(find_layout(ctx, path, options, out, &o.layout));
     QG_TRY(qg_tensor_alloc(ctx, a, out));
     QG_TRY(qg_file_open(ctx, "data", path, FILE_LIMIT, &f));
     qg_status s = read_size(ctx, path, &f, &p.width, &p.height);
     p.channels = (int)out->dim[axes_of(o.layout).channel];
-    p.at = s == QG_OK ? stbi_load_from_memory(f.bytes, (int)f.size, &p.width, &p.height,
-                                              &channels, p.channels)
-                      : NULL;
+    if (s == QG_OK)
+        s = decode(ctx, path, &f, &p);
     qg_file_close(&f);
     QG_TRY(s);
     if (!p.at)

@@ -367,6 +367,43 @@ static qg_status infer_nodes(walk *w, const qg_tensor *input)
     return QG_OK;
 }
 
+/* The first axis of an input before i that has the same name as axis k of i and another
+ * extent in `input`; false: none has. */
+static bool find_other(const qg_graph *g, const qg_tensor *input, size_t i, int k,
+                       size_t *other, int *axis)
+{
+    const char *name = g->input.at[i]->dim_name[k];
+    for (*other = 0; name && *other < i; ++*other) {
+        const qg_value *v = g->input.at[*other];
+        for (*axis = 0; *axis < v->type.rank && *axis < input[*other].rank; ++*axis)
+            if (v->dim_name[*axis] && strcmp(v->dim_name[*axis], name) == 0 &&
+                input[*other].dim[*axis] != input[i].dim[k])
+                return true;
+    }
+    return false;
+}
+
+/* Inputs may disagree on an open dim, since many files give one name to dims that have
+ * nothing to do with each other.  Where nodes do not fit, that is the likely cause, and
+ * the message tells. */
+static qg_status blame_dims(qg_ctx *ctx, const qg_graph *g, const qg_tensor *input,
+                            qg_status s)
+{
+    size_t other;
+    int axis;
+    for (size_t i = 0; input && s == QG_EMODEL && i < g->input.n; i++)
+        for (int k = 0; k < g->input.at[i]->type.rank && k < input[i].rank; k++)
+            if (find_other(g, input, i, k, &other, &axis))
+                return qg_fail(ctx, s,
+                               "%s; input '%.200s' has length %lld on dim '%.100s', "
+                               "input '%.200s' has %lld, expected the same",
+                               qg_ctx_message(ctx), g->input.at[other]->name,
+                               (long long)input[other].dim[axis],
+                               g->input.at[i]->dim_name[k], g->input.at[i]->name,
+                               (long long)input[i].dim[k]);
+    return s;
+}
+
 qg_status qg_infer_values(qg_ctx *ctx, const qg_graph *g, const qg_tensor *input,
                           qg_arena *a, qg_tensor **type, const qg_tensor ***known)
 {
@@ -376,7 +413,7 @@ qg_status qg_infer_values(qg_ctx *ctx, const qg_graph *g, const qg_tensor *input
     qg_status s = infer_nodes(&w, input);
     qg_arena_free(w.scratch);
     if (s != QG_OK)
-        return s;
+        return blame_dims(ctx, g, input, s);
     *type = w.type;
     *known = w.known;
     return QG_OK;

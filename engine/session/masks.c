@@ -98,6 +98,37 @@ qg_status qg_masks_policy(const qg_graph *g, qg_arena *a, qg_strange *out)
     return out->policy ? QG_OK : qg_nomem(g->ctx);
 }
 
+/* Its output holds the mask that its input holds, and the other way round. */
+static bool moves_values(const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_PASSIVE) && !qg_node_has(n, QG_OP_POOLING);
+}
+
+static bool moves_from(const qg_node *n, uint32_t slot)
+{
+    return n->in[slot] && n->in[slot]->def && qg_op_in_role(n->op, slot) == 'd';
+}
+
+/* held: [values] 1: holds a mask.  The output of a Reshape has the grid of its input,
+ * and one of its own once the input is in float: the policy has to name both.  Nodes
+ * are in the order of execution. */
+static void spread(const qg_graph *g, uint8_t *held)
+{
+    for (size_t i = g->node.n; i-- > 0;) { /* to where they come from */
+        const qg_node *n = g->node.at[i];
+        for (uint32_t k = 0; k < n->n_in && moves_values(n); k++)
+            if (moves_from(n, k) && n->out[0])
+                held[n->in[k]->id] |= held[n->out[0]->id];
+    }
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        for (uint32_t k = 0; k < n->n_in && moves_values(n); k++)
+            for (uint32_t j = 0; j < n->n_out && moves_from(n, k); j++)
+                if (n->out[j])
+                    held[n->out[j]->id] |= held[n->in[k]->id];
+    }
+}
+
 /* The producer of v and all of its readers: a grid on either side would round v. */
 static void mark(const qg_value *v, uint8_t *node)
 {
@@ -107,12 +138,19 @@ static void mark(const qg_value *v, uint8_t *node)
         node[v->use.at[k].node->id] = 1;
 }
 
-/* NULL: no memory. */
-static uint8_t *marks(const qg_graph *g, qg_arena *a, qg_strange *out)
+/* Nodes beside the values, and beside those to which the masks are moved. */
+static qg_status mark_all(const qg_graph *g, qg_arena *a, uint8_t *held,
+                          qg_strange *out)
 {
     if (!out->node)
         out->node = QG_NEWN(a, g->node.n, uint8_t);
-    return out->node;
+    if (!out->node)
+        return qg_nomem(g->ctx);
+    spread(g, held);
+    for (size_t i = 0; i < g->value.n; i++)
+        if (held[i])
+            mark(g->value.at[i], out->node);
+    return QG_OK;
 }
 
 /* Names the first few values. */
@@ -120,7 +158,10 @@ qg_status qg_masks_describe(const qg_graph *g, const qg_exponents *seen, bool si
                             qg_arena *a, qg_strange *out)
 {
     const char *names = "";
+    uint8_t *held = QG_NEWN(a, g->value.n, uint8_t);
     size_t n = 0;
+    if (!held)
+        return qg_nomem(g->ctx);
     for (size_t i = 0; i < g->value.n && names; i++) {
         const qg_value *v = g->value.at[i];
         const qg_far f = qg_exponents_far(&seen[v->id]);
@@ -128,10 +169,10 @@ qg_status qg_masks_describe(const qg_graph *g, const qg_exponents *seen, bool si
             continue;
         if (n++ < NAMES)
             names = qg_arena_printf(a, "%s%s%s", names, n > 1 ? ", " : "", v->name);
-        if (!marks(g, a, out))
-            return qg_nomem(g->ctx);
-        mark(v, out->node);
+        held[i] = 1;
     }
+    if (n > 0)
+        QG_TRY(mark_all(g, a, held, out));
     if (names && n > 0)
         out->masks = qg_arena_printf(a,
                                      "%zu %s a mask beside ordinary numbers, of "
@@ -216,30 +257,82 @@ qg_status qg_warn_small(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t, size_t
     return QG_OK;
 }
 
-/* Elements that saturation moves by more than one step: a scale that a bias has raised
- * (min-scale) may end at the first code beyond. */
+/* Elements of a constant that saturation moves by more than one step: a scale that a
+ * bias has raised (min-scale) may end at the first code beyond. */
 static bool saturates(const qg_tqc *t)
 {
-    const qg_tensor *bias = qg_tqc_value(t)->constant;
+    const qg_tensor *x = qg_tqc_value(t)->constant;
     qg_qparam p = qg_tqc_param(t);
-    if (t->state != QG_TQC_PASSIVE_BAKED || t->derive != QG_DERIVE_BIAS)
-        return false;
-    assert(bias && p.n > 0); /* baked */
-    int64_t n = qg_tensor_count(bias);
+    assert(x && p.n > 0); /* baked */
+    int64_t n = qg_tensor_count(x);
     for (int64_t i = 0; i < n; i++) { /* channels: its last axis, alone */
-        double steps = qg_tensor_f64(bias, i) / p.scale[(size_t)i % p.n];
+        size_t c = (size_t)i % p.n;
+        double steps = qg_tensor_f64(x, i) / p.scale[c] + (p.offset ? p.offset[c] : 0);
         if (steps > (double)t->scheme.qmax + 1 || steps < (double)t->scheme.qmin - 1)
             return true;
     }
     return false;
 }
 
+static bool is_lost_bias(const qg_tqc *t)
+{
+    return t->state == QG_TQC_PASSIVE_BAKED && t->derive == QG_DERIVE_BIAS &&
+           saturates(t);
+}
+
+/* Only a maximum reads it: a fill below all numbers is the lowest of them there. */
+static bool is_for_maxima(const qg_value *v)
+{
+    for (size_t k = 0; k < v->use.n; k++)
+        if (!qg_node_has(v->use.at[k].node, QG_OP_POOLING) ||
+            !qg_node_has(v->use.at[k].node, QG_OP_PASSIVE))
+            return false;
+    return !v->is_output;
+}
+
+/* A constant that becomes elements of the output, as the fill of a Pad, on the grid of
+ * the other elements.  A clamp beyond the grid is one that the grid has anyway. */
+static bool is_lost_fill(const qg_tqc *t)
+{
+    const qg_node *n = t->node;
+    return t->state == QG_TQC_PASSIVE_BAKED && qg_tqc_role(t) == 'p' &&
+           qg_node_has(n, QG_OP_PASSIVE) && !n->op->clamp && n->out[0] &&
+           !is_for_maxima(n->out[0]) && (t->scheme.policy & QG_LINEAR) && saturates(t);
+}
+
+typedef QG_VEC(const qg_tqc *) tqc_list;
+
+static qg_status list_of(const qg_quant *q, qg_arena *a, bool (*is_one)(const qg_tqc *),
+                         tqc_list *out)
+{
+    for (size_t i = 0; i < q->tqc.n; i++)
+        if (is_one(q->tqc.at[i]))
+            QG_TRY(qg_vec_push(q->ctx, a, out, q->tqc.at[i]));
+    return QG_OK;
+}
+
+static qg_status warn_fills(const qg_quant *q, qg_arena *a)
+{
+    tqc_list found = { 0 };
+    QG_TRY(list_of(q, a, is_lost_fill, &found));
+    const char *names = endpoints_text(a, found.at, found.n);
+    if (!names)
+        return qg_nomem(q->ctx);
+    if (found.n > 0)
+        qg_warn(q->ctx,
+                "quantize: %zu %s beyond the range of the grid that the other elements "
+                "have, and %s: %s; --set 'node=%.200s platform=fp32' leaves %s in "
+                "float",
+                found.n, found.n > 1 ? "constants are" : "constant is",
+                found.n > 1 ? "saturate" : "saturates", names, found.at[0]->node->name,
+                found.n > 1 ? "the first node" : "the node");
+    return QG_OK;
+}
+
 qg_status qg_warn_saturated(const qg_quant *q, qg_arena *a)
 {
-    QG_VEC(const qg_tqc *) found = { 0 };
-    for (size_t i = 0; i < q->tqc.n; i++)
-        if (saturates(q->tqc.at[i]))
-            QG_TRY(qg_vec_push(q->ctx, a, &found, q->tqc.at[i]));
+    tqc_list found = { 0 };
+    QG_TRY(list_of(q, a, is_lost_bias, &found));
     const char *names = endpoints_text(a, found.at, found.n);
     if (!names)
         return qg_nomem(q->ctx);
@@ -249,7 +342,7 @@ qg_status qg_warn_saturated(const qg_quant *q, qg_arena *a)
                 "since the scale is that of input times weight: %s, with %u bits",
                 found.n, found.n > 1 ? "biases have" : "bias has", names,
                 found.at[0]->scheme.bits);
-    return QG_OK;
+    return warn_fills(q, a);
 }
 
 qg_status qg_masks_infinite(const qg_graph *g, const qg_tqc *const *t, size_t n,

@@ -6,6 +6,7 @@
  * hide a NaN (number/round.h), so results alone do not show it. */
 #include "engine/session/session.h"
 
+#include "engine/calib/mask.h"
 #include "engine/exec/meter.h"
 #include "engine/ir/tensor_memory.h"
 
@@ -29,6 +30,12 @@ typedef struct search {
     size_t spoiled;     /* sample whose data hold a NaN; SIZE_MAX: none was met */
     qg_exponents *seen; /* [values] of outputs of nodes; NULL: no masks are searched */
 } search;
+
+/* A constant -inf is there on purpose: of a Where, of a Pad in front of a MaxPool. */
+static bool is_meant(const qg_value *v, const qg_tensor *x)
+{
+    return v && (v->constant || qg_feeds_softmax(v)) && qg_holds_mask(v, x);
+}
 
 /* Samples run in order and nodes in that of execution, so the first call is the first
  * place.  The text of the endpoint is kept, since hook points end with the call. */
@@ -77,7 +84,7 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     qg_tensor_look(&plain, &nan, &infinity);
     if (nan)
         note(&s->nan, sample, at);
-    if (infinity)
+    if (infinity && !is_meant(v, &plain))
         note(&s->infinity, sample, at);
     if (constant)
         qg_graph_release(s->graph, v->constant);
@@ -114,9 +121,10 @@ static qg_status plan(qg_model *m, const qg_finite_request *r, bool simulates,
 static const char *text_of(const search *s, const char *mode, qg_arena *a)
 {
     const place *p = s->nan.there ? &s->nan : &s->infinity;
-    return qg_arena_printf(a, "%s: sample %zu: %s first appears at %s (%s)%s", mode,
+    return qg_arena_printf(a, "%s: sample %zu: %s first appears at %s (%s)%s%s", mode,
                            p->sample, s->nan.there ? "NaN" : "infinity", p->at,
-                           p->node->op->name, p->rounded ? " when it is rounded" : "");
+                           p->node->op->name, p->rounded ? " when it is rounded" : "",
+                           s->nan.there ? "" : ", expected finite numbers");
 }
 
 /* All that the plan computes or reads for a sample.  Where a shape is not known before
@@ -228,9 +236,12 @@ qg_status qg_model_strange(qg_model *m, const qg_finite_request *r, qg_arena *a,
     *out = (qg_strange){ 0 };
     qg_status st = s.sample && s.copy ? search_all(m, r, a, &s) : qg_nomem(m->ctx);
     if (st == QG_OK && (s.nan.there || s.infinity.there)) {
+        const place *p = s.nan.there ? &s.nan : &s.infinity;
         out->nan = s.nan.there;
+        out->at = qg_arena_strdup(a, p->at);
+        out->sample = p->sample;
         out->not_finite = text_of(&s, qg_run_mode_name(r->mode), a);
-        st = out->not_finite ? QG_OK : qg_nomem(m->ctx);
+        st = out->not_finite && out->at ? QG_OK : qg_nomem(m->ctx);
     }
     if (st == QG_OK && s.seen)
         st = qg_masks_describe(m->graph, s.seen, r->mode == QG_RUN_SIMULATE, a, out);

@@ -242,10 +242,12 @@ typedef struct qg_strange {
     const char *not_finite; /* "simulate: sample 0: NaN first appears at div.out0
                              * (Div)", or an infinity where no NaN appears */
     bool nan;               /* not_finite is about a NaN */
-    const char *masks;      /* values whose grid holds a mask and nothing else */
-    const char *infinite;   /* endpoints that calibration left in float for -inf */
-    uint8_t *node;          /* [nodes] 1: beside one of masks; NULL: none is */
-    const char *policy;     /* for these: YAML of a policy patch, in one line */
+    const char *at;         /* its endpoint and sample; NULL without not_finite */
+    size_t sample;
+    const char *masks;    /* values whose grid holds a mask and nothing else */
+    const char *infinite; /* endpoints that calibration left in float for -inf */
+    uint8_t *node;        /* [nodes] 1: beside one of masks; NULL: none is */
+    const char *policy;   /* for these: YAML of a policy patch, in one line */
 } qg_strange;
 QG_NODISCARD qg_status qg_model_strange(qg_model *m, const qg_finite_request *r,
                                         qg_arena *a, qg_strange *out);
@@ -287,7 +289,8 @@ QG_NODISCARD qg_status qg_warn_empty(qg_ctx *ctx, qg_arena *a, const qg_tqc *con
 /* Endpoints whose own scale would be below the least one of their observer. */
 QG_NODISCARD qg_status qg_warn_small(qg_ctx *ctx, qg_arena *a, const qg_tqc *const *t,
                                      size_t n);
-/* Biases with derived scales and values beyond their codes: a line, if any has them. */
+/* Biases with derived scales and values beyond their codes, and fills (of a Pad) beyond
+ * the grid of what they fill: a line for each of the two, if there are any. */
 QG_NODISCARD qg_status qg_warn_saturated(const qg_quant *q, qg_arena *a);
 /* A fact `mask_policy`, if there is one. */
 QG_NODISCARD qg_status qg_report_masks(qg_report *r, const qg_strange *s);

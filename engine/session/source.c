@@ -75,6 +75,16 @@ static bool is_other_float(const qg_value *v, const qg_tensor *x)
            qg_dtype_kind_of(x->dtype) == QG_KIND_FLOAT;
 }
 
+static qg_status element_fails(const qg_inputs *s, const qg_value *v,
+                               const qg_tensor *x, qg_dtype type, int64_t at)
+{
+    return qg_fail(s->ctx, QG_EDATA,
+                   "data: source: sample %zu of input '%.1000s': element %lld is %.9g, "
+                   "expected a value that %s holds",
+                   s->sample, v->name, (long long)at, qg_tensor_f64(x, at),
+                   qg_dtype_name(type));
+}
+
 static qg_status convert(const qg_inputs *s, const qg_value *v, const qg_tensor *x,
                          qg_tensor *out)
 {
@@ -82,13 +92,9 @@ static qg_status convert(const qg_inputs *s, const qg_value *v, const qg_tensor 
     int64_t bad;
     qg_tensor_init(out, v->type.dtype, x->rank, x->dim);
     QG_TRY(qg_tensor_alloc(s->ctx, s->arena, out));
-    if (qg_data_convert(x, out, allow, &bad))
-        return QG_OK;
-    return qg_fail(s->ctx, QG_EDATA,
-                   "data: source: sample %zu of input '%.1000s': element %lld is %.9g, "
-                   "expected a value that %s holds",
-                   s->sample, v->name, (long long)bad, qg_tensor_f64(x, bad),
-                   qg_dtype_name(v->type.dtype));
+    return qg_data_convert(x, out, allow, &bad)
+               ? QG_OK
+               : element_fails(s, v, x, v->type.dtype, bad);
 }
 
 static qg_status check_type(const qg_inputs *s, const qg_value *v, const qg_tensor *x)
@@ -122,14 +128,18 @@ static qg_status set_input(qg_inputs *s, const char *name, const qg_tensor *x,
         return qg_fail(s->ctx, QG_EDATA,
                        "data: source: sample %zu of input '%.1000s' contains NaN",
                        s->sample, input);
-    const bool other = is_other_float(g->input.at[k], x);
+    const qg_value *v = g->input.at[k];
+    int64_t beyond = qg_data_find_beyond(x, v->file_dtype);
+    if (beyond >= 0)
+        return element_fails(s, v, x, v->file_dtype, beyond);
+    const bool other = is_other_float(v, x);
     qg_tensor *kept = borrow || other ? QG_NEW(s->arena, qg_tensor) : NULL;
     if (!borrow && !other)
         QG_TRY(qg_tensor_clone(s->ctx, s->arena, x, &kept));
     if (!kept)
         return qg_nomem(s->ctx);
     if (other)
-        QG_TRY(convert(s, g->input.at[k], x, kept));
+        QG_TRY(convert(s, v, x, kept));
     else if (borrow)
         *kept = *x;
     s->in[k] = kept;

@@ -206,6 +206,48 @@ class Verbs(unittest.TestCase):
         self.assertRegex(done.stderr, r"biases have values beyond the codes of the grid, "
                          r"which saturate, .*: conv0\.in2, .* with 8 bits\n")
 
+    def test_fills_beyond_the_grid_are_named(self):
+        """Conv -> Relu -> Pad(value) -> reader: a fill below 0 is no code of an asymmetric grid; the
+        lowest of all is meant in front of a MaxPool, and a Clip may be wider than its grid."""
+        try:
+            import numpy as np
+            import onnx
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        make, folder = onnx.helper.make_node, pathlib.Path(self.folder.name)
+        conv = make("Conv", ["p", "w"], ["y"], "last")
+        pool = make("MaxPool", ["p"], ["y"], "last", kernel_shape=[2, 2])
+        np.save(folder / "fill.npy", 4 * np.random.default_rng(0).normal(
+            size=(4, 1, 2, 4, 4)).astype("f"))
+        for fill, backend, last, warned in (
+                (-3, "ort-int8", conv, True), (-3, "trt-int8", conv, False),
+                (-300, "trt-int8", conv, True), (0, "ort-int8", conv, False),
+                (.5, "ort-int8", conv, False), (-3, "ort-int8", pool, False)):
+            held = {"w": np.eye(2, dtype="f")[..., None, None], "fill": np.float32(fill),
+                    "pads": np.int64([0, 0, 1, 1, 0, 0, 1, 1]), "low": np.float32(-50),
+                    "high": np.float32(50)}
+            nodes = [make("Conv", ["x", "w"], ["f"], "first"),
+                     make("Relu", ["f"], ["r"], "relu"), make("Clip", ["r", "low", "high"], ["c"]),
+                     make("Pad", ["c", "pads", "fill"], ["p"], "pad"), last]
+            info = onnx.helper.make_tensor_value_info
+            graph = onnx.helper.make_graph(
+                nodes, "g", [info("x", 1, [1, 2, 4, 4])], [info("y", 1, None)],
+                [onnx.numpy_helper.from_array(v, k) for k, v in held.items()])
+            onnx.save(onnx.helper.make_model(
+                graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 13)]),
+                folder / "fill.onnx")
+            words = (QG, "quantize", folder / "fill.onnx", "-b", backend, "-d",
+                     folder / "fill.npy", "-o", folder / "fill")
+            with self.subTest(fill=fill, backend=backend, last=last.op_type):
+                done = subprocess.run([*map(str, words)], capture_output=True, text=True)
+                self.assertEqual("saturates: pad.in2" in done.stderr, warned, done.stderr)
+                if not warned:
+                    continue
+                option = re.search(r"--set '(.*?)'", done.stderr)[1]
+                done = subprocess.run([*map(str, words), "--set", option],
+                                      capture_output=True, text=True)
+                self.assertEqual(done.stderr, "")
+
     def test_settings_of_floats_have_no_effect(self):
         folder = pathlib.Path(self.folder.name) / "floats"
         words = "quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-n4", "-o", folder, "--set"

@@ -2,6 +2,7 @@
 """Models of 16-bit floats: they are quantized as their float32 twin is, exported in
 their own type, and ONNX Runtime computes from the file what the simulation computes."""
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -202,8 +203,29 @@ def check_share(folder):
        "in a body of If, whose nodes stay float; 1: rule ")
 
 
+def check_range(folder):
+    """float32 samples are taken without rounding, and refused where the type of the network
+    has an infinity: by quantize and by a snapshot as by the model."""
+    model, snap, data = folder / "range.onnx", folder / "range", folder / "range.npy"
+    info = h.make_tensor_value_info
+    w = constant("w", np.random.default_rng(0).normal(0, 1, (2, 2, 3, 3)), T.FLOAT16)
+    graph = h.make_graph([h.make_node("Conv", ["x", "w"], ["y"], "conv")], "range",
+                         [info("x", T.FLOAT16, [1, 2, 8, 8])], [info("y", T.FLOAT16, None)], [w])
+    onnx.save(h.make_model(graph, ir_version=8, opset_imports=[h.make_opsetid("", 17)]), model)
+    x = np.random.default_rng(1).normal(0, 1, (4, 2, 8, 8)).astype("f")
+    for top, refused in ((65504, False), (65519, False), (65520, True), (-1e6, True)):
+        x[1, 0, 2, 3] = top
+        np.save(data, x)
+        for words in (("quantize", model, "-b", "ort-int8", "-d", data, "-o", snap),
+                      ("run", snap, "-d", data, "-o", folder / "o")):
+            done = subprocess.run([agreement.QG, *map(str, words)], capture_output=True, text=True)
+            said = "which float16 cannot represent" in done.stderr
+            assert (done.returncode != 0) == said == refused, (top, words, done.stderr)
+
+
 with tempfile.TemporaryDirectory() as place:
     root = pathlib.Path(place)
+    check_range(root)
     check_share(root)
     check(root, "float16", T.FLOAT16, 17)
     check(root, "float16", T.FLOAT, 17)

@@ -3,7 +3,9 @@
 behaves as for the model of that shape, at the same speed; with samples of several
 shapes it runs and quantizes, and reports where it cannot measure."""
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -120,6 +122,30 @@ def several_shapes(work, *more):
     assert page is not None
 
 
+def check_disagreeing(work):
+    """One name of a dim, two lengths: the message of the node that does not fit names the
+    inputs; where every node fits, the samples are as good as any."""
+    info, real = helper.make_tensor_value_info, TensorProto.FLOAT
+    model, data = work / "disagree.onnx", work / "disagree.npz"
+    for op, length, fails in (("Add", 3, True), ("MatMul", 3, True), ("Concat", 3, False),
+                              ("Add", 5, False)):
+        product = op == "MatMul"
+        inputs = [info("x", real, [1, 1, "L"]),
+                  info("past", real, [1, "L", 4] if product else [1, 1, "L"])]
+        node = helper.make_node(op, ["x", "past"], ["y"], "join",
+                                **({"axis": 2} if op == "Concat" else {}))
+        graph = helper.make_graph([node], "g", inputs, [info("y", real, None)])
+        onnx.save(helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
+        np.savez(data, x=np.ones((2, 1, 1, 5), "f"),
+                 past=np.ones((2, 1, length, 4) if product else (2, 1, 1, length), "f"))
+        done = subprocess.run([os.environ.get("QG", "build/qg"), "run", model, "-d", data, "-o",
+                               work / "out"], capture_output=True, text=True)
+        named = ("input 'x' has length 5 on dim 'L', input 'past' has 3, expected the same"
+                 in done.stderr)
+        assert (done.returncode != 0) == named == fails, (op, length, done.stderr)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
@@ -129,6 +155,7 @@ def main():
         rng = np.random.default_rng(7)
         np.save(data, rng.uniform(-1, 1, (6, *CLOSED)).astype("f"))
         same_as_closed(work, data)
+        check_disagreeing(work)
         several_shapes(work)
         several_shapes(work, ("mean", [1, 4, 1, 1]))
 

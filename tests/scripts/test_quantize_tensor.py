@@ -279,7 +279,8 @@ BAD = [  # arguments, exit status, what is said
     (["--curve", "c.csv", "--scale", "1"], 1, "curve: no observer that compares"),
     (["--policy", FLOATING, "--bits", "6", "--exponent-bits", "3", "--codes", "-o",
       "OUT"], 1, "codes: no storage for 6 bits with 3 of exponent"),
-    (["-o", "no/such/folder/y.npy"], 1, "No such file or directory"),
+    (["-o", "no/such/folder/y.npy"], 1,
+     "No such file or directory: expected a folder 'no/such/folder' to write to"),
 ]
 
 

@@ -245,12 +245,12 @@ static const struct {
       "NODE.out0" },
     { FUSION("pattern: {c: {op: Conv}}, where: {c.out1: {consumers: 1}}, silence: "
              "fp32, float: [c]"),
-      "4: fusion f: endpoint 'c.out1': is beyond the operators of its node, "
-      "expected at most out0" },
+      "4: fusion f: endpoint 'c.out1': its operator has fewer outputs, expected at "
+      "most out0" },
     { FUSION("pattern: {c: {op: BatchNormalization}}, silence: {c.out5: c.out4}"),
-      "endpoint 'c.out5': is beyond the operators of its node, expected at most out4" },
+      "endpoint 'c.out5': its operator has fewer outputs, expected at most out4" },
     { FUSION("pattern: {c: {op: [Relu, Add]}}, silence: {c.in1: c.in2}"),
-      "endpoint 'c.in2': is beyond the operators of its node, expected at most in1" },
+      "endpoint 'c.in2': its operator has fewer inputs, expected at most in1" },
     { FUSION("pattern: {c: {}, d: {}}, silence: {c.out0: d.out0}"),
       "other nodes are not connected to it" },
     { FUSION("pattern: {d: {in: c}, c: {}}, silence: {c.out0: d.out0}"),
@@ -308,6 +308,11 @@ static void families_that_can_not_be(void **state)
         f.ctx, load(&f, "trt-int9", &b), QG_ECONFIG,
         "backend: unknown backend 'trt-int9', did you mean 'trt-int8', expected "
         "a path or one of `qg list backends`");
+    assert_fails(f.ctx, load(&f, "openvino", &b), QG_ECONFIG,
+                 "did you mean 'openvino-int8', expected");
+    assert_fails(f.ctx, load(&f, "ppl", &b), QG_ECONFIG,
+                 "did you mean 'ppl-cuda-int8', 'ppl-dsp-int8' or 'ppl-dsp-ti-int8', "
+                 "expected");
     assert_fails(f.ctx, load(&f, "none/x.yaml", &b), QG_EIO, "none/x.yaml");
     assert_fails(f.ctx, load_text(&f, "a", "name: a\nextends: a\n", &b), QG_ECONFIG,
                  "/a.yaml:2: extends: 'a' is its own ancestor");

@@ -272,7 +272,7 @@ static void arrays_of_an_archive_go_to_inputs_by_name(void **state)
     input(f, "z", QG_F32, RANK(1, 3));
     put_npz(f, 5, 5, false);
     assert_fails(f->t.ctx, open_data(f, f->npz, &d), QG_EDATA,
-                 "contains no array for input 'z' of the model, but x, y");
+                 "contains no array for input 'z' of the model, only 'x', 'y'");
     spoil_directory(f->npz);
     assert_fails(f->t.ctx, open_data(f, f->npz, &d), QG_EPARSE,
                  "its directory is cut off");
@@ -397,6 +397,45 @@ static void write_bytes(const char *path, const void *bytes, size_t n)
     assert_int_equal(fclose(file), 0);
 }
 
+/* Values of a PNM image count up to its maxval: 10 of 20 is half of white. */
+static void pixels_are_scaled_to_255(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        float pixel[2];
+    } row[] = {
+#define IMAGE(text) text, sizeof text - 1
+        {IMAGE("P5 2 1 255\n\x7f\xff"),          { 127, 255 }},
+        { IMAGE("P5 2 1 1\n\0\1"),               { 0, 255 }  },
+        { IMAGE("P5 2 1 20\n\x0a\x13"),          { 128, 242 }}, /* 127.5; 242.25 */
+        { IMAGE("P5 2 1 254\n\x7f\xfe"),         { 128, 255 }},
+        { IMAGE("P5 2 1 100\n\x21\x22\xff\xff"), { 84, 87 }  }, /* 84.15; 86.7 */
+        { IMAGE("P6 2 1 3\n\1\0\0\2\0\0"),       { 85, 170 } },
+#undef IMAGE
+    };
+    struct fixture *f = *state;
+    const char *path = qg_path_join(f->t.ctx->arena, f->folder, "m.pgm");
+    qg_data *d;
+    qg_tensor t;
+    input(f, "x", QG_F32, RANK(1, 3, 1, 2));
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        write_bytes(path, row[i].bytes, row[i].n);
+        assert_ok(f->t.ctx, open_data(f, path, &d));
+        assert_ok(f->t.ctx, fetch(f, d, 0, &t));
+        assert_cmp_f64(t.f32[0], ==, row[i].pixel[0]);
+        assert_cmp_f64(t.f32[1], ==, row[i].pixel[1]);
+        qg_data_close(d);
+    }
+    write_bytes(path, "P5 2 1 20\n\x0a\x15", 12);
+    assert_ok(f->t.ctx, open_data(f, path, &d));
+    assert_fails(f->t.ctx, fetch(f, d, 0, &t), QG_EDATA, "the value 21, expected 0 to");
+    qg_data_close(d);
+    write_bytes(path, "P5 2 1 0\n\0\0", 11);
+    assert_fails(f->t.ctx, open_data(f, path, &d), QG_EDATA, "the maximum value 0");
+    unlink(path);
+}
+
 static void variants_of_images(void **state)
 {
     static const char deep[] = "P5 2 2 65535\n\1\2\3\4\5\6\7\10";
@@ -465,5 +504,6 @@ QG_TEST_MAIN(cmocka_unit_test(the_first_axis_counts_samples_or_not),
              TEST(arrays_of_an_archive_go_to_inputs_by_name),
              TEST(a_folder_is_read_in_name_order),
              TEST(random_samples_are_always_the_same), TEST(images_become_planes),
-             TEST(images_that_end_early_are_refused), TEST(variants_of_images),
-             TEST(yaml_says_how_images_are_made), TEST(what_is_no_data_is_named))
+             TEST(images_that_end_early_are_refused), TEST(pixels_are_scaled_to_255),
+             TEST(variants_of_images), TEST(yaml_says_how_images_are_made),
+             TEST(what_is_no_data_is_named))

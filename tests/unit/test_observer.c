@@ -286,8 +286,8 @@ static void schemes_that_do_not_fit_are_refused(void **state)
     b.t[0]->scheme.policy = QG_BLOCK | QG_LINEAR | QG_SYMMETRIC;
     b.t[0]->scheme.block = 2;
     assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &out), QG_ECONFIG,
-                 "observer minmax supports no block policy, expected per-tensor or "
-                 "per-channel");
+                 "n.in0: no observer supports a block policy, expected per-tensor or "
+                 "per-channel; `qg quantize-tensor`");
     bench_close(&b);
 }
 
