@@ -31,7 +31,10 @@
  *                   computed as if those were one per column: the same
  *     dilations     of a kernel of one element can end the process: they are 1
  *     pools         whose extents are rounded up have windows behind the data in the
- *                   reader of ONNX: they are rounded down, with larger pads
+ *                   reader of ONNX: they are rounded down, with larger pads; one that
+ *                   counts the padding has a Pad in front of it
+ *     counted       padding of an average of codes is code 0 of them: the barrier of
+ *                   pads
  *     joins         of a constant are right, but stay in float
  *     levels        15 of a FakeQuantize, or 255 whose middle is not 0, are computed on
  *                   those of 8 bits, and rounded again: a barrier is behind it, and in
@@ -80,6 +83,15 @@ bool qg_plugin_weight_stays_float(const qg_node *n);
 /* A Pad of codes along one axis, with a constant other than 0 or of one element, which
  * our files compute in float. */
 bool qg_plugin_pads_wrong(const qg_node *n);
+
+/* A pool by ceil_mode and explicit pads, whose extents our files round down where dims
+ * are known. */
+bool qg_plugin_rounds_up(const qg_node *n);
+
+/* An AveragePool that pads and counts the padding; the second: of codes, which our files
+ * compute in float. */
+bool qg_plugin_counts_pads(const qg_node *n);
+bool qg_plugin_counts_codes(const qg_node *n);
 
 /* A ReduceSum of three dims, the first not 1, of what a product gives, which our files
  * compute in float. */
