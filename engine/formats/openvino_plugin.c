@@ -31,10 +31,21 @@ static bool is_by_constant(const qg_node *n)
            (n->in[0] && n->in[1] && (n->in[0]->constant || n->in[1]->constant));
 }
 
+/* A Max with the least float, as add_barrier makes. */
+static bool is_barrier(const qg_node *n)
+{
+    static const char *const name = "Max";
+    const qg_tensor *t =
+        n->n_in == 2 && n->in[1] && is_one_of(n, &name, 1) ? n->in[1]->constant : NULL;
+    return t && t->dtype == QG_F32 && qg_tensor_count(t) == 1 && t->f32[0] <= -FLT_MAX;
+}
+
 /* Whether the transformations move codes through n: surely, or perhaps. */
 static bool carries(const qg_node *n, bool surely)
 {
     float low, high;
+    if (is_barrier(n))
+        return false;
     if (qg_node_has(n, QG_OP_PASSIVE) || qg_node_clamps(n, &low, &high))
         return true;
     if (surely || qg_node_has(n, QG_OP_COMPUTE | QG_OP_NORMALIZE | QG_OP_ACTIVATION))
@@ -317,9 +328,28 @@ bool qg_plugin_counts_pads(const qg_node *n)
     return is_one_of(n, &name, 1) && flag_of(n, "count_include_pad") && pad;
 }
 
+/* Whether input k of n are codes, perhaps moved or joined, of which the lowest is 0. */
+static bool begins_at_zero(const qg_node *n, uint32_t k, int depth)
+{
+    static const char *const join = "Concat";
+    const qg_value *v = n->in[k];
+    const qg_tqc *t = qg_input_tqc(n, k);
+    t = rounds(t) ? t : qg_producer_tqc(v);
+    if (rounds(t)) {
+        qg_qparam p = qg_tqc_param(t);
+        return p.n == 1 && (p.offset ? p.offset[0] : 0) == t->scheme.qmin;
+    }
+    const qg_node *from = v->def;
+    bool all = from && depth > 0 && (moves(from, 0) || is_one_of(from, &join, 1));
+    for (uint32_t i = 0; all && i < (moves(from, 0) ? 1 : from->n_in); i++)
+        all = from->in[i] && begins_at_zero(from, i, depth - 1);
+    return all;
+}
+
 bool qg_plugin_counts_codes(const qg_node *n)
 {
-    return qg_plugin_counts_pads(n) && reads_codes(n, false);
+    return qg_plugin_counts_pads(n) && reads_codes(n, false) &&
+           !begins_at_zero(n, 0, CHAIN);
 }
 
 /* --- strides --- */

@@ -33,8 +33,8 @@
  *     pools         whose extents are rounded up have windows behind the data in the
  *                   reader of ONNX: they are rounded down, with larger pads; one that
  *                   counts the padding has a Pad in front of it
- *     counted       padding of an average of codes is code 0 of them: the barrier of
- *                   pads
+ *     counted       padding of an average is code 0 also where the value 0 is another
+ *                   one: a barrier is in front of it
  *     joins         of a constant are right, but stay in float
  *     levels        15 of a FakeQuantize, or 255 whose middle is not 0, are computed on
  *                   those of 8 bits, and rounded again: a barrier is behind it, and in
@@ -88,8 +88,8 @@ bool qg_plugin_pads_wrong(const qg_node *n);
  * are known. */
 bool qg_plugin_rounds_up(const qg_node *n);
 
-/* An AveragePool that pads and counts the padding; the second: of codes, which our files
- * compute in float. */
+/* An AveragePool that pads and counts the padding; the second: of codes whose lowest is
+ * not 0, which our files compute in float. */
 bool qg_plugin_counts_pads(const qg_node *n);
 bool qg_plugin_counts_codes(const qg_node *n);
 
