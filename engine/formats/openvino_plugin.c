@@ -570,15 +570,58 @@ static qg_status keep_strides(qg_graph *g, const qg_node *n, qg_node *copy)
     return qg_edit_set_input(g, copy, 0, x);
 }
 
-/* The same in front of a product, which needs three dims. */
-static qg_status keep_apart(qg_graph *g, const qg_node *n, qg_node *copy)
+/* The same in front of a node of two dims, which it needs three for. */
+static qg_status keep_apart(qg_graph *g, const qg_node *n, qg_node *copy, int64_t rows)
 {
-    const int64_t *dim = n->in[0]->type.dim, more[] = { 1, dim[0], dim[1] };
+    const int64_t dim[] = { rows, copy->in[0]->type.dim[1] },
+                  more[] = { 1, dim[0], dim[1] };
     qg_value *x = copy->in[0];
     QG_TRY(add_reshape(g, n, 3, more, &x));
     QG_TRY(add_pool(g, n, 1, &x));
     QG_TRY(add_reshape(g, n, 2, dim, &x));
     return qg_edit_set_input(g, copy, 0, x);
+}
+
+/* The node that makes what a quantizer of a copy rounds, perhaps limited before; NULL:
+ * there is none.  *reader is the node behind it. */
+static qg_node *rounded_by(qg_node *quantizer, qg_node **reader)
+{
+    static const char *const relu = "Relu";
+    float low, high;
+    *reader = quantizer;
+    qg_node *n = quantizer->in[0]->def;
+    for (int k = 0; k < CHAIN && n; k++) {
+        if (is_one_of(n, &relu, 1) ||
+            !(is_barrier(n) || qg_node_clamps(n, &low, &high)))
+            return n;
+        *reader = n;
+        n = n->in[0]->def;
+    }
+    return NULL;
+}
+
+/* The same in front of quantizers behind constants per channel. */
+static qg_status keep_channels(qg_export *e, qg_graph *g, size_t old)
+{
+    const qg_graph *from = e->quant->graph;
+    for (size_t i = old, all = g->node.n; i < all; i++) {
+        qg_node *n = g->node.at[i], *reader;
+        if (!qg_is_fake_quantize(n->op) && !qg_is_quantize_linear(n))
+            continue;
+        qg_node *made = rounded_by(n, &reader);
+        if (!made || made->id >= old ||
+            !qg_plugin_takes_first_channel(from, from->node.at[made->id]))
+            continue;
+        const int rank = reader->in[0]->type.rank;
+        if (rank == 2)
+            QG_TRY(keep_apart(g, made, reader, -1));
+        qg_value *x = reader->in[0];
+        if (rank > 2) {
+            QG_TRY(add_pool(g, made, (size_t)rank - 2, &x));
+            QG_TRY(qg_edit_set_input(g, reader, 0, x));
+        }
+    }
+    return QG_OK;
 }
 
 /* Numbers of an attribute, which n may lack. */
@@ -845,6 +888,7 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
     const qg_graph *from = e->quant->graph;
     QG_TRY(lose_places(e));
     QG_TRY(keep_quantizers(e, g, from->node.n));
+    QG_TRY(keep_channels(e, g, from->node.n));
     for (size_t i = 0; i < from->node.n; i++) {
         const qg_node *n = from->node.at[i];
         qg_node *copy = g->node.at[i];
@@ -862,7 +906,7 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
         if (mapped_maximum(n))
             QG_TRY(keep_behind(g, n, copy));
         if (is_chained(n))
-            QG_TRY(keep_apart(g, n, copy));
+            QG_TRY(keep_apart(g, n, copy, n->in[0]->type.dim[0]));
         QG_TRY(obey_float(g, n, copy));
     }
     for (qg_graph *body = g->bodies; body; body = body->next_body)

@@ -35,6 +35,11 @@
  *                   counts the padding has a Pad in front of it
  *     counted       padding of an average is code 0 also where the value 0 is another
  *                   one: a barrier is in front of it
+ *     channels      constants per channel (a bias, factors, an Expand) in front of a
+ *                   rounding per tensor are those of the first one where dims are open
+ *                   and they are computed in a kernel of their own, as they are if the
+ *                   plugin reads the shape of the product before them: that MaxPool is
+ *                   between
  *     joins         of a constant are right, but stay in float
  *     levels        15 of a FakeQuantize, or 255 whose middle is not 0, are computed on
  *                   those of 8 bits, and rounded again: a barrier is behind it, and in
@@ -76,6 +81,11 @@ bool qg_plugin_groups_wrong(const qg_node *n);
 /* A product with a constant of several matrices of one column: the plugin takes the
  * zero points of its dequantization for channels, and does not compile the network. */
 bool qg_plugin_batched_column(const qg_node *n);
+
+/* Whether n, of the snapshot's graph g, gives values with open dims and computes with a
+ * constant per channel that the plugin takes into the limits of a rounding behind it,
+ * that of the first channel for all of them. */
+bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *n);
 
 /* Whether our files have the weight of n as floats: n is one of those above. */
 bool qg_plugin_weight_stays_float(const qg_node *n);
