@@ -17,18 +17,37 @@ static bool is_open(const qg_graph *g, const qg_value *v)
     return open;
 }
 
-/* Operators whose dims or initial state OpenVINO computes from the shape of a value:
- * it takes that of the first one with the same dims. */
+/* Whether v, of dims, goes to the dims of Reshape nodes alone, which OpenVINO writes
+ * without a shape that is read. */
+static bool is_for_reshape(const qg_value *v, int depth)
+{
+    static const char *const reshape = "Reshape";
+    static const char *const moving[] = { "Gather",  "Slice", "Concat",  "Unsqueeze",
+                                          "Squeeze", "Cast",  "Identity" };
+    bool all = depth > 0 && !v->is_output;
+    for (size_t i = 0; all && i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        all = (is_one_of(n, &reshape, 1) && v->use.at[i].slot == 1) ||
+              (is_one_of(n, moving, sizeof moving / sizeof *moving) &&
+               is_for_reshape(n->out[0], depth - 1));
+    }
+    return all;
+}
+
+/* Whether OpenVINO computes dims or an initial state from the shape of a value: it takes
+ * that of the first one with the same dims. */
 static bool reads_shapes(const qg_graph *g)
 {
-    static const char *const names[] = {
-        "Shape",   "Size",  "Expand", "GRU",   "LSTM",   "RNN",
-        "NonZero", "Range", "Resize", "Where", "OneHot", "ConstantOfShape"
-    };
-    for (size_t i = 0; i < g->node.n; i++)
-        if (is_one_of(g->node.at[i], names, sizeof names / sizeof *names))
-            return true;
-    return false;
+    static const char *const names[] = { "Size", "Expand", "GRU", "LSTM", "RNN" };
+    static const char *const shape = "Shape";
+    enum { CHAIN = 16 };
+    bool found = false;
+    for (size_t i = 0; i < g->node.n && !found; i++) {
+        const qg_node *n = g->node.at[i];
+        found = is_one_of(n, names, sizeof names / sizeof *names) ||
+                (is_one_of(n, &shape, 1) && !is_for_reshape(n->out[0], CHAIN));
+    }
+    return found;
 }
 
 static bool differs(const qg_tensor *t)

@@ -65,6 +65,80 @@ static bool has_ignored_gates(const qg_node *n)
             (p && !is_zero(p->constant)));
 }
 
+static bool is_word(const qg_node *n, const char *name, const char *word)
+{
+    const qg_attr *a = qg_attr_find(n, name);
+    return a && a->type == QG_ATTR_STRING && strcmp(a->strings[0], word) == 0;
+}
+
+static bool flag_of(const qg_node *n, const char *name)
+{
+    const qg_attr *a = qg_attr_find(n, name);
+    return a && a->type == QG_ATTR_INT && a->ints[0];
+}
+
+static const char *const recurrent[] = { "LSTM", "GRU", "RNN" };
+
+/* With activations that its cells do not have. */
+static bool has_other_cells(const qg_node *n)
+{
+    static const char *const known[] = { "Sigmoid", "Tanh", "Relu" };
+    const qg_attr *a = qg_attr_find(n, "activations");
+    bool other = false;
+    if (!is_one_of(n, recurrent, 3) || !a || a->type != QG_ATTR_STRINGS)
+        return false;
+    for (size_t i = 0; i < a->count && !other; i++) {
+        size_t k = 0;
+        while (k < 3 && strcmp(a->strings[i], known[k]) != 0)
+            k++;
+        other = k == 3;
+    }
+    return other;
+}
+
+/* --- images --- */
+
+static bool resizes_apart(const qg_node *n)
+{
+    static const char *const name = "Resize";
+    return is_one_of(n, &name, 1) &&
+           ((is_word(n, "mode", "cubic") && flag_of(n, "exclude_outside")) ||
+            flag_of(n, "antialias") ||
+            is_word(n, "keep_aspect_ratio_policy", "not_larger") ||
+            is_word(n, "keep_aspect_ratio_policy", "not_smaller"));
+}
+
+static bool takes_maxima_of_regions(const qg_node *n)
+{
+    static const char *const name = "RoiAlign";
+    return is_one_of(n, &name, 1) && is_word(n, "mode", "max");
+}
+
+static bool has_even_window(const qg_node *n)
+{
+    static const char *const name = "LRN";
+    const qg_attr *a = qg_attr_find(n, "size");
+    return is_one_of(n, &name, 1) && a && a->type == QG_ATTR_INT && a->ints[0] % 2 == 0;
+}
+
+const char *qg_plugin_refuses(const qg_node *n)
+{
+    static const char *const none[] = { "Det", "MaxUnpool" };
+    static const char *const pad = "Pad", *const resize = "Resize";
+    const char *place = "coordinate_transformation_mode";
+    if (is_one_of(n, none, 2))
+        return "OpenVINO does not read the operator, expected another one";
+    if (has_other_cells(n))
+        return "OpenVINO refuses its activations, expected Sigmoid, Tanh or Relu";
+    if (is_one_of(n, &pad, 1) && is_word(n, "mode", "wrap"))
+        return "OpenVINO refuses mode wrap, expected constant, edge or reflect";
+    if (is_one_of(n, &resize, 1) && (is_word(n, place, "half_pixel_symmetric") ||
+                                     is_word(n, place, "tf_crop_and_resize")))
+        return "OpenVINO refuses its coordinate_transformation_mode, expected another "
+               "one";
+    return NULL;
+}
+
 /* --- pools --- */
 
 /* How an extent of a pool that rounds up can be read otherwise. */
@@ -130,23 +204,34 @@ static int axis_cut_off(const qg_node *n)
 
 const char *qg_plugin_reads_apart(const qg_node *n)
 {
-    return reduces_nothing(n) ? "without axes and with noop_with_empty_axes its reader "
-                                "of ONNX leaves out the absolute value, or takes the "
-                                "logarithm; expected axes"
-           : has_ignored_gates(n) ? "it ignores input_forget and peepholes; expected "
-                                    "neither"
-           : rounds_up_apart(n)   ? "ceil_mode with open dims gives windows behind the "
-                                    "data, or other last ones; expected ceil_mode 0, or "
-                                    "dims that are known, as with --shape"
-                                  : NULL;
+    if (reduces_nothing(n))
+        return "without axes and with noop_with_empty_axes its reader of ONNX leaves "
+               "out "
+               "the absolute value, or takes the logarithm; expected axes";
+    if (has_ignored_gates(n))
+        return "it ignores input_forget and peepholes; expected neither";
+    if (is_one_of(n, recurrent, 3) && flag_of(n, "layout"))
+        return "it gives outputs with layout 1 other dims; expected layout 0";
+    if (rounds_up_apart(n))
+        return "ceil_mode with open dims gives windows behind the data, or other last "
+               "ones; expected ceil_mode 0, or dims that are known, as with --shape";
+    if (resizes_apart(n))
+        return "it ignores antialias, exclude_outside and keep_aspect_ratio_policy; "
+               "expected none of them";
+    if (takes_maxima_of_regions(n))
+        return "its maxima are of other samples; expected mode avg";
+    return has_even_window(n) ? "its window has another extent; expected an odd size"
+                              : NULL;
 }
 
 static qg_status lose_all(qg_export *e, const qg_graph *g)
 {
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
-        const char *why = qg_plugin_reads_apart(n);
+        const char *why = qg_plugin_reads_apart(n), *fault = qg_plugin_refuses(n);
         const int axis = axis_cut_off(n);
+        if (fault)
+            return qg_node_fail(e->ctx, QG_EUNSUPPORTED, "export", n, "%s", fault);
         if (axis >= 0)
             return qg_node_fail(e->ctx, QG_EUNSUPPORTED, "export", n,
                                 "a window that is larger than the padded extent of "

@@ -125,11 +125,16 @@ bool qg_plugin_joins_constant(const qg_node *n);
 int64_t qg_plugin_opset(const qg_graph *g, int64_t opset);
 
 /* What OpenVINO computes otherwise in n, also in float, of files in ONNX; NULL: nothing
- * is known.  Measured with OpenVINO 2026.4.1 against onnxruntime 1.31.1: LSTM with
- * peepholes or input_forget, ReduceL1, ReduceL2 and ReduceLogSum of no axes. */
+ * is known.  The second: why it does not load such a file.  Measured with OpenVINO
+ * 2026.4.1 against onnxruntime 1.31.1, or the simulation where that refuses: LSTM with
+ * peepholes or input_forget, recurrent layers with layout 1 or other activations,
+ * reductions of no axes, attributes of Resize, maxima of RoiAlign, LRN of an even size,
+ * Pad of mode wrap, Det, MaxUnpool. */
 const char *qg_plugin_reads_apart(const qg_node *n);
+const char *qg_plugin_refuses(const qg_node *n);
 
-/* For build of a file in ONNX: a row that changes results for each of them. */
+/* For build of a file in ONNX: a row that changes results for each of the first, and
+ * QG_EUNSUPPORTED for the second. */
 QG_NODISCARD qg_status qg_plugin_lose(qg_export *e);
 
 /* Rewrites what the plugin computes otherwise in g, a copy of the snapshot's graph with
