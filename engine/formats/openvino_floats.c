@@ -108,10 +108,13 @@ static bool resizes_apart(const qg_node *n)
             is_word(n, "keep_aspect_ratio_policy", "not_smaller"));
 }
 
-static bool takes_maxima_of_regions(const qg_node *n)
+/* By maxima, or with as many samples as a region has elements, which some of its kernels
+ * count otherwise. */
+static bool takes_other_samples(const qg_node *n)
 {
     static const char *const name = "RoiAlign";
-    return is_one_of(n, &name, 1) && is_word(n, "mode", "max");
+    return is_one_of(n, &name, 1) &&
+           (is_word(n, "mode", "max") || !flag_of(n, "sampling_ratio"));
 }
 
 static bool has_even_window(const qg_node *n)
@@ -218,8 +221,8 @@ const char *qg_plugin_reads_apart(const qg_node *n)
     if (resizes_apart(n))
         return "it ignores antialias, exclude_outside and keep_aspect_ratio_policy; "
                "expected none of them";
-    if (takes_maxima_of_regions(n))
-        return "its maxima are of other samples; expected mode avg";
+    if (takes_other_samples(n))
+        return "it takes other samples; expected mode avg and a sampling_ratio";
     return has_even_window(n) ? "its window has another extent; expected an odd size"
                               : NULL;
 }

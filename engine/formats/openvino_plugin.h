@@ -128,7 +128,8 @@ int64_t qg_plugin_opset(const qg_graph *g, int64_t opset);
  * is known.  The second: why it does not load such a file.  Measured with OpenVINO
  * 2026.4.1 against onnxruntime 1.31.1, or the simulation where that refuses: LSTM with
  * peepholes or input_forget, recurrent layers with layout 1 or other activations,
- * reductions of no axes, attributes of Resize, maxima of RoiAlign, LRN of an even size,
+ * reductions of no axes, attributes of Resize, maxima or no sampling_ratio of
+ * RoiAlign, LRN of an even size,
  * Pad of mode wrap, Det, MaxUnpool. */
 const char *qg_plugin_reads_apart(const qg_node *n);
 const char *qg_plugin_refuses(const qg_node *n);

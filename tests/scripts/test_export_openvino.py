@@ -518,8 +518,10 @@ def apart():
                               19, reduced_by("Resize", sizes, mode=mode))
            for key, value, mode, sizes in (("exclude_outside", 1, "cubic", "twice"),
                                            ("antialias", 1, "linear", "half"))},
-        "regions": (reduced_by("RoiAlign", "regions", mode="max"), scale, image, 18,
-                    reduced_by("RoiAlign", "regions", mode="avg")),
+        "regions": (reduced_by("RoiAlign", "regions", mode="max", sampling_ratio=2), scale, image,
+                    18, reduced_by("RoiAlign", "regions", sampling_ratio=2)),
+        "samples": (reduced_by("RoiAlign", "regions"), scale, image, 18,
+                    reduced_by("RoiAlign", "regions", sampling_ratio=1)),
         "even window": (reduced("LRN", size=2, alpha=0.5), weight, image, 18,
                         reduced("LRN", size=3, alpha=0.5))}
 
@@ -593,7 +595,7 @@ def first_channels(table, folder):
     def held(*shape):
         return (rng.normal(size=shape) * 0.3).astype(np.float32)
     weights = {"w": held(8, 3, 3, 3), "b": held(8), "v": held(8, 8, 3, 3), "u": held(8) * 3,
-               "k": held(1, 8, 1, 1), "G": held(1, 24, 8), "Q": held(1, 24, 8), "o": held(4, 8, 1, 1),
+               "k": held(1, 8, 1, 1) + np.float32(0.05), "G": held(1, 24, 8), "Q": held(1, 24, 8), "o": held(4, 8, 1, 1),
                "rest": np.int64([-1]), "first": np.int64([0]), "g": held(8, 6), "gb": held(6),
                "h": held(6, 8), "rows": np.int64([0])}
     pads = {"pads": [1] * 4}
