@@ -186,8 +186,12 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "whose padding runtimes derive otherwise than ONNX: auto_pad SAME with "         \
       "dilations or a stride beyond the window, VALID with ceil_mode, auto_pad or "    \
       "output_shape of a ConvTranspose")                                               \
-    X(READ_APART, "read-apart", NONE, "an LSTM with peepholes or input_forget, or a "  \
-      "ReduceL1, ReduceL2 or ReduceLogSum of no axes by noop_with_empty_axes")         \
+    X(READ_APART, "read-apart", NONE, "OpenVINO reads it otherwise than ONNX "         \
+      "defines it, or refuses it: by the attributes of a recurrent layer, Resize, "    \
+      "RoiAlign, LRN or Pad, no axes of ReduceL1, ReduceL2 or ReduceLogSum, or "       \
+      "ceil_mode with open dims; or it is Det or MaxUnpool")                           \
+    X(COUNTS_CODES, "counts-codes", NONE, "an AveragePool of codes, of which the "     \
+      "lowest is not 0, that pads and counts the padding")                             \
     X(AVERAGES_APART, "averages-apart", NONE, "an AveragePool with dilations, or that "\
       "counts the padding and has, by ceil_mode, a window that ends behind it")        \
     X(SHRINKS_CUBIC, "shrinks-cubic", NONE, "a cubic Resize of images along whose "    \

@@ -65,60 +65,194 @@ static bool has_ignored_gates(const qg_node *n)
             (p && !is_zero(p->constant)));
 }
 
+static bool is_word(const qg_node *n, const char *name, const char *word)
+{
+    const qg_attr *a = qg_attr_find(n, name);
+    return a && a->type == QG_ATTR_STRING && strcmp(a->strings[0], word) == 0;
+}
+
+static bool flag_of(const qg_node *n, const char *name)
+{
+    const qg_attr *a = qg_attr_find(n, name);
+    return a && a->type == QG_ATTR_INT && a->ints[0];
+}
+
+static const char *const recurrent[] = { "LSTM", "GRU", "RNN" };
+
+/* With activations that its cells do not have. */
+static bool has_other_cells(const qg_node *n)
+{
+    static const char *const known[] = { "Sigmoid", "Tanh", "Relu" };
+    const qg_attr *a = qg_attr_find(n, "activations");
+    bool other = false;
+    if (!is_one_of(n, recurrent, 3) || !a || a->type != QG_ATTR_STRINGS)
+        return false;
+    for (size_t i = 0; i < a->count && !other; i++) {
+        size_t k = 0;
+        while (k < 3 && strcmp(a->strings[i], known[k]) != 0)
+            k++;
+        other = k == 3;
+    }
+    return other;
+}
+
+/* --- images --- */
+
+static bool resizes_apart(const qg_node *n)
+{
+    static const char *const name = "Resize";
+    return is_one_of(n, &name, 1) &&
+           ((is_word(n, "mode", "cubic") && flag_of(n, "exclude_outside")) ||
+            flag_of(n, "antialias") ||
+            is_word(n, "keep_aspect_ratio_policy", "not_larger") ||
+            is_word(n, "keep_aspect_ratio_policy", "not_smaller"));
+}
+
+/* By maxima, or with as many samples as a region has elements, which some of its kernels
+ * count otherwise. */
+static bool takes_other_samples(const qg_node *n)
+{
+    static const char *const name = "RoiAlign";
+    return is_one_of(n, &name, 1) &&
+           (is_word(n, "mode", "max") || !flag_of(n, "sampling_ratio"));
+}
+
+static bool has_even_window(const qg_node *n)
+{
+    static const char *const name = "LRN";
+    const qg_attr *a = qg_attr_find(n, "size");
+    return is_one_of(n, &name, 1) && a && a->type == QG_ATTR_INT && a->ints[0] % 2 == 0;
+}
+
+const char *qg_plugin_refuses(const qg_node *n)
+{
+    static const char *const none[] = { "Det", "MaxUnpool" };
+    static const char *const pad = "Pad", *const resize = "Resize";
+    const char *place = "coordinate_transformation_mode";
+    if (is_one_of(n, none, 2))
+        return "OpenVINO does not read the operator, expected another one";
+    if (has_other_cells(n))
+        return "OpenVINO refuses its activations, expected Sigmoid, Tanh or Relu";
+    if (is_one_of(n, &pad, 1) && is_word(n, "mode", "wrap"))
+        return "OpenVINO refuses mode wrap, expected constant, edge or reflect";
+    if (is_one_of(n, &resize, 1) && (is_word(n, place, "half_pixel_symmetric") ||
+                                     is_word(n, place, "tf_crop_and_resize")))
+        return "OpenVINO refuses its coordinate_transformation_mode, expected another "
+               "one";
+    return NULL;
+}
+
 /* --- pools --- */
 
+/* How an extent of a pool that rounds up can be read otherwise. */
+typedef struct rounding_up {
+    int64_t in, window; /* of data and padding, -1 where it is open; of the kernel */
+    bool open;
+    bool behind; /* the last window may begin behind the data */
+} rounding_up;
+
+static rounding_up axis_of(const qg_node *n, size_t k, size_t axes)
+{
+    const int64_t x = n->in[0]->type.dim[k + 2], y = n->out[0]->type.dim[k + 2],
+                  begin = qg_attr_at(n, "pads", k, 0),
+                  end = qg_attr_at(n, "pads", k + axes, 0),
+                  kernel = qg_attr_find(n, "kernel_shape")->ints[k],
+                  window = (kernel - 1) * qg_attr_at(n, "dilations", k, 1) + 1;
+    return (rounding_up){
+        .in = x < 0 ? -1 : x + begin + end,
+        .window = window,
+        .open = x < 0 || y<1, .behind = qg_attr_at(n, "strides", k, 1) + end> window
+    };
+}
+
+/* Whether dims are open, so that the file rounds up, and OpenVINO then gives a MaxPool,
+ * or an average of a Pad, more windows than ONNX, or an LpPool something else in the
+ * last one. */
+static bool rounds_up_apart(const qg_node *n)
+{
+    static const char *const maximum = "MaxPool", *const norm = "LpPool";
+    bool open = false, behind = false, strided = false;
+    const size_t axes =
+        qg_plugin_rounds_up(n) ? qg_attr_find(n, "kernel_shape")->count : 0;
+    for (size_t k = 0; k < axes; k++) {
+        const rounding_up r = axis_of(n, k, axes);
+        open |= r.open;
+        behind |= r.behind;
+        strided |= qg_attr_at(n, "strides", k, 1) > 1;
+    }
+    bool counts = is_one_of(n, &maximum, 1) || qg_plugin_counts_pads(n);
+    return open &&
+           ((behind && counts) || ((behind || strided) && is_one_of(n, &norm, 1)));
+}
+
 /* The first axis along which a window is larger than the padded data, as ceil_mode
- * allows, of pools that keep their pads in the file (openvino_plugin.c writes larger
- * ones for the others); -1: there is none.  OpenVINO does not load such a file. */
+ * allows, of pools that are written so since other dims are open; -1: there is none.
+ * OpenVINO does not load such a file. */
 static int axis_cut_off(const qg_node *n)
 {
-    static const char *const names[] = { "AveragePool", "LpPool" };
-    const qg_attr *kernel = qg_attr_find(n, "kernel_shape");
-    const qg_attr *counted = qg_attr_find(n, "count_include_pad");
-    if (!is_one_of(n, names, 2) || !kernel || kernel->type != QG_ATTR_INTS ||
-        (is_one_of(n, names, 1) && !(counted && counted->ints[0])) ||
-        qg_attr_has(n, "auto_pad"))
-        return -1;
-    for (size_t k = 0, axes = kernel->count; k < axes; k++) {
-        const int64_t x = n->in[0]->type.rank == (int32_t)axes + 2
-                              ? n->in[0]->type.dim[k + 2]
-                              : -1,
-                      reach =
-                          (kernel->ints[k] - 1) * qg_attr_at(n, "dilations", k, 1) + 1;
-        if (x >= 0 && reach > x + qg_attr_at(n, "pads", k, 0) +
-                                  qg_attr_at(n, "pads", k + axes, 0))
-            return (int)k + 2;
+    bool open = false;
+    int axis = -1;
+    const size_t axes =
+        qg_plugin_rounds_up(n) ? qg_attr_find(n, "kernel_shape")->count : 0;
+    for (size_t k = 0; k < axes; k++) {
+        const rounding_up r = axis_of(n, k, axes);
+        open |= r.open;
+        if (axis < 0 && r.in >= 0 && r.window > r.in)
+            axis = (int)k + 2;
     }
-    return -1;
+    return open ? axis : -1;
 }
 
 /* --- lint and losses --- */
 
 const char *qg_plugin_reads_apart(const qg_node *n)
 {
-    return reduces_nothing(n) ? "without axes and with noop_with_empty_axes its reader "
-                                "of ONNX leaves out the absolute value, or takes the "
-                                "logarithm; expected axes"
-           : has_ignored_gates(n) ? "it ignores input_forget and peepholes; expected "
-                                    "neither"
-                                  : NULL;
+    if (reduces_nothing(n))
+        return "without axes and with noop_with_empty_axes its reader of ONNX leaves "
+               "out "
+               "the absolute value, or takes the logarithm; expected axes";
+    if (has_ignored_gates(n))
+        return "it ignores input_forget and peepholes; expected neither";
+    if (is_one_of(n, recurrent, 3) && flag_of(n, "layout"))
+        return "it gives outputs with layout 1 other dims; expected layout 0";
+    if (rounds_up_apart(n))
+        return "ceil_mode with open dims gives windows behind the data, or other last "
+               "ones; expected ceil_mode 0, or dims that are known, as with --shape";
+    if (resizes_apart(n))
+        return "it ignores antialias, exclude_outside and keep_aspect_ratio_policy; "
+               "expected none of them";
+    if (takes_other_samples(n))
+        return "it takes other samples; expected mode avg and a sampling_ratio";
+    return has_even_window(n) ? "its window has another extent; expected an odd size"
+                              : NULL;
 }
 
-qg_status qg_plugin_lose(qg_export *e)
+static qg_status lose_all(qg_export *e, const qg_graph *g)
 {
-    for (size_t i = 0; i < e->quant->graph->node.n; i++) {
-        const qg_node *n = e->quant->graph->node.at[i];
-        const char *why = qg_plugin_reads_apart(n);
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        const char *why = qg_plugin_reads_apart(n), *fault = qg_plugin_refuses(n);
         const int axis = axis_cut_off(n);
+        if (fault)
+            return qg_node_fail(e->ctx, QG_EUNSUPPORTED, "export", n, "%s", fault);
         if (axis >= 0)
             return qg_node_fail(e->ctx, QG_EUNSUPPORTED, "export", n,
                                 "a window that is larger than the padded extent of "
                                 "axis %d, which OpenVINO refuses, expected a smaller "
-                                "one, or count_include_pad 0",
+                                "one, or known dims",
                                 axis);
         if (why)
             QG_TRY(
                 qg_export_lose_node(e, n, "OpenVINO computes something else: ", why));
     }
+    return QG_OK;
+}
+
+qg_status qg_plugin_lose(qg_export *e)
+{
+    const qg_graph *from = e->quant->graph;
+    QG_TRY(lose_all(e, from));
+    for (const qg_graph *body = from->bodies; body; body = body->next_body)
+        QG_TRY(lose_all(e, body));
     return QG_OK;
 }

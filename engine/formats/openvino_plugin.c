@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/formats/explicit_pads.h"
 #include "engine/formats/fake_quantize.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
@@ -30,10 +31,21 @@ static bool is_by_constant(const qg_node *n)
            (n->in[0] && n->in[1] && (n->in[0]->constant || n->in[1]->constant));
 }
 
+/* A Max with the least float, as add_barrier makes. */
+static bool is_barrier(const qg_node *n)
+{
+    static const char *const name = "Max";
+    const qg_tensor *t =
+        n->n_in == 2 && n->in[1] && is_one_of(n, &name, 1) ? n->in[1]->constant : NULL;
+    return t && t->dtype == QG_F32 && qg_tensor_count(t) == 1 && t->f32[0] <= -FLT_MAX;
+}
+
 /* Whether the transformations move codes through n: surely, or perhaps. */
 static bool carries(const qg_node *n, bool surely)
 {
     float low, high;
+    if (is_barrier(n))
+        return false;
     if (qg_node_has(n, QG_OP_PASSIVE) || qg_node_clamps(n, &low, &high))
         return true;
     if (surely || qg_node_has(n, QG_OP_COMPUTE | QG_OP_NORMALIZE | QG_OP_ACTIVATION))
@@ -288,6 +300,58 @@ bool qg_plugin_pads_wrong(const qg_node *n)
            reads_codes(n, false);
 }
 
+/* --- pools --- */
+
+static bool flag_of(const qg_node *n, const char *name)
+{
+    const qg_attr *a = qg_attr_find(n, name);
+    return a && a->type == QG_ATTR_INT && a->ints[0];
+}
+
+bool qg_plugin_rounds_up(const qg_node *n)
+{
+    static const char *const names[] = { "MaxPool", "AveragePool", "LpPool" };
+    const qg_attr *kernel = qg_attr_find(n, "kernel_shape");
+    return is_one_of(n, names, sizeof names / sizeof *names) &&
+           flag_of(n, "ceil_mode") && strcmp(qg_auto_pad(n), "NOTSET") == 0 && kernel &&
+           kernel->type == QG_ATTR_INTS &&
+           n->in[0]->type.rank == (int32_t)kernel->count + 2;
+}
+
+bool qg_plugin_counts_pads(const qg_node *n)
+{
+    static const char *const name = "AveragePool";
+    const qg_attr *pads = qg_attr_find(n, "pads");
+    bool pad = strncmp(qg_auto_pad(n), "SAME", 4) == 0;
+    for (size_t k = 0; pads && pads->type == QG_ATTR_INTS && k < pads->count; k++)
+        pad |= pads->ints[k] != 0;
+    return is_one_of(n, &name, 1) && flag_of(n, "count_include_pad") && pad;
+}
+
+/* Whether input k of n are codes, perhaps moved or joined, of which the lowest is 0. */
+static bool begins_at_zero(const qg_node *n, uint32_t k, int depth)
+{
+    static const char *const join = "Concat";
+    const qg_value *v = n->in[k];
+    const qg_tqc *t = qg_input_tqc(n, k);
+    t = rounds(t) ? t : qg_producer_tqc(v);
+    if (rounds(t)) {
+        qg_qparam p = qg_tqc_param(t);
+        return p.n == 1 && (p.offset ? p.offset[0] : 0) == t->scheme.qmin;
+    }
+    const qg_node *from = v->def;
+    bool all = from && depth > 0 && (moves(from, 0) || is_one_of(from, &join, 1));
+    for (uint32_t i = 0; all && i < (moves(from, 0) ? 1 : from->n_in); i++)
+        all = from->in[i] && begins_at_zero(from, i, depth - 1);
+    return all;
+}
+
+bool qg_plugin_counts_codes(const qg_node *n)
+{
+    return qg_plugin_counts_pads(n) && reads_codes(n, false) &&
+           !begins_at_zero(n, 0, CHAIN);
+}
+
 /* --- strides --- */
 
 /* Whether n is a convolution whose strides the plugin moves to nodes before it, pads or
@@ -379,7 +443,7 @@ static qg_status add_number(qg_graph *g, const qg_node *n, float number,
 static qg_status add_node(qg_graph *g, const qg_node *n, const char *op,
                           const qg_node_spec *like, qg_value **x)
 {
-    const int64_t broadcasts = 8; /* the opset from which on Max and Min do */
+    const int64_t since = 11; /* Max and Min broadcast, Pad has inputs */
     qg_value *out;
     qg_node *made;
     qg_node_spec spec = *like;
@@ -389,7 +453,7 @@ static qg_status add_node(qg_graph *g, const qg_node *n, const char *op,
         return qg_nomem(g->ctx);
     QG_TRY(qg_graph_add_prefixed(g, name, &out));
     out->type = (*x)->type;
-    spec.opset = opset < broadcasts ? broadcasts : opset;
+    spec.opset = opset < since ? since : opset;
     spec.op = qg_op_find(g->ctx->registry, NULL, op, spec.opset);
     spec.out = &out;
     spec.n_out = 1;
@@ -506,15 +570,58 @@ static qg_status keep_strides(qg_graph *g, const qg_node *n, qg_node *copy)
     return qg_edit_set_input(g, copy, 0, x);
 }
 
-/* The same in front of a product, which needs three dims. */
-static qg_status keep_apart(qg_graph *g, const qg_node *n, qg_node *copy)
+/* The same in front of a node of two dims, which it needs three for. */
+static qg_status keep_apart(qg_graph *g, const qg_node *n, qg_node *copy, int64_t rows)
 {
-    const int64_t *dim = n->in[0]->type.dim, more[] = { 1, dim[0], dim[1] };
+    const int64_t dim[] = { rows, copy->in[0]->type.dim[1] },
+                  more[] = { 1, dim[0], dim[1] };
     qg_value *x = copy->in[0];
     QG_TRY(add_reshape(g, n, 3, more, &x));
     QG_TRY(add_pool(g, n, 1, &x));
     QG_TRY(add_reshape(g, n, 2, dim, &x));
     return qg_edit_set_input(g, copy, 0, x);
+}
+
+/* The node that makes what a quantizer of a copy rounds, perhaps limited before; NULL:
+ * there is none.  *reader is the node behind it. */
+static qg_node *rounded_by(qg_node *quantizer, qg_node **reader)
+{
+    static const char *const relu = "Relu";
+    float low, high;
+    *reader = quantizer;
+    qg_node *n = quantizer->in[0]->def;
+    for (int k = 0; k < CHAIN && n; k++) {
+        if (is_one_of(n, &relu, 1) ||
+            !(is_barrier(n) || qg_node_clamps(n, &low, &high)))
+            return n;
+        *reader = n;
+        n = n->in[0]->def;
+    }
+    return NULL;
+}
+
+/* The same in front of quantizers behind constants per channel. */
+static qg_status keep_channels(qg_export *e, qg_graph *g, size_t old)
+{
+    const qg_graph *from = e->quant->graph;
+    for (size_t i = old, all = g->node.n; i < all; i++) {
+        qg_node *n = g->node.at[i], *reader;
+        if (!qg_is_fake_quantize(n->op) && !qg_is_quantize_linear(n))
+            continue;
+        qg_node *made = rounded_by(n, &reader);
+        if (!made || made->id >= old ||
+            !qg_plugin_takes_first_channel(from, from->node.at[made->id]))
+            continue;
+        const int rank = reader->in[0]->type.rank;
+        if (rank == 2)
+            QG_TRY(keep_apart(g, made, reader, -1));
+        qg_value *x = reader->in[0];
+        if (rank > 2) {
+            QG_TRY(add_pool(g, made, (size_t)rank - 2, &x));
+            QG_TRY(qg_edit_set_input(g, reader, 0, x));
+        }
+    }
+    return QG_OK;
 }
 
 /* Numbers of an attribute, which n may lack. */
@@ -559,41 +666,71 @@ static qg_status drop_dilations(qg_graph *g, const qg_node *n, qg_node *copy)
 }
 
 /* Pads with which a pool whose extents are rounded up has them rounded down, too, in
- * pads: a last window may end behind the data, but begins before.  False: it is none,
- * or dims are open. */
-static bool reach_last(const qg_node *n, int64_t pads[2 * QG_MAX_RANK])
+ * pads: a last window may end behind the data, but begins before.  `padded`: behind a
+ * Pad of its own pads.  False: it is none, or dims are open. */
+static bool reach_last(const qg_node *n, bool padded, int64_t pads[2 * QG_MAX_RANK])
 {
-    static const char *const names[] = { "MaxPool", "AveragePool" };
-    const qg_attr *kernel = qg_attr_find(n, "kernel_shape"),
-                  *ceil = qg_attr_find(n, "ceil_mode"),
-                  *counted = qg_attr_find(n, "count_include_pad");
-    if (!is_one_of(n, names, sizeof names / sizeof *names) || !ceil || !ceil->ints[0] ||
-        (counted && counted->ints[0]) || qg_attr_has(n, "auto_pad") || !kernel)
-        return false;
+    const qg_attr *kernel = qg_attr_find(n, "kernel_shape");
     for (size_t k = 0, axes = kernel->count; k < axes; k++) {
         int64_t in = n->in[0]->type.dim[k + 2], out = n->out[0]->type.dim[k + 2],
                 begin = qg_attr_at(n, "pads", k, 0),
+                own = qg_attr_at(n, "pads", k + axes, 0),
                 window = (kernel->ints[k] - 1) * qg_attr_at(n, "dilations", k, 1) + 1;
         if (in < 0 || out < 1)
             return false;
-        int64_t end = (out - 1) * qg_attr_at(n, "strides", k, 1) + window - in - begin;
-        pads[k] = begin;
+        int64_t end = (out - 1) * qg_attr_at(n, "strides", k, 1) + window - in - begin -
+                      (padded ? own : 0);
+        pads[k] = padded ? 0 : begin;
         pads[k + axes] = end > 0 ? end : 0;
     }
     return true;
 }
 
+/* copy reads its input behind a Pad with 0 by the pads of n. */
+static qg_status pad_in_front(qg_graph *g, const qg_node *n, qg_node *copy)
+{
+    const size_t axes = qg_attr_find(n, "kernel_shape")->count;
+    const int64_t count = 2 * (int64_t)(axes + 2);
+    const char *name = qg_arena_printf(g->arena, "%s_pads", n->out[0]->name);
+    qg_tensor *t = QG_NEW(g->arena, qg_tensor);
+    qg_value *x = copy->in[0], *in[2] = { x };
+    if (!name || !t)
+        return qg_nomem(g->ctx);
+    qg_tensor_init(t, QG_I64, 1, &count);
+    QG_TRY(qg_tensor_alloc(g->ctx, g->arena, t));
+    memset(t->i64, 0, (size_t)count * sizeof *t->i64);
+    for (size_t k = 0; k < axes; k++) {
+        t->i64[k + 2] = qg_attr_at(n, "pads", k, 0);
+        t->i64[k + axes + 4] = qg_attr_at(n, "pads", k + axes, 0);
+    }
+    QG_TRY(qg_edit_add_constant(g, name, t, &in[1]));
+    QG_TRY(add_node(g, n, "Pad", &(qg_node_spec){ .in = in, .n_in = 2 }, &x));
+    for (size_t k = 2; k < axes + 2; k++)
+        if (x->type.dim[k] >= 0)
+            x->type.dim[k] += t->i64[k] + t->i64[k + axes + 2];
+    return qg_edit_set_input(g, copy, 0, x);
+}
+
 /* Extents rounded down: OpenVINO's reader of ONNX counts windows that begin behind the
- * data. */
+ * data, and elements behind the padding.  An average that counts the padding counts
+ * what a Pad has put there; so it does where dims are open and it still rounds up. */
 static qg_status round_down(qg_graph *g, const qg_node *n, qg_node *copy)
 {
-    const int64_t none = 0;
+    const int64_t none[2 * QG_MAX_RANK] = { 0 };
     int64_t pads[2 * QG_MAX_RANK];
-    if (!reach_last(n, pads))
+    if (!qg_plugin_rounds_up(n))
         return QG_OK;
-    QG_TRY(set_attribute(g, copy, "ceil_mode", &none, 1));
-    return set_attribute(g, copy, "pads", pads,
-                         2 * qg_attr_find(n, "kernel_shape")->count);
+    const size_t axes = qg_attr_find(n, "kernel_shape")->count;
+    const bool counts = qg_plugin_counts_pads(n), closed = reach_last(n, counts, pads);
+    if (counts)
+        QG_TRY(pad_in_front(g, n, copy));
+    if (flag_of(n, "count_include_pad"))
+        QG_TRY(set_attribute(g, copy, "count_include_pad", none, 1));
+    if (closed)
+        QG_TRY(set_attribute(g, copy, "ceil_mode", none, 1));
+    if (closed || counts)
+        QG_TRY(set_attribute(g, copy, "pads", closed ? pads : none, 2 * axes));
+    return qg_node_prepare(g, copy);
 }
 
 /* --- clips --- */
@@ -729,18 +866,37 @@ static qg_status lose_places(qg_export *e)
                           b->name);
 }
 
+/* What is computed otherwise in float, too, and so in bodies, where copy is n. */
+static qg_status obey_float(qg_graph *g, const qg_node *n, qg_node *copy)
+{
+    if (moves_strides(n))
+        QG_TRY(keep_strides(g, n, copy));
+    QG_TRY(round_down(g, n, copy));
+    return drop_dilations(g, n, copy);
+}
+
+static qg_status obey_body(qg_graph *body)
+{
+    const size_t all = body->node.n;
+    for (size_t i = 0; i < all; i++)
+        QG_TRY(obey_float(body, body->node.at[i], body->node.at[i]));
+    return body->node.n > all ? qg_graph_normalize(body) : QG_OK;
+}
+
 qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
 {
     const qg_graph *from = e->quant->graph;
     QG_TRY(lose_places(e));
     QG_TRY(keep_quantizers(e, g, from->node.n));
+    QG_TRY(keep_channels(e, g, from->node.n));
     for (size_t i = 0; i < from->node.n; i++) {
         const qg_node *n = from->node.at[i];
         qg_node *copy = g->node.at[i];
         if (is_one_of(n, &clip_name, 1) && reads_codes(n, false))
             QG_TRY(split_clip(e, g, n, copy));
         int scaled = scaled_product(n);
-        if (qg_plugin_pads_wrong(n) || qg_plugin_sums_wrong(n))
+        if (qg_plugin_pads_wrong(n) || qg_plugin_sums_wrong(n) ||
+            qg_plugin_counts_codes(n))
             QG_TRY(keep_in_front(g, n, copy, 0));
         if (scaled >= 0)
             QG_TRY(keep_in_front(g, n, copy, (uint32_t)scaled));
@@ -749,12 +905,11 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
                 QG_TRY(keep_in_front(g, n, copy, k));
         if (mapped_maximum(n))
             QG_TRY(keep_behind(g, n, copy));
-        if (moves_strides(n))
-            QG_TRY(keep_strides(g, n, copy));
         if (is_chained(n))
-            QG_TRY(keep_apart(g, n, copy));
-        QG_TRY(drop_dilations(g, n, copy));
-        QG_TRY(round_down(g, n, copy));
+            QG_TRY(keep_apart(g, n, copy, n->in[0]->type.dim[0]));
+        QG_TRY(obey_float(g, n, copy));
     }
+    for (qg_graph *body = g->bodies; body; body = body->next_body)
+        QG_TRY(obey_body(body));
     return QG_OK;
 }

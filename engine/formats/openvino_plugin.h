@@ -31,7 +31,15 @@
  *                   computed as if those were one per column: the same
  *     dilations     of a kernel of one element can end the process: they are 1
  *     pools         whose extents are rounded up have windows behind the data in the
- *                   reader of ONNX: they are rounded down, with larger pads
+ *                   reader of ONNX: they are rounded down, with larger pads; one that
+ *                   counts the padding has a Pad in front of it
+ *     counted       padding of an average is code 0 also where the value 0 is another
+ *                   one: a barrier is in front of it
+ *     channels      constants per channel (a bias, factors, an Expand) in front of a
+ *                   rounding per tensor are those of the first one where dims are open
+ *                   and they are computed in a kernel of their own, as they are if the
+ *                   plugin reads the shape of the product before them: that MaxPool is
+ *                   between
  *     joins         of a constant are right, but stay in float
  *     levels        15 of a FakeQuantize, or 255 whose middle is not 0, are computed on
  *                   those of 8 bits, and rounded again: a barrier is behind it, and in
@@ -74,12 +82,26 @@ bool qg_plugin_groups_wrong(const qg_node *n);
  * zero points of its dequantization for channels, and does not compile the network. */
 bool qg_plugin_batched_column(const qg_node *n);
 
+/* Whether n, of the snapshot's graph g, gives values with open dims and computes with a
+ * constant per channel that the plugin takes into the limits of a rounding behind it,
+ * that of the first channel for all of them. */
+bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *n);
+
 /* Whether our files have the weight of n as floats: n is one of those above. */
 bool qg_plugin_weight_stays_float(const qg_node *n);
 
 /* A Pad of codes along one axis, with a constant other than 0 or of one element, which
  * our files compute in float. */
 bool qg_plugin_pads_wrong(const qg_node *n);
+
+/* A pool by ceil_mode and explicit pads, whose extents our files round down where dims
+ * are known. */
+bool qg_plugin_rounds_up(const qg_node *n);
+
+/* An AveragePool that pads and counts the padding; the second: of codes whose lowest is
+ * not 0, which our files compute in float. */
+bool qg_plugin_counts_pads(const qg_node *n);
+bool qg_plugin_counts_codes(const qg_node *n);
 
 /* A ReduceSum of three dims, the first not 1, of what a product gives, which our files
  * compute in float. */
@@ -103,11 +125,17 @@ bool qg_plugin_joins_constant(const qg_node *n);
 int64_t qg_plugin_opset(const qg_graph *g, int64_t opset);
 
 /* What OpenVINO computes otherwise in n, also in float, of files in ONNX; NULL: nothing
- * is known.  Measured with OpenVINO 2026.4.1 against onnxruntime 1.31.1: LSTM with
- * peepholes or input_forget, ReduceL1, ReduceL2 and ReduceLogSum of no axes. */
+ * is known.  The second: why it does not load such a file.  Measured with OpenVINO
+ * 2026.4.1 against onnxruntime 1.31.1, or the simulation where that refuses: LSTM with
+ * peepholes or input_forget, recurrent layers with layout 1 or other activations,
+ * reductions of no axes, attributes of Resize, maxima or no sampling_ratio of
+ * RoiAlign, LRN of an even size,
+ * Pad of mode wrap, Det, MaxUnpool. */
 const char *qg_plugin_reads_apart(const qg_node *n);
+const char *qg_plugin_refuses(const qg_node *n);
 
-/* For build of a file in ONNX: a row that changes results for each of them. */
+/* For build of a file in ONNX: a row that changes results for each of the first, and
+ * QG_EUNSUPPORTED for the second. */
 QG_NODISCARD qg_status qg_plugin_lose(qg_export *e);
 
 /* Rewrites what the plugin computes otherwise in g, a copy of the snapshot's graph with

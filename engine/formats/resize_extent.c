@@ -54,10 +54,10 @@ bool qg_resize_has_fraction(const qg_node *n)
     return false;
 }
 
-qg_status qg_export_lose_fractions(qg_export *e)
+static qg_status lose_all(qg_export *e, const qg_graph *g)
 {
-    for (size_t i = 0; i < e->quant->graph->node.n; i++) {
-        const qg_node *n = e->quant->graph->node.at[i];
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
         if (qg_resize_has_fraction(n))
             QG_TRY(qg_export_lose_node(
                 e, n,
@@ -65,5 +65,14 @@ qg_status qg_export_lose_fractions(qg_export *e)
                 "is a fraction in ONNX; expected ",
                 "scales that give whole extents, or sizes"));
     }
+    return QG_OK;
+}
+
+qg_status qg_export_lose_fractions(qg_export *e)
+{
+    const qg_graph *from = e->quant->graph;
+    QG_TRY(lose_all(e, from));
+    for (const qg_graph *body = from->bodies; body; body = body->next_body)
+        QG_TRY(lose_all(e, body));
     return QG_OK;
 }

@@ -170,7 +170,8 @@ bool qg_lint_is_nibble(const qg_tqc *t);
 qg_predicate_test qg_test_turns_apart, qg_test_pads_one_axis, qg_test_fractional_extent,
     qg_test_joins_constant, qg_test_batched_column, qg_test_groups_apart,
     qg_test_rounded_sum, qg_test_sums_product, qg_test_averages_apart,
-    qg_test_shrinks_cubic, qg_test_as_written, qg_test_read_apart, qg_test_derived_pads;
+    qg_test_shrinks_cubic, qg_test_as_written, qg_test_read_apart, qg_test_derived_pads,
+    qg_test_counts_codes;
 
 /* Those of predicate_ranges.c. */
 qg_predicate_test qg_test_exact_softmax, qg_test_row_of_one, qg_test_ratio_above,

@@ -31,10 +31,16 @@ bool qg_test_derived_pads(const qg_lint *l, qg_lint_site *s, const qg_condition 
     return qg_has_open_pads(s->node);
 }
 
+bool qg_test_counts_codes(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    (void)l, (void)c;
+    return qg_plugin_counts_codes(s->node);
+}
+
 bool qg_test_read_apart(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
 {
     (void)l, (void)c;
-    return qg_plugin_reads_apart(s->node) != NULL;
+    return qg_plugin_reads_apart(s->node) || qg_plugin_refuses(s->node);
 }
 
 bool qg_test_joins_constant(const qg_lint *l, qg_lint_site *s, const qg_condition *c)

@@ -727,6 +727,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_FRACTIONAL_EXTENT] = qg_test_fractional_extent,
     [QG_PREDICATE_DERIVED_PADS] = qg_test_derived_pads,
     [QG_PREDICATE_READ_APART] = qg_test_read_apart,
+    [QG_PREDICATE_COUNTS_CODES] = qg_test_counts_codes,
     [QG_PREDICATE_SHRINKS_CUBIC] = qg_test_shrinks_cubic,
     [QG_PREDICATE_AVERAGES_APART] = qg_test_averages_apart,
     [QG_PREDICATE_AS_WRITTEN] = qg_test_as_written,

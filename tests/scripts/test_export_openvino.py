@@ -484,12 +484,20 @@ def apart():
 
     def held(*shape):
         return rng.normal(size=shape).astype(np.float32)
-    lstm = {"W": held(1, 20, 4), "R": held(1, 20, 5), "P": held(1, 15)}
+    lstm = {"W": held(1, 20, 4), "R": held(1, 20, 5), "P": held(1, 15), "U": held(1, 15, 4),
+            "S": held(1, 15, 5), "T": held(1, 5, 4), "V": held(1, 5, 5)}
     recur = ["x", "W", "R"], ["y"]
     image, weight = (2, 6, 6), {"v": held(2, 2, 1, 1)}
 
     def reduced(op, **more):
         return [("Conv", ["x", "v"], ["c"], {}), (op, ["c"], ["y"], more)]
+
+    def reduced_by(op, by, **more):
+        ends = ["c", by, "first"] if op == "RoiAlign" else ["c", "", by]
+        return [("Conv", ["x", "v"], ["c"], {}), (op, ends, ["y"], more)]
+    scale = {**weight, "twice": np.float32([1, 1, 2, 2]), "half": np.float32([1, 1, 0.5, 0.5]),
+             "regions": np.float32([[0.3, 0.2, 4.7, 5.1]]),
+             "first": np.zeros(1, np.int64)}
     plain = {"hidden_size": 5}
     none = {"noop_with_empty_axes": 1}
     return {
@@ -499,7 +507,56 @@ def apart():
                          [("LSTM", *recur, {**plain, "clip": 0.5})]),
         "no axes, L1": (reduced("ReduceL1", **none), weight, image, 18, reduced("ReduceL1")),
         "no axes, L2": (reduced("ReduceL2", **none), weight, image, 18,
-                        reduced("ReduceSumSquare", **none))}
+                        reduced("ReduceSumSquare", **none)),
+        "layout": ([("LSTM", *recur, {**plain, "layout": 1})], lstm, (1, 4), 14,
+                   [("LSTM", *recur, plain)]),
+        "layout, GRU": ([("GRU", ["x", "U", "S"], ["y"], {**plain, "layout": 1})], lstm, (1, 4), 14,
+                        [("GRU", ["x", "U", "S"], ["y"], plain)]),
+        "layout, RNN": ([("RNN", ["x", "T", "V"], ["y"], {**plain, "layout": 1})], lstm, (1, 4), 14,
+                        [("RNN", ["x", "T", "V"], ["y"], plain)]),
+        **{f"resize, {key}": (reduced_by("Resize", sizes, mode=mode, **{key: value}), scale, image,
+                              19, reduced_by("Resize", sizes, mode=mode))
+           for key, value, mode, sizes in (("exclude_outside", 1, "cubic", "twice"),
+                                           ("antialias", 1, "linear", "half"))},
+        "regions": (reduced_by("RoiAlign", "regions", mode="max", sampling_ratio=2), scale, image,
+                    18, reduced_by("RoiAlign", "regions", sampling_ratio=2)),
+        "samples": (reduced_by("RoiAlign", "regions"), scale, image, 18,
+                    reduced_by("RoiAlign", "regions", sampling_ratio=1)),
+        "even window": (reduced("LRN", size=2, alpha=0.5), weight, image, 18,
+                        reduced("LRN", size=3, alpha=0.5))}
+
+
+REFUSED = {  # by OpenVINO, and so by the exports: what replaces it
+    "Det": ((), {}, None), "Pad": (("rims",), {"mode": "wrap"}, {"mode": "edge"}),
+    "Resize": (("", "twice"), {"coordinate_transformation_mode": "half_pixel_symmetric"}, {}),
+    "RNN": (("T", "V"), {"hidden_size": 5, "activations": ["LeakyRelu"]},
+            {"hidden_size": 5, "activations": ["Relu"]}),
+}
+
+
+def refused(table, folder):
+    rng = np.random.default_rng(6)
+    held = {"rims": np.int64([0, 0, 1, 1, 0, 0, 1, 1]), "twice": np.float32([1, 1, 2, 2]),
+            "T": rng.normal(size=(1, 5, 6)).astype(np.float32),
+            "V": rng.normal(size=(1, 5, 5)).astype(np.float32)}
+    for op, (ends, wrong, right) in REFUSED.items():
+        shape = (4, 6) if op == "RNN" else (2, 6, 6)
+        x = rng.normal(size=(4, 6 if op == "RNN" else 1, *shape)).astype(np.float32)
+        for words in wrong, right:
+            if words is None:
+                continue
+            path = f"{folder}/refused.onnx"
+            saved(path, [(op, ["x", *ends], ["y"], words)],
+                  {k: v for k, v in held.items() if k in ends}, x, 19)
+            s = agreement.Snapshot(f"{folder}/refused", path, "openvino-avx2-int8", x)
+            for form in ["openvino-fq"], ["onnx-qdq", "--placement", "openvino"]:
+                try:
+                    s.export("ov.onnx", "--format", *form)
+                    told = False
+                except Exception as why:
+                    told = "OpenVINO" in str(why) and "expected" in str(why)
+                if told != (words is wrong):
+                    table.bad.append(f"{op} {words}: {form[0]}: refused {told}")
 
 
 def readers(table, folder):
@@ -519,13 +576,67 @@ def readers(table, folder):
             for words in ["openvino-fq"], ["onnx-qdq", "--placement", "openvino"]:
                 file, report = s.export("ov.onnx", "--format", *words)
                 theirs = agreement.stack(OpenVino(file, x.shape[1:]), s)[0]
-                off = np.abs(theirs - ours).max() / np.abs(ours).max()
+                off = np.abs(theirs - ours).max() / np.abs(ours).max() \
+                    if theirs.shape == ours.shape else np.inf
                 told = sum("OpenVINO computes something else" in loss["meaning"] and
                            loss["changes_results"] for loss in report["losses"])
                 rows += told
-                if told != (kind == "wrong") or (off > 0.1) != (kind == "wrong"):
+                if told != (kind == "wrong") or (off > 0.04) != (kind == "wrong"):
                     table.bad.append(f"{what}, {kind}, {words[0]}: {told} rows, {off:.3f} off")
     print(f"readers: {rows} rows")
+
+
+def first_channels(table, folder):
+    """Networks with an open batch and constants per channel in front of a rounding, which
+    OpenVINO takes for those of the first channel; and how many MaxPools prevent it."""
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(6, 1, 3, 8, 8)).astype(np.float32)
+
+    def held(*shape):
+        return (rng.normal(size=shape) * 0.3).astype(np.float32)
+    weights = {"w": held(8, 3, 3, 3), "b": held(8), "v": held(8, 8, 3, 3), "u": held(8) * 3,
+               "k": held(1, 8, 1, 1) + np.float32(0.05), "G": held(1, 24, 8), "Q": held(1, 24, 8), "o": held(4, 8, 1, 1),
+               "rest": np.int64([-1]), "first": np.int64([0]), "g": held(8, 6), "gb": held(6),
+               "h": held(6, 8), "rows": np.int64([0])}
+    pads = {"pads": [1] * 4}
+    two = [("Conv", ["x", "w", "b"], ["a"], pads), ("Conv", ["a", "v", "u"], ["d"], pads)]
+    gru = [("ReduceMean", ["d"], ["m"], {"axes": [2], "keepdims": 0}),
+           ("Transpose", ["m"], ["t"], {"perm": [2, 0, 1]}),
+           ("GRU", ["t", "G", "Q"], ["y"], {"hidden_size": 8})]
+    plain = [("Conv", ["x", "w"], ["c"], pads)]
+    both = [("Conv", ["a", "o"], ["d"], {}), ("Relu", ["c"], ["r"], {}),
+            ("Conv", ["r", "o"], ["e"], {}), ("Add", ["d", "e"], ["y"], {})]
+    cases = {
+        "GRU": (two + gru, 2),
+        "Expand": (two + [("Shape", ["d"], ["s"], {}), ("Expand", ["k", "s"], ["e"], {}),
+                          ("Mul", ["d", "e"], ["y"], {})], 3),
+        "Relu": ([two[0], ("Relu", ["a"], ["r"], {}), ("Conv", ["r", "v"], ["d"], pads)] + gru, 0),
+        "Mul": (plain + [("Mul", ["c", "k"], ["a"], {})] + both, 1),
+        "Add": (plain + [("Add", ["c", "k"], ["a"], {})] + both, 1),
+        "Gemm": (two[:1] + [("GlobalAveragePool", ["a"], ["p"], {}), ("Flatten", ["p"], ["f"], {}),
+                            ("Gemm", ["f", "g", "gb"], ["e"], {}), ("Gemm", ["e", "h"], ["i"], {}),
+                            ("Unsqueeze", ["i", "rows"], ["t"], {}),
+                            ("GRU", ["t", "G", "Q"], ["y"], {"hidden_size": 8})], 2),
+        "flat": (two + [("Shape", ["d"], ["s"], {}), ("Gather", ["s", "first"], ["n"], {}),
+                        ("Concat", ["n", "rest"], ["dims"], {"axis": 0}),
+                        ("Reshape", ["d", "dims"], ["y"], {})], 0),
+    }
+    for what, (nodes, pools) in cases.items():
+        path = f"{folder}/{what}.onnx"
+        saved(path, nodes, {k: v for k, v in weights.items()
+                            if any(k in ends for _, ends, *_ in nodes)}, x, 17)
+        model = onnx.load(path)
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+        onnx.save(model, path)
+        s = agreement.Snapshot(f"{folder}/{what}", path, "openvino-int8", x)
+        outputs = s.outputs("simulate"), s.outputs("float")
+        for words in ["openvino-fq"], ["onnx-qdq", "--placement", "openvino"]:
+            file, report = s.export("ov.onnx", "--format", *words)
+            made = sum(n.op_type == "MaxPool" for n in onnx.load(file).graph.node)
+            if made != pools or report["changed_results"]:
+                table.bad.append(f"{what}, {words[0]}: {made} pools, {report['losses']}")
+            table.row((what, "openvino-int8"), f"{words[0]}, open", None, agreement.stack(
+                OpenVino(file, (-1, *x.shape[2:])), s), *outputs, limit=0.05)
 
 
 NARROW = {
@@ -617,6 +728,10 @@ def main():
     if not sys.argv[1:] or "readers" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             readers(table, folder)
+            refused(table, folder)
+    if not sys.argv[1:] or "channels" in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            first_channels(table, folder)
     if not sys.argv[1:] or "narrow" in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             narrow(table, folder)

@@ -1,0 +1,107 @@
+/* openvino_channels.c -- constants per channel in front of a rounding that the CPU plugin
+ * of OpenVINO computes with that of the first channel: the questions of
+ * openvino_plugin.h about them. */
+#include "engine/formats/openvino_plugin.h"
+#include "engine/ir/infer.h"
+
+static bool is_one_of(const qg_node *n, const char *const *names, size_t count)
+{
+    return n && !n->op->domain && qg_op_is_named(n->op, names, count);
+}
+
+static bool is_open(const qg_graph *g, const qg_value *v)
+{
+    bool open = qg_graph_is_open(g);
+    for (int32_t k = 0; k < v->type.rank; k++)
+        open |= v->type.dim[k] < 0;
+    return open;
+}
+
+/* Whether v, of dims, goes to the dims of Reshape nodes alone, which OpenVINO writes
+ * without a shape that is read. */
+static bool is_for_reshape(const qg_value *v, int depth)
+{
+    static const char *const reshape = "Reshape";
+    static const char *const moving[] = { "Gather",  "Slice", "Concat",  "Unsqueeze",
+                                          "Squeeze", "Cast",  "Identity" };
+    bool all = depth > 0 && !v->is_output;
+    for (size_t i = 0; all && i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        all = (is_one_of(n, &reshape, 1) && v->use.at[i].slot == 1) ||
+              (is_one_of(n, moving, sizeof moving / sizeof *moving) &&
+               is_for_reshape(n->out[0], depth - 1));
+    }
+    return all;
+}
+
+/* Whether OpenVINO computes dims or an initial state from the shape of a value: it takes
+ * that of the first one with the same dims. */
+static bool reads_shapes(const qg_graph *g)
+{
+    static const char *const names[] = { "Size", "Expand", "GRU", "LSTM", "RNN" };
+    static const char *const shape = "Shape";
+    enum { CHAIN = 16 };
+    bool found = false;
+    for (size_t i = 0; i < g->node.n && !found; i++) {
+        const qg_node *n = g->node.at[i];
+        found = is_one_of(n, names, sizeof names / sizeof *names) ||
+                (is_one_of(n, &shape, 1) && !is_for_reshape(n->out[0], CHAIN));
+    }
+    return found;
+}
+
+static bool differs(const qg_tensor *t)
+{
+    return t && t->dtype == QG_F32 && qg_tensor_count(t) > 1;
+}
+
+static bool has_negative(const qg_tensor *t)
+{
+    bool found = false;
+    for (int64_t i = 0; i < qg_tensor_count(t) && !found; i++)
+        found = t->f32[i] < 0;
+    return found;
+}
+
+/* Whether n adds a bias per channel to a product. */
+static bool adds_bias(const qg_node *n)
+{
+    static const char *const names[] = { "Conv", "ConvTranspose", "Gemm" };
+    return is_one_of(n, names, sizeof names / sizeof *names) && n->n_in > 2 &&
+           n->in[2] && differs(n->in[2]->constant);
+}
+
+/* Whether the plugin computes a function of v in the kernel that makes v. */
+static bool is_fused(const qg_value *v, bool shapes)
+{
+    return v->def && v->use.n == 1 && !v->is_output && !shapes &&
+           qg_node_has(v->def, QG_OP_COMPUTE | QG_OP_ACTIVATION | QG_OP_ELEMENTWISE |
+                                   QG_OP_NORMALIZE);
+}
+
+/* Whether n computes with a constant per channel in a kernel of its own, and
+ * transformations do not make limits of it: of a sum, or of positive factors. */
+static bool is_apart(const qg_node *n, bool shapes)
+{
+    static const char *const names[] = { "Mul", "Div", "Add", "Sub" };
+    if (!is_one_of(n, names, 4) || n->n_in != 2 || !n->in[0] || !n->in[1])
+        return false;
+    const uint32_t slot = n->in[0]->constant ? 1 : 0;
+    const qg_tensor *t = n->in[1 - slot]->constant;
+    const qg_value *v = n->in[slot];
+    if (!differs(t) || v->constant || is_fused(v, shapes))
+        return false;
+    return (is_one_of(n, names, 2) && has_negative(t)) ||
+           (v->def && qg_node_has(v->def, QG_OP_COMPUTE));
+}
+
+bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *n)
+{
+    static const char *const expand = "Expand";
+    if (!n->n_out || !n->out[0] || n->out[0]->type.rank < 2 || !is_open(g, n->out[0]))
+        return false;
+    if (is_one_of(n, &expand, 1))
+        return n->in[0] && differs(n->in[0]->constant);
+    const bool shapes = reads_shapes(g);
+    return (shapes && adds_bias(n)) || is_apart(n, shapes);
+}
