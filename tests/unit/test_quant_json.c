@@ -94,7 +94,7 @@ static const struct {
     { "\"axis\": null", "\"axis\": -1", "is -1, expected 0 to 32767" },
     { "\"axis\": null", "\"axis\": 32768", "is 32768, expected 0 to 32767" },
     { "\"block\": null", "\"block\": -1", "is -1, expected 0 to 32767" },
-    { "\"axis\": null", "\"nan\": \"zero\", \"axis\": null", NULL },
+    { "\"block\": null", "\"block\": null, \"nan\": \"zero\"", NULL },
     { "\"axis\": null", "\"nan\": \"none\", \"axis\": null",
       "is 'none', expected keep, lowest, zero or highest" },
     { "\"axis\": null", "\"variant\": [\"odd\"], \"axis\": null",
@@ -142,21 +142,21 @@ static const struct {
       "is 4294967296, expected 0 to 4294967295" },
     { "\"matched\": 2", "\"matched\": -1", "is -1, expected 0 to 4294967295" },
     { "\"condition\": \"k\"", "\"condition\": null", "condition" },
-    { "\"journal\"", "\"floats\": {\"type\": \"float16\", \"inputs\": {\"x\": "
+    { "\"tqcs\"", "\"floats\": {\"type\": \"float16\", \"inputs\": {\"x\": "
       "\"float16\"}, "
-      "\"outputs\": {\"y\": \"float16\"}, \"float32_nodes\": [\"c\"]}, \"journal\"",
+      "\"outputs\": {\"y\": \"float16\"}, \"float32_nodes\": [\"c\"]}, \"tqcs\"",
       NULL },
-    { "\"journal\"", "\"floats\": {\"type\": \"float8\", \"inputs\": {}, \"outputs\": "
+    { "\"tqcs\"", "\"floats\": {\"type\": \"float8\", \"inputs\": {}, \"outputs\": "
       "{}, "
-      "\"float32_nodes\": []}, \"journal\"",
+      "\"float32_nodes\": []}, \"tqcs\"",
       "is 'float8', expected float16 or bfloat16" },
-    { "\"journal\"", "\"floats\": {\"type\": \"bfloat16\", \"inputs\": {\"c\": "
+    { "\"tqcs\"", "\"floats\": {\"type\": \"bfloat16\", \"inputs\": {\"c\": "
       "\"float16\"}, "
-      "\"outputs\": {}, \"float32_nodes\": []}, \"journal\"",
+      "\"outputs\": {}, \"float32_nodes\": []}, \"tqcs\"",
       "names no float32 value of the model's interface" },
-    { "\"journal\"", "\"floats\": {\"type\": \"bfloat16\", \"inputs\": {}, "
+    { "\"tqcs\"", "\"floats\": {\"type\": \"bfloat16\", \"inputs\": {}, "
       "\"outputs\": {}, "
-      "\"float32_nodes\": [\"z\"]}, \"journal\"", "names no node of the model" },
+      "\"float32_nodes\": [\"z\"]}, \"tqcs\"", "names no node of the model" },
 };
 /* clang-format on */
 
@@ -178,6 +178,59 @@ static qg_status load(qg_graph *g, const char *text, qg_quant **q,
                                   .bytes = text,
                                   .size = strlen(text) };
     return qg_quant_json_parse(g, &from, q, info);
+}
+
+/* What is written, without blanks and ends of lines. */
+static const char *written(qg_ctx *ctx, const qg_quant *q, const qg_snapshot_info *info)
+{
+    char *text;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    assert_ok(ctx, qg_quant_json_write(q, info, stream));
+    assert_int_equal(fclose(stream), 0);
+    char *copy = qg_arena_strdup(ctx->arena, text), *to = copy;
+    for (const char *from = text; *from; from++)
+        if (!strchr(" \n", *from))
+            *to++ = *from;
+    *to = '\0';
+    free(text);
+    return copy;
+}
+
+static const char *without_blanks(qg_ctx *ctx, const char *text)
+{
+    char *copy = qg_arena_strdup(ctx->arena, text), *to = copy;
+    for (; *text; text++)
+        if (*text != ' ')
+            *to++ = *text;
+    *to = '\0';
+    return copy;
+}
+
+/* An endpoint without a scale has null; a group lists who made it. */
+static void groups_are_listed(void **state)
+{
+    qg_ctx *ctx = *state;
+    qg_graph *g = parsed(ctx);
+    qg_quant *q;
+    qg_snapshot_info info;
+    assert_ok(ctx, load(g, document, &q, &info));
+    const char *text = written(ctx, q, &info);
+    const char *const parts[] = {
+        "\"groups\":[{\"root\":1,\"members\":[1,2],\"made_by\":[\"fuse\"]}]",
+        "\"journal\":[{\"seq\":0,\"tqc\":2,\"field\":\"dominator\",",
+        "\"coverage\":[{\"pass\":\"p\",\"pattern\":\"q\",\"matched\":2,"
+        "\"near_misses\":[{\"node\":\"c\",\"condition\":\"k\"}]}]",
+        "\"scale\":[0.5],\"offset\":[0]",
+        "\"kind\":\"fusion\",\"id\":\"f1\",\"file\":null,\"line\":1",
+        "\"kind\":\"sharing\",\"id\":\"s1\"",
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strstr(text, parts[i]))
+            fail_msg("lacks %s:\n%s", parts[i], text);
+    assert_null(strstr(text, "\"nan\"")); /* as documents before it had none */
+    qg_graph_free(g);
 }
 
 static void members_become_records(void **state)
@@ -236,9 +289,9 @@ static void members_become_records(void **state)
 /* Written, read and written again: the same bytes. */
 static void what_is_written_is_read(void **state)
 {
-    static const char *const written[] = { "\"samples\": 3",  "\"placement\": \"trt\"",
-                                           "\"block\": null", "\"symmetric\"",
-                                           "\"linear\"",      "\"per-tensor\"" };
+    static const char *const words[] = { "\"samples\": 3",  "\"placement\": \"trt\"",
+                                         "\"block\": null", "\"symmetric\"",
+                                         "\"linear\"",      "\"per-tensor\"" };
     qg_ctx *ctx = *state;
     char *text[2];
     size_t size[2];
@@ -254,9 +307,9 @@ static void what_is_written_is_read(void **state)
         qg_graph_free(g);
     }
     assert_string_equal(text[0], text[1]);
-    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
-        if (!strstr(text[0], written[i]))
-            fail_msg("lacks %s:\n%s", written[i], text[0]);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strstr(text[0], words[i]))
+            fail_msg("lacks %s:\n%s", words[i], text[0]);
     assert_null(strstr(text[0], "variant"));
     assert_null(strstr(text[0], "derived_from"));
     free(text[0]);
@@ -281,10 +334,13 @@ static void each_change_is_named(void **state)
         if (why ? s != QG_EPARSE || !strstr(qg_ctx_message(ctx), why) : s != QG_OK)
             fail_msg("%s: '%s', expected '%s'", changes[i].with, qg_ctx_message(ctx),
                      why ? why : "no message");
+        if (!why &&
+            !strstr(written(ctx, q, &info), without_blanks(ctx, changes[i].with)))
+            fail_msg("%s is not written:\n%s", changes[i].with, written(ctx, q, &info));
         qg_graph_free(g);
         qg_ctx_free(ctx);
     }
 }
 
-QG_TEST_MAIN(WITH_CTX(members_become_records), WITH_CTX(what_is_written_is_read),
-             cmocka_unit_test(each_change_is_named))
+QG_TEST_MAIN(WITH_CTX(groups_are_listed), WITH_CTX(members_become_records),
+             WITH_CTX(what_is_written_is_read), cmocka_unit_test(each_change_is_named))
