@@ -220,7 +220,7 @@ static void groups_are_listed(void **state)
     const char *const parts[] = {
         "\"groups\":[{\"root\":1,\"members\":[1,2],\"made_by\":[\"fuse\"]}]",
         "\"journal\":[{\"seq\":0,\"tqc\":2,\"field\":\"dominator\",",
-        "\"coverage\":[{\"pass\":\"p\",\"pattern\":\"q\",\"matched\":2,"
+        "\"coverage\":[{\"pass\":\"p\",\"pattern\":\"q\",\"matched\":2,",
         "\"near_misses\":[{\"node\":\"c\",\"condition\":\"k\"}]}]",
         "\"scale\":[0.5],\"offset\":[0]",
         "\"kind\":\"fusion\",\"id\":\"f1\",\"file\":null,\"line\":1",
