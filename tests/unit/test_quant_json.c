@@ -49,9 +49,9 @@ static const char document[] =
     "{\"id\": 2, \"node\": \"y\", \"slot\": \"in0\", \"state\": \"OVERLAPPED\", " GRID
     "\"observer\": null, \"scale\": null, \"visibility\": \"when-active\", "
     "\"rule\": null, \"dominator\": 1}], "
-    "\"journal\": [{\"tqc\": 2, \"field\": \"dominator\", \"old\": null, \"new\": "
-      "\"1\", "
-    "\"by\": \"fuse\"}], "
+    "\"journal\": [{\"tqc\": 2, \"field\": \"dominator\", \"old\": null, "
+    "\"new\": \"1\", \"by\": \"fuse\"}, {\"tqc\": 2, \"field\": \"dominator\", \"old\": \"1\", "
+    "\"new\": \"1\", \"by\": \"fuse\"}], "
     "\"coverage\": [{\"pass\": \"p\", \"pattern\": \"q\", \"matched\": 2, "
       "\"near_misses\": ["
     "{\"node\": \"c\", \"condition\": \"k\"}]}]}";
@@ -88,6 +88,11 @@ static const struct {
     { "\"bits\": 8", "\"bits\": 32", NULL },
     { "\"exponent_bits\": 0", "\"exponent_bits\": 9", "is 9, expected 0 to 8" },
     { "\"exponent_bits\": 0", "\"exponent_bits\": -1", "is -1, expected 0 to 8" },
+    { "\"state\": \"ACTIVATED\", ",
+      "\"state\": \"DEQUANTIZED\", \"returns_to\": \"ACTIVATED\", ", NULL },
+    { "\"observer\": \"minmax\", ",
+      "\"observer\": \"minmax\", \"observer_parameters\": {\"percentile\": 0.75}, ",
+      NULL },
     { "[-128, 127]", "[-128]", "has 1 numbers, expected 2" },
     { "[-128, 127]", "[-128, 127, 0]", "has 3 numbers, expected 2" },
     { "\"rounding\": \"half-even\"", "\"rounding\": \"half\"", "is 'half'" },
@@ -208,6 +213,22 @@ static const char *without_blanks(qg_ctx *ctx, const char *text)
     return copy;
 }
 
+/* The verifier sees the offset: it is read. */
+static void offsets_are_read(void **state)
+{
+    qg_ctx *ctx = *state;
+    qg_graph *g = parsed(ctx);
+    qg_quant *q;
+    qg_snapshot_info info;
+    const char *at = strstr(document, "\"offset\": [0]");
+    const char *text =
+        qg_arena_printf(ctx->arena, "%.*s\"offset\": [1]%s", (int)(at - document),
+                        document, at + strlen("\"offset\": [0]"));
+    assert_fails(ctx, load(g, text, &q, &info), QG_ESTATE,
+                 "c.in0: offset[0] is 1, expected 0: symmetric");
+    qg_graph_free(g);
+}
+
 /* An endpoint without a scale has null; a group lists who made it. */
 static void groups_are_listed(void **state)
 {
@@ -275,7 +296,7 @@ static void members_become_records(void **state)
     assert_cmp_f64(qg_tqc_param(out).scale[0], ==, 0.25);
     assert_int_equal(in->scheme.axis, -1);
     assert_ptr_equal(qg_tqc_root(qg_input_tqc(y, 0)), out);
-    assert_int_equal(q->journal.n, 1);
+    assert_int_equal(q->journal.n, 2);
     assert_int_equal(q->journal.at[0].tqc, 2);
     assert_string_equal(q->journal.at[0].old_value, "none");
     assert_string_equal(q->journal.at[0].by, "fuse");
@@ -342,5 +363,6 @@ static void each_change_is_named(void **state)
     }
 }
 
-QG_TEST_MAIN(WITH_CTX(groups_are_listed), WITH_CTX(members_become_records),
-             WITH_CTX(what_is_written_is_read), cmocka_unit_test(each_change_is_named))
+QG_TEST_MAIN(WITH_CTX(offsets_are_read), WITH_CTX(groups_are_listed),
+             WITH_CTX(members_become_records), WITH_CTX(what_is_written_is_read),
+             cmocka_unit_test(each_change_is_named))
