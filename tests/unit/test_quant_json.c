@@ -49,9 +49,10 @@ static const char document[] =
     "{\"id\": 2, \"node\": \"y\", \"slot\": \"in0\", \"state\": \"OVERLAPPED\", " GRID
     "\"observer\": null, \"scale\": null, \"visibility\": \"when-active\", "
     "\"rule\": null, \"dominator\": 1}], "
-    "\"journal\": [{\"tqc\": 2, \"field\": \"dominator\", \"old\": null, \"new\": "
-      "\"1\", "
-    "\"by\": \"fuse\"}], "
+    "\"journal\": [{\"tqc\": 2, \"field\": \"dominator\", \"old\": null, "
+    "\"new\": \"1\", \"by\": \"fuse\"}, {\"tqc\": 2, \"field\": \"dominator\", "
+    "\"old\": \"1\", "
+    "\"new\": \"1\", \"by\": \"fuse\"}], "
     "\"coverage\": [{\"pass\": \"p\", \"pattern\": \"q\", \"matched\": 2, "
       "\"near_misses\": ["
     "{\"node\": \"c\", \"condition\": \"k\"}]}]}";
@@ -88,13 +89,18 @@ static const struct {
     { "\"bits\": 8", "\"bits\": 32", NULL },
     { "\"exponent_bits\": 0", "\"exponent_bits\": 9", "is 9, expected 0 to 8" },
     { "\"exponent_bits\": 0", "\"exponent_bits\": -1", "is -1, expected 0 to 8" },
+    { "\"state\": \"ACTIVATED\", ",
+      "\"state\": \"DEQUANTIZED\", \"returns_to\": \"ACTIVATED\", ", NULL },
+    { "\"observer\": \"minmax\", ",
+      "\"observer\": \"minmax\", \"observer_parameters\": {\"percentile\": 0.75}, ",
+      NULL },
     { "[-128, 127]", "[-128]", "has 1 numbers, expected 2" },
     { "[-128, 127]", "[-128, 127, 0]", "has 3 numbers, expected 2" },
     { "\"rounding\": \"half-even\"", "\"rounding\": \"half\"", "is 'half'" },
     { "\"axis\": null", "\"axis\": -1", "is -1, expected 0 to 32767" },
     { "\"axis\": null", "\"axis\": 32768", "is 32768, expected 0 to 32767" },
     { "\"block\": null", "\"block\": -1", "is -1, expected 0 to 32767" },
-    { "\"axis\": null", "\"nan\": \"zero\", \"axis\": null", NULL },
+    { "\"block\": null", "\"block\": null, \"nan\": \"zero\"", NULL },
     { "\"axis\": null", "\"nan\": \"none\", \"axis\": null",
       "is 'none', expected keep, lowest, zero or highest" },
     { "\"axis\": null", "\"variant\": [\"odd\"], \"axis\": null",
@@ -142,21 +148,21 @@ static const struct {
       "is 4294967296, expected 0 to 4294967295" },
     { "\"matched\": 2", "\"matched\": -1", "is -1, expected 0 to 4294967295" },
     { "\"condition\": \"k\"", "\"condition\": null", "condition" },
-    { "\"journal\"", "\"floats\": {\"type\": \"float16\", \"inputs\": {\"x\": "
+    { "\"tqcs\"", "\"floats\": {\"type\": \"float16\", \"inputs\": {\"x\": "
       "\"float16\"}, "
-      "\"outputs\": {\"y\": \"float16\"}, \"float32_nodes\": [\"c\"]}, \"journal\"",
+      "\"outputs\": {\"y\": \"float16\"}, \"float32_nodes\": [\"c\"]}, \"tqcs\"",
       NULL },
-    { "\"journal\"", "\"floats\": {\"type\": \"float8\", \"inputs\": {}, \"outputs\": "
+    { "\"tqcs\"", "\"floats\": {\"type\": \"float8\", \"inputs\": {}, \"outputs\": "
       "{}, "
-      "\"float32_nodes\": []}, \"journal\"",
+      "\"float32_nodes\": []}, \"tqcs\"",
       "is 'float8', expected float16 or bfloat16" },
-    { "\"journal\"", "\"floats\": {\"type\": \"bfloat16\", \"inputs\": {\"c\": "
+    { "\"tqcs\"", "\"floats\": {\"type\": \"bfloat16\", \"inputs\": {\"c\": "
       "\"float16\"}, "
-      "\"outputs\": {}, \"float32_nodes\": []}, \"journal\"",
+      "\"outputs\": {}, \"float32_nodes\": []}, \"tqcs\"",
       "names no float32 value of the model's interface" },
-    { "\"journal\"", "\"floats\": {\"type\": \"bfloat16\", \"inputs\": {}, "
+    { "\"tqcs\"", "\"floats\": {\"type\": \"bfloat16\", \"inputs\": {}, "
       "\"outputs\": {}, "
-      "\"float32_nodes\": [\"z\"]}, \"journal\"", "names no node of the model" },
+      "\"float32_nodes\": [\"z\"]}, \"tqcs\"", "names no node of the model" },
 };
 /* clang-format on */
 
@@ -178,6 +184,75 @@ static qg_status load(qg_graph *g, const char *text, qg_quant **q,
                                   .bytes = text,
                                   .size = strlen(text) };
     return qg_quant_json_parse(g, &from, q, info);
+}
+
+/* What is written, without blanks and ends of lines. */
+static const char *written(qg_ctx *ctx, const qg_quant *q, const qg_snapshot_info *info)
+{
+    char *text;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    assert_ok(ctx, qg_quant_json_write(q, info, stream));
+    assert_int_equal(fclose(stream), 0);
+    char *copy = qg_arena_strdup(ctx->arena, text), *to = copy;
+    for (const char *from = text; *from; from++)
+        if (!strchr(" \n", *from))
+            *to++ = *from;
+    *to = '\0';
+    free(text);
+    return copy;
+}
+
+static const char *without_blanks(qg_ctx *ctx, const char *text)
+{
+    char *copy = qg_arena_strdup(ctx->arena, text), *to = copy;
+    for (; *text; text++)
+        if (*text != ' ')
+            *to++ = *text;
+    *to = '\0';
+    return copy;
+}
+
+/* The verifier sees the offset: it is read. */
+static void offsets_are_read(void **state)
+{
+    qg_ctx *ctx = *state;
+    qg_graph *g = parsed(ctx);
+    qg_quant *q;
+    qg_snapshot_info info;
+    const char *at = strstr(document, "\"offset\": [0]");
+    const char *text =
+        qg_arena_printf(ctx->arena, "%.*s\"offset\": [1]%s", (int)(at - document),
+                        document, at + strlen("\"offset\": [0]"));
+    assert_fails(ctx, load(g, text, &q, &info), QG_ESTATE,
+                 "c.in0: offset[0] is 1, expected 0: symmetric");
+    qg_graph_free(g);
+}
+
+/* An endpoint without a scale has null; a group lists who made it. */
+static void groups_are_listed(void **state)
+{
+    qg_ctx *ctx = *state;
+    qg_graph *g = parsed(ctx);
+    qg_quant *q;
+    qg_snapshot_info info;
+    assert_ok(ctx, load(g, document, &q, &info));
+    const char *text = written(ctx, q, &info);
+    const char *const parts[] = {
+        "\"groups\":[{\"root\":1,\"members\":[1,2],\"made_by\":[\"fuse\"]}]",
+        "\"journal\":[{\"seq\":0,\"tqc\":2,\"field\":\"dominator\",",
+        "\"coverage\":[{\"pass\":\"p\",\"pattern\":\"q\",\"matched\":2,",
+        "\"near_misses\":[{\"node\":\"c\",\"condition\":\"k\"}]}]",
+        "\"scale\":[0.5],\"offset\":[0]",
+        "\"kind\":\"fusion\",\"id\":\"f1\",\"file\":null,\"line\":1",
+        "\"kind\":\"sharing\",\"id\":\"s1\"",
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strstr(text, parts[i]))
+            fail_msg("lacks %s:\n%s", parts[i], text);
+    assert_null(strstr(text, "\"nan\"")); /* as documents before it had none */
+    qg_graph_free(g);
 }
 
 static void members_become_records(void **state)
@@ -222,7 +297,7 @@ static void members_become_records(void **state)
     assert_cmp_f64(qg_tqc_param(out).scale[0], ==, 0.25);
     assert_int_equal(in->scheme.axis, -1);
     assert_ptr_equal(qg_tqc_root(qg_input_tqc(y, 0)), out);
-    assert_int_equal(q->journal.n, 1);
+    assert_int_equal(q->journal.n, 2);
     assert_int_equal(q->journal.at[0].tqc, 2);
     assert_string_equal(q->journal.at[0].old_value, "none");
     assert_string_equal(q->journal.at[0].by, "fuse");
@@ -236,9 +311,9 @@ static void members_become_records(void **state)
 /* Written, read and written again: the same bytes. */
 static void what_is_written_is_read(void **state)
 {
-    static const char *const written[] = { "\"samples\": 3",  "\"placement\": \"trt\"",
-                                           "\"block\": null", "\"symmetric\"",
-                                           "\"linear\"",      "\"per-tensor\"" };
+    static const char *const words[] = { "\"samples\": 3",  "\"placement\": \"trt\"",
+                                         "\"block\": null", "\"symmetric\"",
+                                         "\"linear\"",      "\"per-tensor\"" };
     qg_ctx *ctx = *state;
     char *text[2];
     size_t size[2];
@@ -254,9 +329,9 @@ static void what_is_written_is_read(void **state)
         qg_graph_free(g);
     }
     assert_string_equal(text[0], text[1]);
-    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
-        if (!strstr(text[0], written[i]))
-            fail_msg("lacks %s:\n%s", written[i], text[0]);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strstr(text[0], words[i]))
+            fail_msg("lacks %s:\n%s", words[i], text[0]);
     assert_null(strstr(text[0], "variant"));
     assert_null(strstr(text[0], "derived_from"));
     free(text[0]);
@@ -281,10 +356,14 @@ static void each_change_is_named(void **state)
         if (why ? s != QG_EPARSE || !strstr(qg_ctx_message(ctx), why) : s != QG_OK)
             fail_msg("%s: '%s', expected '%s'", changes[i].with, qg_ctx_message(ctx),
                      why ? why : "no message");
+        if (!why &&
+            !strstr(written(ctx, q, &info), without_blanks(ctx, changes[i].with)))
+            fail_msg("%s is not written:\n%s", changes[i].with, written(ctx, q, &info));
         qg_graph_free(g);
         qg_ctx_free(ctx);
     }
 }
 
-QG_TEST_MAIN(WITH_CTX(members_become_records), WITH_CTX(what_is_written_is_read),
+QG_TEST_MAIN(WITH_CTX(offsets_are_read), WITH_CTX(groups_are_listed),
+             WITH_CTX(members_become_records), WITH_CTX(what_is_written_is_read),
              cmocka_unit_test(each_change_is_named))
