@@ -186,7 +186,7 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "whose padding runtimes derive otherwise than ONNX: auto_pad SAME with "         \
       "dilations or a stride beyond the window, VALID with ceil_mode, auto_pad or "    \
       "output_shape of a ConvTranspose")                                               \
-    X(READ_APART, "read-apart", NONE, "OpenVINO reads it otherwise than ONNX "         \
+    X(READ_APART, "read-apart", NONE, "the runtime reads it otherwise than ONNX "      \
       "defines it, or refuses it: by the attributes of a recurrent layer, Resize, "    \
       "RoiAlign, LRN or Pad, no axes of ReduceL1, ReduceL2 or ReduceLogSum, or "       \
       "ceil_mode with open dims; or it is Det or MaxUnpool")                           \

@@ -23,7 +23,7 @@ static const struct known {
 };
 /* clang-format on */
 
-const char *qg_auto_pad(const qg_node *n)
+const char *qg_auto_pad_word(const qg_node *n)
 {
     const qg_attr *a = qg_attr_find(n, "auto_pad");
     return a && a->type == QG_ATTR_STRING ? a->strings[0] : "NOTSET";
@@ -31,7 +31,7 @@ const char *qg_auto_pad(const qg_node *n)
 
 static bool is_same(const qg_node *n)
 {
-    return strncmp(qg_auto_pad(n), "SAME", 4) == 0;
+    return strncmp(qg_auto_pad_word(n), "SAME", 4) == 0;
 }
 
 static const struct known *known_as(const qg_node *n)
@@ -76,10 +76,11 @@ static bool is_read_apart(const qg_node *n)
     const enum kind kind = kind_of(n);
     const qg_attr *ceil = qg_attr_find(n, "ceil_mode");
     if (kind == TRANSPOSED)
-        return qg_attr_has(n, "output_shape") || strcmp(qg_auto_pad(n), "NOTSET") != 0;
+        return qg_attr_has(n, "output_shape") ||
+               strcmp(qg_auto_pad_word(n), "NOTSET") != 0;
     if (kind == OTHER)
         return false;
-    if (strcmp(qg_auto_pad(n), "VALID") == 0)
+    if (strcmp(qg_auto_pad_word(n), "VALID") == 0)
         return kind == POOL && ceil && ceil->type == QG_ATTR_INT && ceil->ints[0];
     for (size_t k = 0; is_same(n) && k < axes_of(n); k++)
         if (qg_attr_at(n, "dilations", k, 1) != 1 ||
@@ -109,8 +110,8 @@ typedef struct padding {
 static void derive(const qg_node *n, size_t axes, padding *p)
 {
     const bool turned = kind_of(n) == TRANSPOSED;
-    const bool odd_first = turned ? strcmp(qg_auto_pad(n), "SAME_UPPER") != 0
-                                  : strcmp(qg_auto_pad(n), "SAME_LOWER") == 0;
+    const bool odd_first = turned ? strcmp(qg_auto_pad_word(n), "SAME_UPPER") != 0
+                                  : strcmp(qg_auto_pad_word(n), "SAME_LOWER") == 0;
     for (size_t k = 0; k < axes; k++) {
         const int64_t x = n->in[0]->type.dim[k + 2], y = n->out[0]->type.dim[k + 2],
                       full = ((turned ? x : y) - 1) * qg_attr_at(n, "strides", k, 1) +

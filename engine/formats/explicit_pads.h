@@ -21,7 +21,7 @@
 #include "engine/formats/format.h"
 
 /* The value of the attribute; "NOTSET" without it. */
-const char *qg_auto_pad(const qg_node *n);
+const char *qg_auto_pad_word(const qg_node *n);
 
 /* Whether n is such a node and dims that decide the padding are open. */
 bool qg_has_open_pads(const qg_node *n);

@@ -1,5 +1,5 @@
-/* openvino_channels.c -- constants per channel in front of a rounding that the CPU plugin
- * of OpenVINO computes with that of the first channel: the questions of
+/* openvino_channels.c -- constants per channel in front of a rounding that the CPU
+ * plugin of OpenVINO computes with that of the first channel: the question of
  * openvino_plugin.h about them. */
 #include "engine/formats/openvino_plugin.h"
 #include "engine/ir/infer.h"
@@ -34,8 +34,8 @@ static bool is_for_reshape(const qg_value *v, int depth)
     return all;
 }
 
-/* Whether OpenVINO computes dims or an initial state from the shape of a value: it takes
- * that of the first one with the same dims. */
+/* Whether OpenVINO computes dims or an initial state from the shape of a value: it
+ * takes that of the first one with the same dims. */
 static bool reads_shapes(const qg_graph *g)
 {
     static const char *const names[] = { "Size", "Expand", "GRU", "LSTM", "RNN" };

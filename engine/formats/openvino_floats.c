@@ -108,8 +108,8 @@ static bool resizes_apart(const qg_node *n)
             is_word(n, "keep_aspect_ratio_policy", "not_smaller"));
 }
 
-/* By maxima, or with as many samples as a region has elements, which some of its kernels
- * count otherwise. */
+/* By maxima, or with as many samples as a region has elements, which some of its
+ * kernels count otherwise. */
 static bool takes_other_samples(const qg_node *n)
 {
     static const char *const name = "RoiAlign";

@@ -1,12 +1,12 @@
 #include "engine/formats/openvino_plugin.h"
 
-#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "engine/formats/explicit_pads.h"
 #include "engine/formats/fake_quantize.h"
+#include "engine/formats/openvino_edits.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 
@@ -313,8 +313,8 @@ bool qg_plugin_rounds_up(const qg_node *n)
     static const char *const names[] = { "MaxPool", "AveragePool", "LpPool" };
     const qg_attr *kernel = qg_attr_find(n, "kernel_shape");
     return is_one_of(n, names, sizeof names / sizeof *names) &&
-           flag_of(n, "ceil_mode") && strcmp(qg_auto_pad(n), "NOTSET") == 0 && kernel &&
-           kernel->type == QG_ATTR_INTS &&
+           flag_of(n, "ceil_mode") && strcmp(qg_auto_pad_word(n), "NOTSET") == 0 &&
+           kernel && kernel->type == QG_ATTR_INTS &&
            n->in[0]->type.rank == (int32_t)kernel->count + 2;
 }
 
@@ -322,7 +322,7 @@ bool qg_plugin_counts_pads(const qg_node *n)
 {
     static const char *const name = "AveragePool";
     const qg_attr *pads = qg_attr_find(n, "pads");
-    bool pad = strncmp(qg_auto_pad(n), "SAME", 4) == 0;
+    bool pad = strncmp(qg_auto_pad_word(n), "SAME", 4) == 0;
     for (size_t k = 0; pads && pads->type == QG_ATTR_INTS && k < pads->count; k++)
         pad |= pads->ints[k] != 0;
     return is_one_of(n, &name, 1) && flag_of(n, "count_include_pad") && pad;
@@ -425,136 +425,6 @@ static int scaled_product(const qg_node *n)
 
 /* --- edits --- */
 
-static qg_status add_number(qg_graph *g, const qg_node *n, float number,
-                            const qg_tensor *like, qg_value **out)
-{
-    const char *name = qg_arena_printf(g->arena, "%s_limit", n->out[0]->name);
-    qg_tensor *t = QG_NEW(g->arena, qg_tensor);
-    if (!name || !t)
-        return qg_nomem(g->ctx);
-    *t = *like;
-    QG_TRY(qg_tensor_alloc(g->ctx, g->arena, t));
-    for (int64_t i = 0; i < qg_tensor_count(t); i++)
-        t->f32[i] = number;
-    return qg_edit_add_constant(g, name, t, out);
-}
-
-/* *x = op(the inputs of spec), of the type of *x, named after the output of n. */
-static qg_status add_node(qg_graph *g, const qg_node *n, const char *op,
-                          const qg_node_spec *like, qg_value **x)
-{
-    const int64_t since = 11; /* Max and Min broadcast, Pad has inputs */
-    qg_value *out;
-    qg_node *made;
-    qg_node_spec spec = *like;
-    int64_t opset = n->op->domain ? qg_graph_opset(g, "") : n->opset;
-    const char *name = qg_arena_printf(g->arena, "%s_limited", n->out[0]->name);
-    if (!name)
-        return qg_nomem(g->ctx);
-    QG_TRY(qg_graph_add_prefixed(g, name, &out));
-    out->type = (*x)->type;
-    spec.opset = opset < since ? since : opset;
-    spec.op = qg_op_find(g->ctx->registry, NULL, op, spec.opset);
-    spec.out = &out;
-    spec.n_out = 1;
-    assert(spec.op);
-    *x = out;
-    return qg_graph_add_node(g, &spec, &made);
-}
-
-/* *x = op(*x). */
-static qg_status add_function(qg_graph *g, const qg_node *n, const char *op,
-                              qg_value **x)
-{
-    qg_value *in = *x;
-    return add_node(g, n, op, &(qg_node_spec){ .in = &in, .n_in = 1 }, x);
-}
-
-/* *x = op(*x, number), one of the dims of `like`. */
-static qg_status add_limit(qg_graph *g, const qg_node *n, const char *op, float number,
-                           const qg_tensor *like, qg_value **x)
-{
-    qg_value *in[2] = { *x };
-    QG_TRY(add_number(g, n, number, like, &in[1]));
-    return add_node(g, n, op, &(qg_node_spec){ .in = in, .n_in = 2 }, x);
-}
-
-/* A float: *x = Max(*x, the least one), which no code passes. */
-static qg_status add_barrier(qg_graph *g, const qg_node *n, qg_value **x)
-{
-    qg_tensor number;
-    qg_tensor_scalar(&number, QG_F32);
-    return add_limit(g, n, "Max", -FLT_MAX, &number, x);
-}
-
-/* Readers of y, and the interface, get x, which has its name, unless an output keeps
- * it. */
-static qg_status replace(qg_graph *g, qg_value *y, qg_value *x)
-{
-    bool output = y->is_output;
-    memcpy(x->dim_name, y->dim_name, sizeof y->dim_name);
-    QG_TRY(qg_edit_replace_value(g, y, x));
-    if (!output)
-        qg_value_swap_names(g, y, x);
-    return QG_OK;
-}
-
-/* copy reads that input behind a barrier. */
-static qg_status keep_in_front(qg_graph *g, const qg_node *n, qg_node *copy,
-                               uint32_t slot)
-{
-    qg_value *x = copy->in[slot];
-    QG_TRY(add_barrier(g, n, &x));
-    return qg_edit_set_input(g, copy, slot, x);
-}
-
-/* Others read copy behind a barrier. */
-static qg_status keep_behind(qg_graph *g, const qg_node *n, const qg_node *copy)
-{
-    qg_value *y = copy->out[0], *x = y;
-    QG_TRY(add_barrier(g, n, &x));
-    QG_TRY(replace(g, y, x));
-    return qg_edit_set_input(g, x->def, 0, y);
-}
-
-/* *x through a MaxPool of single elements along so many axes. */
-static qg_status add_pool(qg_graph *g, const qg_node *n, size_t axes, qg_value **x)
-{
-    qg_value *in = *x;
-    int64_t *one = QG_NEWN(g->arena, axes, int64_t);
-    qg_attr *attr = QG_NEW(g->arena, qg_attr);
-    const char *name = qg_intern(g->ctx, "kernel_shape");
-    if (!one || !attr || !name)
-        return qg_nomem(g->ctx);
-    for (size_t k = 0; k < axes; k++)
-        one[k] = 1;
-    *attr = (qg_attr){
-        .name = name, .type = QG_ATTR_INTS, .count = (uint32_t)axes, .ints = one
-    };
-    return add_node(g, n, "MaxPool",
-                    &(qg_node_spec){ .in = &in, .n_in = 1, .attr = attr, .n_attr = 1 },
-                    x);
-}
-
-/* *x in another form; one dim may be open. */
-static qg_status add_reshape(qg_graph *g, const qg_node *n, int rank,
-                             const int64_t *dim, qg_value **x)
-{
-    qg_value *in[2] = { *x };
-    int64_t count = rank;
-    const char *name = qg_arena_printf(g->arena, "%s_dims", n->out[0]->name);
-    qg_tensor *t = QG_NEW(g->arena, qg_tensor);
-    if (!name || !t)
-        return qg_nomem(g->ctx);
-    qg_tensor_init(t, QG_I64, 1, &count);
-    QG_TRY(qg_tensor_alloc(g->ctx, g->arena, t));
-    memcpy(t->i64, dim, (size_t)rank * sizeof *dim);
-    QG_TRY(qg_edit_add_constant(g, name, t, &in[1]));
-    QG_TRY(add_node(g, n, "Reshape", &(qg_node_spec){ .in = in, .n_in = 2 }, x));
-    qg_tensor_init(&(*x)->type, QG_F32, rank, dim);
-    return QG_OK;
-}
-
 /* A MaxPool of single elements in front of copy, over which no stride is moved; nor is
  * one over a FakeQuantize or an input of the network.  A Pad that copy reads becomes a
  * part of it, if nothing is between them. */
@@ -566,7 +436,7 @@ static qg_status keep_strides(qg_graph *g, const qg_node *n, qg_node *copy)
     qg_value *x = copy->in[0];
     if (!x->def || qg_is_fake_quantize(x->def->op) || is_one_of(x->def, &pool, 1))
         return QG_OK;
-    QG_TRY(add_pool(g, n, (size_t)n->in[1]->type.rank - 2, &x));
+    QG_TRY(qg_plugin_add_pool(g, n, (size_t)n->in[1]->type.rank - 2, &x));
     return qg_edit_set_input(g, copy, 0, x);
 }
 
@@ -576,9 +446,9 @@ static qg_status keep_apart(qg_graph *g, const qg_node *n, qg_node *copy, int64_
     const int64_t dim[] = { rows, copy->in[0]->type.dim[1] },
                   more[] = { 1, dim[0], dim[1] };
     qg_value *x = copy->in[0];
-    QG_TRY(add_reshape(g, n, 3, more, &x));
-    QG_TRY(add_pool(g, n, 1, &x));
-    QG_TRY(add_reshape(g, n, 2, dim, &x));
+    QG_TRY(qg_plugin_add_reshape(g, n, 3, more, &x));
+    QG_TRY(qg_plugin_add_pool(g, n, 1, &x));
+    QG_TRY(qg_plugin_add_reshape(g, n, 2, dim, &x));
     return qg_edit_set_input(g, copy, 0, x);
 }
 
@@ -617,34 +487,10 @@ static qg_status keep_channels(qg_export *e, qg_graph *g, size_t old)
             QG_TRY(keep_apart(g, made, reader, -1));
         qg_value *x = reader->in[0];
         if (rank > 2) {
-            QG_TRY(add_pool(g, made, (size_t)rank - 2, &x));
+            QG_TRY(qg_plugin_add_pool(g, made, (size_t)rank - 2, &x));
             QG_TRY(qg_edit_set_input(g, reader, 0, x));
         }
     }
-    return QG_OK;
-}
-
-/* Numbers of an attribute, which n may lack. */
-static qg_status set_attribute(qg_graph *g, qg_node *n, const char *name,
-                               const int64_t *x, size_t count)
-{
-    qg_attr *attr = QG_NEWN(g->arena, n->n_attr + 1, qg_attr), *to = attr;
-    int64_t *copy = QG_NEWN(g->arena, count, int64_t);
-    const char *word = qg_intern(g->ctx, name);
-    if (!attr || !copy || !word)
-        return qg_nomem(g->ctx);
-    if (n->n_attr)
-        memcpy(attr, n->attr, n->n_attr * sizeof *attr);
-    memcpy(copy, x, count * sizeof *x);
-    while (to < attr + n->n_attr && to->name != word)
-        to++;
-    if (to == attr + n->n_attr) {
-        *to = (qg_attr){ .name = word, .type = QG_ATTR_INTS };
-        n->n_attr++;
-    }
-    to->count = (uint32_t)count;
-    to->ints = copy;
-    n->attr = attr;
     return QG_OK;
 }
 
@@ -662,7 +508,7 @@ static qg_status drop_dilations(qg_graph *g, const qg_node *n, qg_node *copy)
         dilation[k] = w->dim[k + 2] == 1 ? 1 : a->ints[k];
     return memcmp(dilation, a->ints, a->count * sizeof *dilation) == 0
                ? QG_OK
-               : set_attribute(g, copy, "dilations", dilation, a->count);
+               : qg_plugin_set_attribute(g, copy, "dilations", dilation, a->count);
 }
 
 /* Pads with which a pool whose extents are rounded up has them rounded down, too, in
@@ -704,7 +550,7 @@ static qg_status pad_in_front(qg_graph *g, const qg_node *n, qg_node *copy)
         t->i64[k + axes + 4] = qg_attr_at(n, "pads", k + axes, 0);
     }
     QG_TRY(qg_edit_add_constant(g, name, t, &in[1]));
-    QG_TRY(add_node(g, n, "Pad", &(qg_node_spec){ .in = in, .n_in = 2 }, &x));
+    QG_TRY(qg_plugin_add_node(g, n, "Pad", &(qg_node_spec){ .in = in, .n_in = 2 }, &x));
     for (size_t k = 2; k < axes + 2; k++)
         if (x->type.dim[k] >= 0)
             x->type.dim[k] += t->i64[k] + t->i64[k + axes + 2];
@@ -725,11 +571,12 @@ static qg_status round_down(qg_graph *g, const qg_node *n, qg_node *copy)
     if (counts)
         QG_TRY(pad_in_front(g, n, copy));
     if (flag_of(n, "count_include_pad"))
-        QG_TRY(set_attribute(g, copy, "count_include_pad", none, 1));
+        QG_TRY(qg_plugin_set_attribute(g, copy, "count_include_pad", none, 1));
     if (closed)
-        QG_TRY(set_attribute(g, copy, "ceil_mode", none, 1));
+        QG_TRY(qg_plugin_set_attribute(g, copy, "ceil_mode", none, 1));
     if (closed || counts)
-        QG_TRY(set_attribute(g, copy, "pads", closed ? pads : none, 2 * axes));
+        QG_TRY(
+            qg_plugin_set_attribute(g, copy, "pads", closed ? pads : none, 2 * axes));
     return qg_node_prepare(g, copy);
 }
 
@@ -774,12 +621,12 @@ static qg_status add_lower(qg_graph *g, const qg_node *n, float low, bool turned
     qg_tensor number;
     qg_tensor_scalar(&number, QG_F32);
     if (low == 0)
-        return add_function(g, n, "Relu", x);
+        return qg_plugin_add_function(g, n, "Relu", x);
     if (!turned)
-        return add_limit(g, n, "Max", low, &number, x);
-    QG_TRY(add_function(g, n, "Neg", x));
-    QG_TRY(add_limit(g, n, "Min", -low, &number, x));
-    return add_function(g, n, "Neg", x);
+        return qg_plugin_add_limit(g, n, "Max", low, &number, x);
+    QG_TRY(qg_plugin_add_function(g, n, "Neg", x));
+    QG_TRY(qg_plugin_add_limit(g, n, "Min", -low, &number, x));
+    return qg_plugin_add_function(g, n, "Neg", x);
 }
 
 /* n is of the snapshot, copy the same in g, where quantizers are around it. */
@@ -801,8 +648,8 @@ static qg_status split_clip(qg_export *e, qg_graph *g, const qg_node *n, qg_node
     if (below)
         QG_TRY(add_lower(g, n, low, above && number.rank == 0, &x));
     if (above)
-        QG_TRY(add_limit(g, n, "Min", high, &number, &x));
-    return replace(g, copy->out[0], x);
+        QG_TRY(qg_plugin_add_limit(g, n, "Min", high, &number, &x));
+    return qg_plugin_replace(g, copy->out[0], x);
 }
 
 /* --- joins --- */
@@ -841,9 +688,9 @@ static qg_status keep_quantizers(qg_export *e, qg_graph *g, size_t old)
             QG_TRY(split_clip(e, g, n, n));
         if (!qg_is_fake_quantize(n->op) || !qg_fake_quantize_node_rounds_twice(n))
             continue;
-        QG_TRY(keep_behind(g, n, n));
+        QG_TRY(qg_plugin_keep_behind(g, n, n));
         if (is_quantized_in_front(n->in[0]))
-            QG_TRY(keep_in_front(g, n, n, 0));
+            QG_TRY(qg_plugin_keep_in_front(g, n, n, 0));
     }
     return QG_OK;
 }
@@ -897,14 +744,14 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
         int scaled = scaled_product(n);
         if (qg_plugin_pads_wrong(n) || qg_plugin_sums_wrong(n) ||
             qg_plugin_counts_codes(n))
-            QG_TRY(keep_in_front(g, n, copy, 0));
+            QG_TRY(qg_plugin_keep_in_front(g, n, copy, 0));
         if (scaled >= 0)
-            QG_TRY(keep_in_front(g, n, copy, (uint32_t)scaled));
+            QG_TRY(qg_plugin_keep_in_front(g, n, copy, (uint32_t)scaled));
         for (uint32_t k = 0; k < 2; k++)
             if (qg_plugin_rounded_before_sum(n, k))
-                QG_TRY(keep_in_front(g, n, copy, k));
+                QG_TRY(qg_plugin_keep_in_front(g, n, copy, k));
         if (mapped_maximum(n))
-            QG_TRY(keep_behind(g, n, copy));
+            QG_TRY(qg_plugin_keep_behind(g, n, copy));
         if (is_chained(n))
             QG_TRY(keep_apart(g, n, copy, n->in[0]->type.dim[0]));
         QG_TRY(obey_float(g, n, copy));
