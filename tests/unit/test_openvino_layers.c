@@ -230,8 +230,9 @@ static const row rows[] = {
       "y AvgPool-1 " POOL("1, 1", "1, 0", "1, 0", "explicit", "3, 1",
                           "exclude-pad=\"false\"") "(x) -> 1x2x6x5\n", NULL },
     { X(13, "1,2,6,5") "  y = AveragePool y (x) kernel_shape=[2, 2] strides=[2, 2] "
-      "ceil_mode=1 count_include_pad=1\n", NULL,
-      "count_include_pad with ceil_mode and a window that ends behind the padding" },
+      "ceil_mode=1 count_include_pad=1\n",
+      "y AvgPool-1 " POOL("2, 2", "0, 0", "0, 1", "explicit", "2, 2",
+                          "exclude-pad=\"true\"") "(x) -> 1x2x3x3\n", NULL },
     { X(13, "1,2,6,5") "  y = MaxPool y (x) kernel_shape=[2, 2] strides=[2, 2] "
       "ceil_mode=1 "
       "dilations=[1, 2]\n", NULL, "dilations, expected none" },
