@@ -1,5 +1,5 @@
 /* openvino_channels.c -- constants per channel in front of a rounding that the CPU
- * plugin of OpenVINO computes with that of the first channel: the question of
+ * plugin of OpenVINO computes with that of the first channel: the questions of
  * openvino_plugin.h about them. */
 #include "engine/formats/openvino_plugin.h"
 #include "engine/ir/infer.h"
@@ -18,36 +18,39 @@ static bool is_open(const qg_graph *g, const qg_value *v)
 }
 
 /* Whether v, of dims, goes to the dims of Reshape nodes alone, which OpenVINO writes
- * without a shape that is read. */
-static bool is_for_reshape(const qg_value *v, int depth)
+ * without a shape that is read.  so: of the values of later nodes. */
+static bool is_for_reshape(const uint8_t *so, const qg_value *v)
 {
     static const char *const reshape = "Reshape";
     static const char *const moving[] = { "Gather",  "Slice", "Concat",  "Unsqueeze",
                                           "Squeeze", "Cast",  "Identity" };
-    bool all = depth > 0 && !v->is_output;
+    bool all = !v->is_output;
     for (size_t i = 0; all && i < v->use.n; i++) {
         const qg_node *n = v->use.at[i].node;
-        all = (is_one_of(n, &reshape, 1) && v->use.at[i].slot == 1) ||
-              (is_one_of(n, moving, sizeof moving / sizeof *moving) &&
-               is_for_reshape(n->out[0], depth - 1));
+        all =
+            (is_one_of(n, &reshape, 1) && v->use.at[i].slot == 1) ||
+            (is_one_of(n, moving, sizeof moving / sizeof *moving) && so[n->out[0]->id]);
     }
     return all;
 }
 
-/* Whether OpenVINO computes dims or an initial state from the shape of a value: it
- * takes that of the first one with the same dims. */
-static bool reads_shapes(const qg_graph *g)
+qg_status qg_plugin_reads_shapes(const qg_graph *g, qg_arena *scratch, bool *reads)
 {
     static const char *const names[] = { "Size", "Expand", "GRU", "LSTM", "RNN" };
     static const char *const shape = "Shape";
-    enum { CHAIN = 16 };
-    bool found = false;
-    for (size_t i = 0; i < g->node.n && !found; i++) {
+    uint8_t *so = QG_NEWN(scratch, g->value.n, uint8_t);
+    *reads = false;
+    if (!so)
+        return qg_nomem(g->ctx);
+    for (size_t i = g->node.n; i-- > 0;) {
         const qg_node *n = g->node.at[i];
-        found = is_one_of(n, names, sizeof names / sizeof *names) ||
-                (is_one_of(n, &shape, 1) && !is_for_reshape(n->out[0], CHAIN));
+        const qg_value *v = n->n_out ? n->out[0] : NULL;
+        if (v)
+            so[v->id] = is_for_reshape(so, v);
+        *reads |= is_one_of(n, names, sizeof names / sizeof *names) ||
+                  (v && is_one_of(n, &shape, 1) && !so[v->id]);
     }
-    return found;
+    return QG_OK;
 }
 
 static bool differs(const qg_tensor *t)
@@ -95,13 +98,12 @@ static bool is_apart(const qg_node *n, bool shapes)
            (v->def && qg_node_has(v->def, QG_OP_COMPUTE));
 }
 
-bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *n)
+bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *n, bool shapes)
 {
     static const char *const expand = "Expand";
     if (!n->n_out || !n->out[0] || n->out[0]->type.rank < 2 || !is_open(g, n->out[0]))
         return false;
     if (is_one_of(n, &expand, 1))
         return n->in[0] && differs(n->in[0]->constant);
-    const bool shapes = reads_shapes(g);
     return (shapes && adds_bias(n)) || is_apart(n, shapes);
 }

@@ -474,13 +474,15 @@ static qg_node *rounded_by(qg_node *quantizer, qg_node **reader)
 static qg_status keep_channels(qg_export *e, qg_graph *g, size_t old)
 {
     const qg_graph *from = e->quant->graph;
+    bool shapes;
+    QG_TRY(qg_plugin_reads_shapes(from, g->arena, &shapes));
     for (size_t i = old, all = g->node.n; i < all; i++) {
         qg_node *n = g->node.at[i], *reader;
         if (!qg_is_fake_quantize(n->op) && !qg_is_quantize_linear(n))
             continue;
         qg_node *made = rounded_by(n, &reader);
         if (!made || made->id >= old ||
-            !qg_plugin_takes_first_channel(from, from->node.at[made->id]))
+            !qg_plugin_takes_first_channel(from, from->node.at[made->id], shapes))
             continue;
         const int rank = reader->in[0]->type.rank;
         if (rank == 2)
