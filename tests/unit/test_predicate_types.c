@@ -70,7 +70,7 @@ static const lint_row rows[] = {
     /* constants stay what they are */
     { QG_PREDICATE_SIGNED_INPUT, 1, "", "y", "y.i0=s0.5/0", "", true, constant_first },
     { QG_PREDICATE_SIGNED_INPUT, 1, "", "y", "y.i0=u0.5/0", "", false, constant_first },
-    /* readers: an output, too, but not who wants dims, nor the same computation again */
+    /* readers: an output, too, but not who wants dims, nor the same once more */
     { QG_PREDICATE_SIGNED_INPUT, 18, "", "y", "a.o0=s0.5/0", "", true,
       ALSO("", "a") },
     { QG_PREDICATE_SIGNED_INPUT, 18, "", "y", "a.o0=s0.5/0", "", false,
@@ -104,6 +104,15 @@ static const lint_row rows[] = {
     { QG_PREDICATE_SIGNED_INPUT, 18, "", "y", "a.o0=s0.5/0", "", true,
       READ "k = const f32[4] fill(1.0); y = Add(a, k); z = Add(a, x); p = Abs(y); "
       "q = Abs(z); output p, q" },
+    { QG_PREDICATE_SIGNED_INPUT, 18, "", "y", "a.o0=s0.5/0", "", true,
+      READ "k = const f32[4] fill(1.0); m = const f32[4] fill(2.0); y = Neg(a); "
+      "p = Sub(k, a); q = Sub(m, a); t = Abs(p); u = Abs(q); output y, t, u" },
+    { QG_PREDICATE_MIXED_TYPES, 18, "", "c", "c.i0=u1/0 c.o0=s0.5/-128 b!F", "", false,
+      clamped },
+    { QG_PREDICATE_SIGNED_INPUT, 18, "", "y",
+      "a.o0=s0.5/0 b.o0=s0.25/0 w.i0=s0.25/0 b!F", "", false,
+      READ "d = const i64[1] [4]; b = Expand(a, d); y = Neg(b); w = Abs(a); "
+      "output y, w" },
     /* readers on other grids share one quantizer */
     { QG_PREDICATE_MIXED_TYPES, 18, "", "a", "a.i0=u1/0 a.o0=s0.5/0", "", true, apart },
     { QG_PREDICATE_MIXED_TYPES, 18, "", "a",
