@@ -227,6 +227,28 @@ static void low_precision_looks_at_all_channels(void **state)
     qg_ctx_free(ctx);
 }
 
+/* 0 is the second of five levels from -1 to 3, on which the output goes from 10 to 14;
+ * limits belong to the outer levels. */
+static void levels_lie_between_the_limits(void **state)
+{
+    (void)state;
+    static const float il = -1, ih = 3, ol = 10, oh = 14;
+    static const float x[6] = { -5, -1, 0, 0.6f, 3, 5 },
+                       want[6] = { 10, 10, 11, 12, 14, 14 };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    const qg_int_dims dims = { 1, { 6 } };
+    for (int form = 0; form < QG_OPENVINO_CPU_LPT; form++) {
+        const qg_openvino_fq fq = { 5,           (qg_openvino_form)form,
+                                    scalar(&il), scalar(&ih),
+                                    scalar(&ol), scalar(&oh) };
+        float y[6];
+        assert_ok(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, y));
+        for (int i = 0; i < 6; i++)
+            assert_cmp_f64(y[i], ==, want[i]);
+    }
+    qg_ctx_free(ctx);
+}
+
 /* In the plugin NaN is the lowest input, but of two levels the highest output. */
 static void nan_in_the_plugin(void **state)
 {
@@ -354,6 +376,7 @@ QG_TEST_MAIN(cmocka_unit_test(conversions_are_inverse),
              cmocka_unit_test(limits_broadcast_apart),
              cmocka_unit_test(low_precision_moves_the_limits),
              cmocka_unit_test(low_precision_looks_at_all_channels),
+             cmocka_unit_test(levels_lie_between_the_limits),
              cmocka_unit_test(nan_in_the_plugin),
              cmocka_unit_test(what_does_not_fit_is_refused),
              cmocka_unit_test(aimet_represents_zero))
