@@ -137,31 +137,33 @@ static void limits_broadcast_apart(void **state)
 }
 
 /* docs/evidence/openvino.md#low-precision-transformations, by hand: the lowest and the
- * highest input give the output limits as they come back from the integer grid. */
+ * highest input give the output limits as they come back from the integer grid.  The
+ * ratio of symmetric ones is -256 / 254 by 0.002, of 255 levels -1; others get a zero
+ * point.  Less than 1e-6 is 0, and other levels stay. */
 static const struct {
     int32_t levels;
     float low, high, first, last;
 } through_grid[] = {
     {256,  0,        255, 0,                 255             },
-    { 256, -128,     127, -128,              127             }, /* -256 / 254 is symmetric */
+    { 256, -128,     127, -128,              127             },
     { 255, -127,     127, -127,              127             },
     { 16,  -8,       7,   -8,                7               },
     { 15,  -7,       7,   -7,                7               },
     { 16,  0,        15,  0,                 15              },
-    { 256, -128.2f,  127, -128 * 1.0007843f, 127 * 1.0007843f}, /* within 0.002 */
-    { 256, -128.4f,  127, -128.4f,           127             }, /* beyond: a zero point */
+    { 256, -128.2f,  127, -128 * 1.0007843f, 127 * 1.0007843f},
+    { 256, -128.4f,  127, -128.4f,           127             },
     { 256, -127.8f,  127, -128 * 0.9992157f, 127 * 0.9992157f},
     { 256, -127.6f,  127, -127.6f,           127             },
-    { 255, -127.2f,  127, -127 * 1.0007874f, 127 * 1.0007874f}, /* of -1 */
+    { 255, -127.2f,  127, -127 * 1.0007874f, 127 * 1.0007874f},
     { 255, -127.4f,  127, -127.4f,           127             },
     { 16,  -8.01f,   7,   -8 * 1.0006667f,   7 * 1.0006667f  },
     { 256, 1,        256, 1,                 256             },
     { 256, -256,     -1,  -256,              -1              },
-    { 256, -0.9e-6f, 255, 0,                 255             }, /* almost 0 is 0 */
+    { 256, -0.9e-6f, 255, 0,                 255             },
     { 256, -2e-6f,   255, -2e-6f,            255             },
     { 256, 2e-6f,    255, 2e-6f,             255             },
     { 256, 0,        0,   0,                 0               },
-    { 17,  -128.2f,  127, -128.2f,           127             }, /* other levels stay */
+    { 17,  -128.2f,  127, -128.2f,           127             },
 };
 
 static void low_precision_moves_the_limits(void **state)
