@@ -188,6 +188,12 @@ STEP(profile_page)
     return qg_profile_page(ctx, r->a, report);
 }
 
+STEP(target_page)
+{
+    (void)m;
+    return qg_target_page(ctx, r->a, report);
+}
+
 STEP(explain)
 {
     QG_TRY(qg_model_open(ctx, at("@snap"), NULL, m));
@@ -409,6 +415,7 @@ static const row rows[] = {
     { "list profiles", list, "profiles", 0, 0 },
     { "backend", backend_page, "tflite-int8", 0, 0 },
     { "profile", profile_page, "tflite-xnnpack", 0, 0 },
+    { "target", target_page, "cmsis-nn", 0, 0 },
     { "import backend", backend_of_aimet, "tests/data/aimet/htp.json", 0, 0 },
     { "quantize-tensor", tensor, "tests/arrays/f4.npy", NULL, 0 },
     { "quantize", quantize, "tflite-int8", MNIST, NULL },
