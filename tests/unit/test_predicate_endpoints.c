@@ -237,4 +237,80 @@ static void words_of_endpoints_and_files(void **state)
     lint_rows_hold(*state, rows, sizeof rows / sizeof *rows);
 }
 
-QG_TEST_MAIN(cmocka_unit_test_setup_teardown(words_of_endpoints_and_files, begin, end))
+static qg_lint placed(fixture *f, const char *body, const qg_lint_target *target)
+{
+    const char *text = qg_arena_printf(f->arena, "graph { %s }", body);
+    const qg_text_source source = { .name = "g", .text = text, .size = strlen(text) };
+    qg_graph *g;
+    qg_quant *q;
+    f->ctx->registry = &qg_ops_registry;
+    assert_ok(f->ctx, qg_text_parse(f->ctx, &source, &g));
+    assert_ok(f->ctx, qg_graph_normalize(g));
+    assert_ok(f->ctx, qg_infer(g, NULL, 0));
+    assert_ok(f->ctx, qg_quant_new(g, NULL, &q));
+    qg_lint l = {
+        .ctx = f->ctx, .arena = f->arena, .graph = g, .quant = q, .target = target
+    };
+    assert_ok(f->ctx, qg_lint_place(&l));
+    return l;
+}
+
+static bool holds(const qg_lint *l, const char *node, qg_predicate p, const char *word)
+{
+    const qg_condition c = { p, false, 0, &word, 1 };
+    qg_lint_site s = { .node = qg_graph_node(l->graph, node) };
+    return qg_lint_holds(l, &s, &(qg_conditions){ &c, 1 }, NULL);
+}
+
+/* A row on codes that fits the one producer; words name that. */
+static void rows_of_producers(void **state)
+{
+    fixture *f = *state;
+    static const char *const name = "Conv";
+    static const qg_condition codes = { .predicate = QG_PREDICATE_INPUT_CODES };
+    qg_lint_kernel row = {
+        .node = {.op = &name, .n_op = 1},
+          .as = QG_FATE_INTEGER
+    };
+    const qg_lint_target target = {
+        .name = "t", .kernel = {&row, 1, 1}
+    };
+    const qg_predicate p = QG_PREDICATE_AFTER_KERNEL;
+    qg_lint l = placed(f, conv_relu, &target);
+    assert_true(holds(&l, "z", p, "Conv"));
+    assert_false(holds(&l, "z", p, "Gemm"));
+    assert_false(holds(&l, "y", p, "Conv"));
+    row.when = (qg_conditions){ &codes, 1 };
+    assert_false(holds(&l, "z", p, "Conv"));
+    row.when.n = 0;
+    row.as = QG_FATE_FUSED;
+    assert_false(holds(&l, "z", p, "Conv"));
+    row.as = QG_FATE_INTEGER;
+    qg_graph_free((qg_graph *)l.graph);
+    static const char *const others[] = { conv_two, conv_relu_output };
+    for (size_t i = 0; i < 2; i++) { /* others read what it makes */
+        l = placed(f, others[i], &target);
+        assert_false(holds(&l, "z", p, "Conv"));
+        qg_graph_free((qg_graph *)l.graph);
+    }
+}
+
+static void float16_is_that_of_the_file(void **state)
+{
+    fixture *f = *state;
+    const qg_lint_target target = { .name = "t" };
+    qg_lint l = placed(f, conv_relu, &target);
+    qg_graph *g = (qg_graph *)l.graph;
+    assert_false(holds(&l, "y", QG_PREDICATE_FLOAT16, ""));
+    g->float_type = QG_BF16;
+    assert_false(holds(&l, "y", QG_PREDICATE_FLOAT16, ""));
+    g->float_type = QG_F16;
+    qg_graph_node(g, "y")->stays_float32 = true;
+    assert_false(holds(&l, "y", QG_PREDICATE_FLOAT16, ""));
+    assert_true(holds(&l, "z", QG_PREDICATE_FLOAT16, ""));
+    qg_graph_free(g);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+QG_TEST_MAIN(T(words_of_endpoints_and_files), T(rows_of_producers),
+             T(float16_is_that_of_the_file))
