@@ -311,6 +311,21 @@ static void float16_is_that_of_the_file(void **state)
     qg_graph_free(g);
 }
 
+/* What a condition measured is told where it holds, and only there. */
+static void zero_points_are_told(void **state)
+{
+    fixture *f = *state;
+    const qg_lint_target target = { .name = "t" };
+    const qg_condition c = { .predicate = QG_PREDICATE_ZERO_POINT };
+    qg_lint l = placed(f, pair, &target);
+    add_records(f->ctx, (qg_quant *)l.quant, "a.i0=u1/7");
+    const qg_node *n = qg_graph_node(l.graph, "a");
+    qg_lint_site s = { .node = n, .at = n->tin[0] };
+    assert_true(qg_lint_holds(&l, &s, &(qg_conditions){ &c, 1 }, NULL));
+    assert_string_equal(s.detail, "zero point 7");
+    qg_graph_free((qg_graph *)l.graph);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
 QG_TEST_MAIN(T(words_of_endpoints_and_files), T(rows_of_producers),
-             T(float16_is_that_of_the_file))
+             T(float16_is_that_of_the_file), T(zero_points_are_told))
