@@ -446,8 +446,20 @@ static void take_back(qg_writer *const *w, size_t n, size_t placed)
         }
 }
 
+/* Something may have come in the way since the writers were opened. */
+static qg_status check_all(qg_writer *const *w, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *taken = in_the_way(w[i]->target);
+        if (taken)
+            return refuse(w[i]->ctx, "write", w[i]->target, taken);
+    }
+    return QG_OK;
+}
+
 static qg_status put_all_in_place(qg_writer *const *w, size_t n)
 {
+    QG_TRY(check_all(w, n));
     qg_status s = n > 1 ? set_all_aside(w, n) : QG_OK;
     size_t placed = 0;
     for (; placed < n && s == QG_OK; placed += s == QG_OK)

@@ -81,8 +81,9 @@ QG_NODISCARD qg_status qg_writer_check(qg_ctx *ctx, const char *path);
  * power the target is the old file or the new one, and after the return the new one.
  * QG_EIO also for any write since open that failed: callers of fprintf need no checks.
  * On failure the old target is untouched and the temporary removed, unless it is the
- * folder that cannot be synced: then an old target is replaced already.  Either way w
- * is spent; only qg_writer_abandon may follow. */
+ * folder that cannot be synced: then an old target is replaced already.  What may not
+ * be replaced when it is opened may not be replaced now either.  Either way w is spent;
+ * only qg_writer_abandon may follow. */
 QG_NODISCARD qg_status qg_writer_commit(qg_writer *w);
 /* Files that belong together, the one that refers to the others last.  All are complete
  * before the first is put in place, in this order; before that, old targets are set

@@ -188,6 +188,12 @@ STEP(profile_page)
     return qg_profile_page(ctx, r->a, report);
 }
 
+STEP(target_page)
+{
+    (void)m;
+    return qg_target_page(ctx, r->a, report);
+}
+
 STEP(explain)
 {
     QG_TRY(qg_model_open(ctx, at("@snap"), NULL, m));
@@ -409,11 +415,13 @@ static const row rows[] = {
     { "list profiles", list, "profiles", 0, 0 },
     { "backend", backend_page, "tflite-int8", 0, 0 },
     { "profile", profile_page, "tflite-xnnpack", 0, 0 },
+    { "target", target_page, "cmsis-nn", 0, 0 },
     { "import backend", backend_of_aimet, "tests/data/aimet/htp.json", 0, 0 },
     { "quantize-tensor", tensor, "tests/arrays/f4.npy", NULL, 0 },
     { "quantize", quantize, "tflite-int8", MNIST, NULL },
     { "quantize trt", quantize, "trt-int8", LAYERS, NULL },
     { "quantize openvino", quantize, "openvino-int8", LAYERS, NULL },
+    { "quantize pieces", quantize, "ort-int8", "@pieces.onnx", NULL },
     { "quantize ncnn", quantize, "ncnn-int8", MNIST, NULL },
     { "quantize fp8", quantize, "graphcore-fp8", MNIST, NULL },
     { "quantize dsp", quantize, "ppl-dsp-int8", MNIST, NULL },
@@ -477,10 +485,13 @@ static const row rows[] = {
     { "tune bias", tune, "bias", SNAP, 0 },
     { "lint", lint, "trt", OTHER, 0 },
     { "lint xnnpack", lint, "xnnpack", SNAP, 0 },
+    { "lint pieces", lint, "ort", "@fused", 0 },
+    { "lint layers", lint, "openvino", "@layers", 0 },
     { "compare traces", trace_diff, TRACE, "@other.npz", 0 },
     { "probe", probe, 0, 0, 0 },
     { "export onnx-qdq", export, "onnx-qdq", SNAP, NULL },
     { "export onnx-qdq trt", export, "onnx-qdq", OTHER, "trt" },
+    { "export onnx-qdq old", export, "onnx-qdq", "@aged", NULL },
     { "export onnx-qdq ort", export, "onnx-qdq", "@shrunk", "ort" },
     { "export openvino-fq", export, "openvino-fq", SNAP, NULL },
     { "export openvino-ir", export, "openvino-ir", "@layers", NULL },
@@ -559,6 +570,8 @@ static void make_files(qg_ctx *ctx)
         { "known", quantize, "openvino-int8", "@constants.onnx", NULL },
         { "shrunk", quantize, "ort-int8", "@cubic.onnx", NULL },
         { "floats", quantize, "tflite-int8", "@islands.onnx", NULL },
+        { "aged", quantize, "ort-int8", "@old.onnx", NULL },
+        { "fused", quantize, "ort-int8", "@pieces.onnx", NULL },
         { "qdq", export, "onnx-qdq", SNAP, NULL },
         { "fq", export, "openvino-fq", SNAP, NULL },
         { "ppq", export, "ppq-json", SNAP, NULL },
@@ -581,6 +594,8 @@ static void make_files(qg_ctx *ctx)
     make_model(ctx, "constants");
     make_model(ctx, "islands");
     make_model(ctx, "cubic");
+    make_model(ctx, "old");
+    make_model(ctx, "pieces");
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         qg_report *report = NULL;
         qg_model *m = NULL;

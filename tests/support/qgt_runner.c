@@ -413,6 +413,8 @@ static void directive(runner *r, char *word, char *rest)
         add_quirks(r, rest);
     else if (strcmp(word, "dispatcher") == 0)
         r->env.options.dispatcher = rest;
+    else if (strcmp(word, "observer") == 0)
+        r->env.options.observer = rest;
     else if (strcmp(word, "samples") == 0) {
         r->feed = (qg_feed){ .n = (size_t)atoi(rest), .fetch = fetch, .ud = r->graph };
         r->env.feed = &r->feed;

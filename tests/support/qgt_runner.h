@@ -6,6 +6,7 @@
  *     backend int8-base             of configs/backends
  *     set op=c slot=in0 bits=4      an override of the run
  *     quirks ppq-split-groups
+ *     observer minmax           of all activations, instead of their own
  *     samples 4                     calibration samples: uniform in [-1, 1), seeded
  *     run fuse passive              passes, each followed by the verifier
  *     quantize                      all passes of the default pipeline

@@ -6,15 +6,27 @@
 
 #include "engine/quant/tqc.h"
 
-/* 8 bits, signed for 's', else unsigned. */
+/* u, s: of 8 bits; n: -127 to 127; a digit: signed, of so many bits; l, i: signed, of
+ * 16 and 32 bits; f: floats E4M3. */
 static inline qg_scheme scheme_of(char type)
 {
-    const bool is_signed = type == 's';
-    return (qg_scheme){ .policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC,
-                        .bits = 8,
+    const uint16_t kind = type == 'f' ? QG_FLOATING | QG_SYMMETRIC | QG_POWER_OF_2
+                                      : QG_LINEAR | QG_ASYMMETRIC;
+    const int bits = type >= '2' && type <= '9' ? type - '0'
+                     : type == 'l'              ? 16
+                     : type == 'i'              ? 32
+                                                : 8;
+    const int64_t half = type == 'f' ? 448 : (int64_t)1 << (bits - 1);
+    return (qg_scheme){ .policy = QG_PER_TENSOR | kind,
+                        .bits = (uint8_t)bits,
+                        .exponent_bits = type == 'f' ? 4 : 0,
                         .axis = -1,
-                        .qmin = is_signed ? -128 : 0,
-                        .qmax = is_signed ? 127 : 255 };
+                        .qmin = type == 'u'   ? 0
+                                : type == 'n' ? -127
+                                              : -half,
+                        .qmax = type == 'u'   ? 255
+                                : type == 'f' ? 448
+                                              : half - 1 };
 }
 
 /* Active records "node.slot=type scale/offset", each without a blank: "y.o0=u0.5/3". */

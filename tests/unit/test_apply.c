@@ -95,6 +95,13 @@ static void refuses(void **state)
     how.room.high = NULL;
     assert_fails(ctx, qg_scheme_apply(ctx, &how, &from, &to, &a), QG_ESTATE,
                  "quantize-tensor: parameters: neither given nor room");
+    how = int8(WHOLE, -1);
+    how.param = &(qg_qparam){
+        2, (float[]){1, 1},
+         NULL
+    };
+    assert_fails(ctx, qg_scheme_apply(ctx, &how, &from, &to, &a), QG_ESTATE,
+                 "quantize-tensor: ");
     qg_ctx_free(ctx);
 }
 

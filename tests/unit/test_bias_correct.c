@@ -260,8 +260,22 @@ static void a_block_that_gets_worse_is_put_back(void **state)
     assert_non_null(
         strstr(last_row(&f)->near_miss.at[0].condition, "expected at most"));
     close_fixture(&f);
+}
+
+/* One layer at a time: c1 lacks 0.5.  What c2 reads, 1.5, 2.5 and 3.5, is rounded to 2,
+ * 2 and 4, a sixth more in the mean; so is what c3 reads of what c2 gives then. */
+static void blocks_are_corrected_one_by_one(void **state)
+{
+    (void)state;
+    fixture f;
     open_fixture(&f, three, in_pieces);
     expect_bias(&f, "c1", 0.5f);
+    expect_bias(&f, "c2", -1.f / 6);
+    expect_bias(&f, "c3", -1.f / 6);
+    assert_float_equal(bias_before(&f, "c2"), 0, 0);
+    assert_int_equal(f.env.changed, 3);
+    assert_int_equal(last_row(&f)->matched, 3);
+    assert_int_equal(last_row(&f)->near_miss.n, 0);
     close_fixture(&f);
 }
 
@@ -302,5 +316,6 @@ QG_TEST_MAIN(cmocka_unit_test(blocks_are_those_of_the_table),
              cmocka_unit_test(a_bias_takes_the_mean_error),
              cmocka_unit_test(beta_counts), cmocka_unit_test(rows_are_no_channels),
              cmocka_unit_test(a_block_that_gets_worse_is_put_back),
+             cmocka_unit_test(blocks_are_corrected_one_by_one),
              cmocka_unit_test(overlapping_blocks_aim_at_the_float_network),
              cmocka_unit_test(shared_biases_part))

@@ -282,6 +282,36 @@ static void files_are_put_in_place_together(void **state)
     assert_ok(f->ctx, qg_writers_commit(all, 0));
 }
 
+/* What came to be in the place of a target meanwhile stays: a folder, a device, a file
+ * of a snapshot.  Neither is it set aside, nor are the other files replaced. */
+static void what_is_in_the_way_by_then_stays(void **state)
+{
+    fixture *f = *state;
+    qg_writer w[2];
+    qg_writer *all[] = { &w[0], &w[1] };
+    for (size_t k = 0; k < 6; k++) { /* who has it, and how many are committed */
+        const char *name = k % 2 ? "b" : "a", *other = k % 2 ? "a" : "b";
+        put(f, "a", "old a");
+        put(f, "b", "old b");
+        assert_ok(f->ctx, qg_writer_open(f->ctx, at(f, "a"), &w[0]));
+        assert_ok(f->ctx, qg_writer_open(f->ctx, at(f, "b"), &w[1]));
+        assert_int_equal(unlink(at(f, name)), 0);
+        assert_int_equal(k < 4 ? mkdir(at(f, name), 0700) : mkfifo(at(f, name), 0600),
+                         0);
+        const char *why =
+            k < 4 ? "Is a directory" : "is a device, pipe or socket, expected a file";
+        if (k / 2 == 1) {
+            assert_fails(f->ctx, qg_writer_commit(&w[k % 2]), QG_EIO, why);
+            qg_writer_abandon(&w[1 - k % 2]);
+        } else {
+            assert_fails(f->ctx, qg_writers_commit(all, 2), QG_EIO, why);
+        }
+        assert_holds(f, other, k % 2 ? "old a" : "old b");
+        assert_lists(f, "", "a b");
+        assert_int_equal(remove(at(f, name)), 0); /* still what it was */
+    }
+}
+
 /* Process 999999999 does not exist: no system has ids as large. */
 static void leftovers_are_removed(void **state)
 {
@@ -552,7 +582,8 @@ QG_TEST_MAIN(
     IN_FOLDER(files_are_read_to_their_limit), IN_FOLDER(released_pages_are_read_again),
     IN_FOLDER(folders_are_made_with_their_parents), IN_FOLDER(writers_replace_files),
     IN_FOLDER(snapshots_are_written_as_a_whole),
-    IN_FOLDER(files_are_put_in_place_together), IN_FOLDER(leftovers_are_removed),
+    IN_FOLDER(files_are_put_in_place_together),
+    IN_FOLDER(what_is_in_the_way_by_then_stays), IN_FOLDER(leftovers_are_removed),
     IN_FOLDER(files_that_were_read_are_not_replaced),
     IN_FOLDER(memory_files_end_with_a_zero), IN_FOLDER(folders_are_locked_once),
     IN_FOLDER(new_folders_appear_whole), IN_FOLDER(old_folders_are_exchanged),

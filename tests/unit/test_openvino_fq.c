@@ -93,6 +93,9 @@ static void half_range_keeps_the_step(void **state)
     assert_int_equal(full.qmax, 127);
     assert_cmp_f64(low, ==, -32);
     assert_cmp_f64(high, ==, 31.5);
+    (void)qg_openvino_full_range((qg_affine){ 0.5, 3, -64, 63 }, &low, &high);
+    assert_cmp_f64(low, ==, -33.5);
+    assert_cmp_f64(high, ==, 30);
 }
 
 /* Four limits of four shapes, against one scalar run per element. */
@@ -133,6 +136,148 @@ static void limits_broadcast_apart(void **state)
     qg_ctx_free(ctx);
 }
 
+/* docs/evidence/openvino.md#low-precision-transformations, by hand: the lowest and the
+ * highest input give the output limits as they come back from the integer grid.  The
+ * ratio of symmetric ones is -256 / 254 by 0.002, of 255 levels -1; others get a zero
+ * point.  Less than 1e-6 is 0, and other levels stay. */
+static const struct {
+    int32_t levels;
+    float low, high, first, last;
+} through_grid[] = {
+    {256,  0,        255, 0,                 255             },
+    { 256, -128,     127, -128,              127             },
+    { 255, -127,     127, -127,              127             },
+    { 16,  -8,       7,   -8,                7               },
+    { 15,  -7,       7,   -7,                7               },
+    { 16,  0,        15,  0,                 15              },
+    { 256, -128.2f,  127, -128 * 1.0007843f, 127 * 1.0007843f},
+    { 256, -128.4f,  127, -128.4f,           127             },
+    { 256, -127.8f,  127, -128 * 0.9992157f, 127 * 0.9992157f},
+    { 256, -127.6f,  127, -127.6f,           127             },
+    { 255, -127.2f,  127, -127 * 1.0007874f, 127 * 1.0007874f},
+    { 255, -127.4f,  127, -127.4f,           127             },
+    { 16,  -8.01f,   7,   -8 * 1.0006667f,   7 * 1.0006667f  },
+    { 256, 1,        256, 1,                 256             },
+    { 256, -256,     -1,  -256,              -1              },
+    { 256, -0.9e-6f, 255, 0,                 255             },
+    { 256, -2e-6f,   255, -2e-6f,            255             },
+    { 256, 2e-6f,    255, 2e-6f,             255             },
+    { 256, 0,        0,   0,                 0               },
+    { 17,  -128.2f,  127, -128.2f,           127             },
+};
+
+static void low_precision_moves_the_limits(void **state)
+{
+    (void)state;
+    static const float il = 0, ih = 1;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    const qg_int_dims dims = { 1, { 2 } };
+    for (size_t i = 0; i < sizeof through_grid / sizeof *through_grid; i++) {
+        const qg_openvino_fq fq = { through_grid[i].levels,
+                                    QG_OPENVINO_CPU_LPT,
+                                    scalar(&il),
+                                    scalar(&ih),
+                                    scalar(&through_grid[i].low),
+                                    scalar(&through_grid[i].high) };
+        float x[2] = { 0, 1 };
+        assert_ok(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, x));
+        assert_float_equal(x[0], through_grid[i].first,
+                           3e-7f * fabsf(through_grid[i].first) + 1e-9f);
+        assert_float_equal(x[1], through_grid[i].last,
+                           3e-7f * fabsf(through_grid[i].last) + 1e-9f);
+    }
+    qg_ctx_free(ctx);
+}
+
+/* One channel that needs a zero point gives one to all; limits have one shape. */
+static void low_precision_looks_at_all_channels(void **state)
+{
+    (void)state;
+    static const float il = 0, ih = 1;
+    static const float low[4] = { -128.2f, 1, -128.2f, -128.2f };
+    static const float high[4] = { 127, 256, 127, 127 };
+    static const struct {
+        qg_int_dims low, high;
+    } apart[] = {
+        {{ 2, { 2, 2 } },  { 2, { 1, 2 } }},
+        { { 2, { 2, 2 } }, { 2, { 2, 1 } }},
+        { { 2, { 1, 2 } }, { 1, { 2 } }   },
+        { { 0, { 0 } },    { 1, { 1 } }   },
+    };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    const qg_int_dims dims = {
+        2, {2, 2}
+    };
+    qg_openvino_fq fq = {
+        256,         QG_OPENVINO_CPU_LPT, scalar(&il),
+        scalar(&ih), {dims,  low },
+         { dims, high}
+    };
+    float x[4] = { 0 };
+    assert_ok(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, x));
+    for (int i = 0; i < 4; i++)
+        assert_float_equal(x[i], low[i], 1e-4f);
+    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) {
+        fq.output_low.dims = apart[i].low;
+        fq.output_high.dims = apart[i].high;
+        fq.form = QG_OPENVINO_CPU_LPT;
+        assert_fails(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, x), QG_EUNSUPPORTED,
+                     "output limits of different shapes with low precision");
+        fq.form = QG_OPENVINO_CPU;
+        assert_ok(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, x));
+    }
+    qg_ctx_free(ctx);
+}
+
+/* 0 is the second of five levels from -1 to 3, on which the output goes from 10 to 14;
+ * limits belong to the outer levels. */
+static void levels_lie_between_the_limits(void **state)
+{
+    (void)state;
+    static const float il = -1, ih = 3, ol = 10, oh = 14;
+    static const float x[6] = { -5, -1, 0, 0.6f, 3, 5 },
+                       want[6] = { 10, 10, 11, 12, 14, 14 };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    const qg_int_dims dims = { 1, { 6 } };
+    for (int form = 0; form < QG_OPENVINO_CPU_LPT; form++) {
+        const qg_openvino_fq fq = { 5,           (qg_openvino_form)form,
+                                    scalar(&il), scalar(&ih),
+                                    scalar(&ol), scalar(&oh) };
+        float y[6];
+        assert_ok(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, y));
+        for (int i = 0; i < 6; i++)
+            assert_cmp_f64(y[i], ==, want[i]);
+    }
+    qg_ctx_free(ctx);
+}
+
+/* In the plugin NaN is the lowest input, but of two levels the highest output. */
+static void nan_in_the_plugin(void **state)
+{
+    (void)state;
+    static const float low = -1, high = 3;
+    static const struct {
+        int32_t levels;
+        qg_openvino_form form;
+        float want;
+    } row[] = {
+        {2,  QG_OPENVINO_CPU,         3 },
+        { 2, QG_OPENVINO_CPU_LPT,     3 },
+        { 3, QG_OPENVINO_CPU,         -1},
+        { 2, QG_OPENVINO_CPU_AARCH64, -1},
+    };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    const qg_int_dims dims = { 0, { 0 } };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const qg_openvino_fq fq = { row[i].levels, row[i].form,  scalar(&low),
+                                    scalar(&high), scalar(&low), scalar(&high) };
+        float x = NAN;
+        assert_ok(ctx, qg_openvino_fq_run(ctx, &fq, &dims, &x, &x));
+        assert_cmp_f64(x, ==, row[i].want);
+    }
+    qg_ctx_free(ctx);
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
     (void)state;
@@ -167,6 +312,28 @@ static void what_does_not_fit_is_refused(void **state)
                  "expected 2 to 2^32 levels");
     a.qmax--;
     assert_ok(ctx, qg_openvino_from_affine(ctx, "w", a, &r));
+    a.qmax = 1;
+    assert_ok(ctx, qg_openvino_from_affine(ctx, "w", a, &r));
+    assert_int_equal(r.levels, 2);
+    a.qmax = 0;
+    assert_fails(ctx, qg_openvino_from_affine(ctx, "w", a, &r), QG_ECONFIG,
+                 "range [0, 0], expected 2 to 2^32 levels");
+    a.qmax = 255;
+    a.zero = NAN;
+    assert_fails(ctx, qg_openvino_from_affine(ctx, "w", a, &r), QG_ENUMERIC,
+                 "zero point nan");
+    a.zero = 0;
+    a.scale = INFINITY;
+    assert_fails(ctx, qg_openvino_from_affine(ctx, "w", a, &r), QG_ENUMERIC,
+                 "scale inf");
+    assert_fails(ctx, qg_openvino_to_affine(ctx, "w", -INFINITY, 1, &a, &residual),
+                 QG_ENUMERIC, "range [-inf, 1]");
+    assert_fails(ctx, qg_openvino_to_affine(ctx, "w", 0, INFINITY, &a, &residual),
+                 QG_ENUMERIC, "range [0, inf]");
+    a.qmax = a.qmin;
+    assert_fails(ctx, qg_openvino_to_affine(ctx, "w", 0, 1, &a, &residual), QG_ENUMERIC,
+                 "on [0, 0]");
+    a.qmax = 255;
     assert_fails(ctx, qg_openvino_to_affine(ctx, "w", 1, 1, &a, &residual), QG_ENUMERIC,
                  "convert from FakeQuantize: w: range [1, 1]");
     qg_ctx_free(ctx);
@@ -209,5 +376,9 @@ QG_TEST_MAIN(cmocka_unit_test(conversions_are_inverse),
              cmocka_unit_test(a_real_zero_point_leaves_a_residual),
              cmocka_unit_test(half_range_keeps_the_step),
              cmocka_unit_test(limits_broadcast_apart),
+             cmocka_unit_test(low_precision_moves_the_limits),
+             cmocka_unit_test(low_precision_looks_at_all_channels),
+             cmocka_unit_test(levels_lie_between_the_limits),
+             cmocka_unit_test(nan_in_the_plugin),
              cmocka_unit_test(what_does_not_fit_is_refused),
              cmocka_unit_test(aimet_represents_zero))

@@ -292,6 +292,29 @@ static void bias_scale_is_the_product(void **state)
     bench_close(&b);
 }
 
+/* Of 2 and 3 scales, on either side, there is no product. */
+static void scales_of_sources_must_fit(void **state)
+{
+    (void)state;
+    const float scale[] = { 0.5f, 0.25f, 0.125f };
+    for (size_t n = 2; n <= 3; n++) {
+        bench b;
+        char text[48];
+        bench_open(&b, 3, 6);
+        (void)snprintf(text, sizeof text, "sources have %zu and %zu scales, expected",
+                       n, 5 - n);
+        assert_ok(b.ctx, qg_tqc_set_param(b.q, b.t[A], n, scale, NULL));
+        assert_ok(b.ctx, qg_tqc_set_param(b.q, b.t[B], 5 - n, scale, NULL));
+        assert_fails(b.ctx, qg_tqc_derive(b.q, b.t[C], QG_DERIVE_BIAS, b.t[A], b.t[B]),
+                     QG_ESTATE, text);
+        assert_ok(b.ctx, qg_tqc_set_param(b.q, b.t[B], n, scale, NULL));
+        assert_ok(b.ctx, qg_tqc_derive(b.q, b.t[C], QG_DERIVE_BIAS, b.t[A], b.t[B]));
+        assert_cmp_int(b.t[C]->nparam, ==, n);
+        assert_cmp_f64(b.t[C]->scale[1], ==, 0.0625);
+        bench_close(&b);
+    }
+}
+
 /* A22, as far as states go. */
 static void switching_off_and_on_returns(void **state)
 {
@@ -365,5 +388,6 @@ QG_TEST_MAIN(cmocka_unit_test(predicates_follow_the_table),
              cmocka_unit_test(followers_stay_with_whom_they_joined),
              cmocka_unit_test(scales_are_written_by_their_owner_only),
              cmocka_unit_test(bias_scale_is_the_product),
+             cmocka_unit_test(scales_of_sources_must_fit),
              cmocka_unit_test(switching_off_and_on_returns),
              cmocka_unit_test(every_change_is_in_the_journal))
