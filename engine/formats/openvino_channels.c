@@ -58,14 +58,6 @@ static bool differs(const qg_tensor *t)
     return t && t->dtype == QG_F32 && qg_tensor_count(t) > 1;
 }
 
-static bool has_negative(const qg_tensor *t)
-{
-    bool found = false;
-    for (int64_t i = 0; i < qg_tensor_count(t) && !found; i++)
-        found = t->f32[i] < 0;
-    return found;
-}
-
 /* Whether n adds a bias per channel to a product. */
 static bool adds_bias(const qg_node *n)
 {
@@ -78,31 +70,45 @@ static bool adds_bias(const qg_node *n)
 static bool is_fused(const qg_value *v, bool shapes)
 {
     return v->def && v->use.n == 1 && !v->is_output && !shapes &&
-           qg_node_has(v->def, QG_OP_COMPUTE | QG_OP_ACTIVATION | QG_OP_ELEMENTWISE |
-                                   QG_OP_NORMALIZE);
+           qg_node_has(v->def, QG_OP_COMPUTE | QG_OP_ACTIVATION | QG_OP_NORMALIZE);
 }
 
-/* Whether n computes with a constant per channel in a kernel of its own, and
- * transformations do not make limits of it: of a sum, or of positive factors. */
+/* The constant with which n computes element by element, *v: what with; NULL: none. */
+static const qg_tensor *constant_of(const qg_node *n, const char *const *names,
+                                    size_t count, const qg_value **v)
+{
+    if (!is_one_of(n, names, count) || n->n_in != 2 || !n->in[0] || !n->in[1])
+        return NULL;
+    const uint32_t slot = n->in[0]->constant ? 1 : 0;
+    *v = n->in[slot];
+    return (*v)->constant ? NULL : n->in[1 - slot]->constant;
+}
+
+/* Whether n computes with a constant per channel in a kernel of its own. */
 static bool is_apart(const qg_node *n, bool shapes)
 {
     static const char *const names[] = { "Mul", "Div", "Add", "Sub" };
-    if (!is_one_of(n, names, 4) || n->n_in != 2 || !n->in[0] || !n->in[1])
-        return false;
-    const uint32_t slot = n->in[0]->constant ? 1 : 0;
-    const qg_tensor *t = n->in[1 - slot]->constant;
-    const qg_value *v = n->in[slot];
-    if (!differs(t) || v->constant || is_fused(v, shapes))
-        return false;
-    return (is_one_of(n, names, 2) && has_negative(t)) ||
-           (v->def && qg_node_has(v->def, QG_OP_COMPUTE));
+    const qg_value *v;
+    return differs(constant_of(n, names, 4, &v)) && !is_fused(v, shapes);
+}
+
+/* Whether n divides a sum with a constant by one per channel: transformations make
+ * other limits of the two, whatever the dims are. */
+static bool divides_sum(const qg_node *n)
+{
+    static const char *const div = "Div", *const sums[] = { "Add", "Sub" };
+    const qg_value *v, *inner;
+    return differs(constant_of(n, &div, 1, &v)) && v->def &&
+           constant_of(v->def, sums, 2, &inner);
 }
 
 bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *n, bool shapes)
 {
     static const char *const expand = "Expand";
-    if (!n->n_out || !n->out[0] || n->out[0]->type.rank < 2 || !is_open(g, n->out[0]))
+    if (!n->n_out || !n->out[0] || n->out[0]->type.rank < 2)
         return false;
+    if (!is_open(g, n->out[0]))
+        return divides_sum(n);
     if (is_one_of(n, &expand, 1))
         return n->in[0] && differs(n->in[0]->constant);
     return (shapes && adds_bias(n)) || is_apart(n, shapes);

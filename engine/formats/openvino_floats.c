@@ -96,6 +96,19 @@ static bool has_other_cells(const qg_node *n)
     return other;
 }
 
+/* Whether its second direction has activations of its own. */
+static bool has_other_ways(const qg_node *n)
+{
+    const qg_attr *a = qg_attr_find(n, "activations");
+    bool other = false;
+    if (!is_one_of(n, recurrent, 3) || !a || a->type != QG_ATTR_STRINGS ||
+        !is_word(n, "direction", "bidirectional"))
+        return false;
+    for (size_t i = 0, half = a->count / 2; i < half; i++)
+        other |= strcmp(a->strings[i], a->strings[i + half]) != 0;
+    return other;
+}
+
 /* --- images --- */
 
 static bool resizes_apart(const qg_node *n)
@@ -215,6 +228,9 @@ const char *qg_plugin_reads_apart(const qg_node *n)
         return "it ignores input_forget and peepholes; expected neither";
     if (is_one_of(n, recurrent, 3) && flag_of(n, "layout"))
         return "it gives outputs with layout 1 other dims; expected layout 0";
+    if (has_other_ways(n))
+        return "it takes the activations of one direction for both; expected the same "
+               "ones, or a node for each";
     if (rounds_up_apart(n))
         return "ceil_mode with open dims gives windows behind the data, or other last "
                "ones; expected ceil_mode 0, or dims that are known, as with --shape";

@@ -470,7 +470,21 @@ static qg_node *rounded_by(qg_node *quantizer, qg_node **reader)
     return NULL;
 }
 
-/* The same in front of quantizers behind constants per channel. */
+/* The same between n, of the copy g, and what reads its output. */
+static qg_status keep_output(qg_graph *g, qg_node *n, qg_node *reader)
+{
+    const int rank = reader->in[0]->type.rank;
+    qg_value *x = reader->in[0];
+    if (rank == 2)
+        return keep_apart(g, n, reader, -1);
+    if (rank < 2)
+        return QG_OK;
+    QG_TRY(qg_plugin_add_pool(g, n, (size_t)rank - 2, &x));
+    return qg_edit_set_input(g, reader, 0, x);
+}
+
+/* The same in front of quantizers behind constants per channel, of which there may be
+ * several: a mean and a deviation. */
 static qg_status keep_channels(qg_export *e, qg_graph *g, size_t old)
 {
     const qg_graph *from = e->quant->graph;
@@ -481,16 +495,12 @@ static qg_status keep_channels(qg_export *e, qg_graph *g, size_t old)
         if (!qg_is_fake_quantize(n->op) && !qg_is_quantize_linear(n))
             continue;
         qg_node *made = rounded_by(n, &reader);
-        if (!made || made->id >= old ||
-            !qg_plugin_takes_first_channel(from, from->node.at[made->id], shapes))
-            continue;
-        const int rank = reader->in[0]->type.rank;
-        if (rank == 2)
-            QG_TRY(keep_apart(g, made, reader, -1));
-        qg_value *x = reader->in[0];
-        if (rank > 2) {
-            QG_TRY(qg_plugin_add_pool(g, made, (size_t)rank - 2, &x));
-            QG_TRY(qg_edit_set_input(g, reader, 0, x));
+        for (int k = 0; k < CHAIN && made && made->id < old; k++) {
+            if (!qg_plugin_takes_first_channel(from, from->node.at[made->id], shapes))
+                break;
+            QG_TRY(keep_output(g, made, reader));
+            reader = made;
+            made = made->n_in && made->in[0] ? made->in[0]->def : NULL;
         }
     }
     return QG_OK;

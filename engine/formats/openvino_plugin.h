@@ -82,14 +82,14 @@ bool qg_plugin_groups_wrong(const qg_node *n);
  * zero points of its dequantization for channels, and does not compile the network. */
 bool qg_plugin_batched_column(const qg_node *n);
 
-/* *reads: whether OpenVINO computes dims, or an initial state, from the shape of a value
- * of the snapshot's graph g; it takes that of the first one with the same dims. */
+/* *reads: whether OpenVINO computes dims, or an initial state, from the shape of a
+ * value of the snapshot's graph g; it takes that of the first one with these dims. */
 QG_NODISCARD qg_status qg_plugin_reads_shapes(const qg_graph *g, qg_arena *scratch,
                                               bool *reads);
 
-/* Whether n, of g, gives values with open dims and computes with a constant per channel
- * that the plugin takes into the limits of a rounding behind it, that of the first
- * channel for all of them.  shapes: they are read, as above. */
+/* Whether n, of g, computes with a constant per channel that the plugin takes into the
+ * limits of a rounding behind it, that of the first channel for all of them: where dims
+ * are open, and the quotient of a sum in any case.  shapes: they are read, as above. */
 bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *n, bool shapes);
 
 /* Whether our files have the weight of n as floats: n is one of those above. */

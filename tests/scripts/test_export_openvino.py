@@ -484,8 +484,11 @@ def apart():
 
     def held(*shape):
         return rng.normal(size=shape).astype(np.float32)
+    two = np.random.default_rng(9)
     lstm = {"W": held(1, 20, 4), "R": held(1, 20, 5), "P": held(1, 15), "U": held(1, 15, 4),
-            "S": held(1, 15, 5), "T": held(1, 5, 4), "V": held(1, 5, 5)}
+            "S": held(1, 15, 5), "T": held(1, 5, 4), "V": held(1, 5, 5),
+            "W2": two.normal(size=(2, 20, 4)).astype(np.float32),
+            "R2": two.normal(size=(2, 20, 5)).astype(np.float32)}
     recur = ["x", "W", "R"], ["y"]
     image, weight = (2, 6, 6), {"v": held(2, 2, 1, 1)}
 
@@ -500,6 +503,8 @@ def apart():
              "first": np.zeros(1, np.int64)}
     plain = {"hidden_size": 5}
     none = {"noop_with_empty_axes": 1}
+    ways, both = (["x", "W2", "R2"], ["y"]), {**plain, "direction": "bidirectional"}
+    same, other = ["Sigmoid", "Tanh", "Tanh"], ["Tanh", "Tanh", "Relu"]
     return {
         "peepholes": ([("LSTM", [*recur[0], "", "", "", "", "P"], ["y"], plain)], lstm, (1, 4), 14,
                       [("LSTM", *recur, plain)]),
@@ -514,6 +519,8 @@ def apart():
                         [("GRU", ["x", "U", "S"], ["y"], plain)]),
         "layout, RNN": ([("RNN", ["x", "T", "V"], ["y"], {**plain, "layout": 1})], lstm, (1, 4), 14,
                         [("RNN", ["x", "T", "V"], ["y"], plain)]),
+        "ways": ([("LSTM", *ways, {**both, "activations": same + other})], lstm, (1, 4), 14,
+                 [("LSTM", *ways, {**both, "activations": 2 * same})]),
         **{f"resize, {key}": (reduced_by("Resize", sizes, mode=mode, **{key: value}), scale, image,
                               19, reduced_by("Resize", sizes, mode=mode))
            for key, value, mode, sizes in (("exclude_outside", 1, "cubic", "twice"),
@@ -597,7 +604,9 @@ def first_channels(table, folder):
     weights = {"w": held(8, 3, 3, 3), "b": held(8), "v": held(8, 8, 3, 3), "u": held(8) * 3,
                "k": held(1, 8, 1, 1) + np.float32(0.05), "G": held(1, 24, 8), "Q": held(1, 24, 8), "o": held(4, 8, 1, 1),
                "rest": np.int64([-1]), "first": np.int64([0]), "g": held(8, 6), "gb": held(6),
-               "h": held(6, 8), "rows": np.int64([0])}
+               "h": held(6, 8), "rows": np.int64([0]),
+               "mean": np.float32([-3, 0, 4]).reshape(1, 3, 1, 1),
+               "std": np.float32([0.5, 1, 3]).reshape(1, 3, 1, 1), "mix": held(3, 3, 1, 1)}
     pads = {"pads": [1] * 4}
     two = [("Conv", ["x", "w", "b"], ["a"], pads), ("Conv", ["a", "v", "u"], ["d"], pads)]
     gru = [("ReduceMean", ["d"], ["m"], {"axes": [2], "keepdims": 0}),
@@ -606,7 +615,15 @@ def first_channels(table, folder):
     plain = [("Conv", ["x", "w"], ["c"], pads)]
     both = [("Conv", ["a", "o"], ["d"], {}), ("Relu", ["c"], ["r"], {}),
             ("Conv", ["r", "o"], ["e"], {}), ("Add", ["d", "e"], ["y"], {})]
+    normal = [("Sub", ["x", "mean"], ["s"], {}), ("Div", ["s", "std"], ["n"], {}),
+              ("Conv", ["n", "w"], ["y"], pads)]
+    pooled = [("Conv", ["x", "mix"], ["c"], {}), ("MaxPool", ["c"], ["p"], {"kernel_shape": [2, 2]}),
+              ("Sub", ["p", "mean"], ["s"], {}), *normal[1:]]
     cases = {
+        "mean": ([("Sub", ["x", "mean"], ["n"], {}), normal[2]], 1),
+        "mean, deviation": (normal, 2),
+        "pool, mean, deviation": (pooled, 3),
+        "closed": (pooled, 2),
         "GRU": (two + gru, 2),
         "Expand": (two + [("Shape", ["d"], ["s"], {}), ("Expand", ["k", "s"], ["e"], {}),
                           ("Mul", ["d", "e"], ["y"], {})], 3),
@@ -626,7 +643,8 @@ def first_channels(table, folder):
         saved(path, nodes, {k: v for k, v in weights.items()
                             if any(k in ends for _, ends, *_ in nodes)}, x, 17)
         model = onnx.load(path)
-        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+        if what != "closed":
+            model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
         onnx.save(model, path)
         s = agreement.Snapshot(f"{folder}/{what}", path, "openvino-int8", x)
         outputs = s.outputs("simulate"), s.outputs("float")
@@ -635,8 +653,11 @@ def first_channels(table, folder):
             made = sum(n.op_type == "MaxPool" for n in onnx.load(file).graph.node)
             if made != pools or report["changed_results"]:
                 table.bad.append(f"{what}, {words[0]}: {made} pools, {report['losses']}")
-            table.row((what, "openvino-int8"), f"{words[0]}, open", None, agreement.stack(
-                OpenVino(file, (-1, *x.shape[2:])), s), *outputs, limit=0.05)
+            for integer in False, True:  # without and with its transformations
+                runtime = OpenVino(file, (1 if what == "closed" else -1, *x.shape[2:]),
+                                   integer=integer)
+                table.row((what, "openvino-int8"), f"{words[0]}, {'lp' if integer else 'open'}",
+                          None, agreement.stack(runtime, s), *outputs, limit=0.05)
 
 
 NARROW = {
