@@ -42,10 +42,10 @@ static qg_status check_window(const qg_call *k, const qg_space *s)
         if (s->dilation[a] != 1)
             return qg_infer_fail(k, QG_EUNSUPPORTED, "dilations, expected 1");
         if (s->in[a] >= 0 && s->out[a] > 0 &&
-            (s->pad_begin[a] >= s->kernel[a] || last >= s->in[a]))
+            (s->in[a] == 0 || s->pad_begin[a] >= s->kernel[a] || last >= s->in[a]))
             return qg_infer_fail(k, QG_EUNSUPPORTED,
                                  "a window lies in the padding, expected pads smaller "
-                                 "than the kernel");
+                                 "than the kernel, and data");
     }
     return QG_OK;
 }

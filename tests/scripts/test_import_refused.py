@@ -310,7 +310,7 @@ REFUSED += [  # files of another network
     ("aimet1.json", renamed('"name": "', '"name": "no_'),
      NOTHING.format("[0-9]+", "no_image", MISSING, "[a-z0-9_]+")),
     ("ncnn.table", renamed("^([a-z])", r"no_\1"),
-     NOTHING.format("[0-9]+", "no_conv0", MISSING, "conv0")),
+     NOTHING.format("[0-9]+", "no_conv0_param_0", MISSING, "conv0")),
 ]
 LENIENT = [  # files, change, entry that is left out and why, or a warning, or None
     ("csv.csv", cell(1, "op", "note"), "column 'note' is unknown and left out"),

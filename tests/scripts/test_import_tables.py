@@ -164,12 +164,12 @@ def check_ncnn(folder):
     # without the file, and with one of another network
     table = folder / "places0.table"
     start = ("import", table, "--format", "ncnn-table", "--model", table.with_suffix(".onnx"))
-    qg(*start, "-o", folder / "no", fails="none of its 6 entries is of the model: 'layer1' names "
-       "no float32 value of the model; expected names as 'n_a', 'n_b', 'n_c', which")
+    qg(*start, "-o", folder / "no", fails="none of its 6 entries is of the model: 'layer1_param_0' "
+       "names no float32 value of the model; expected names as 'n_a', 'n_b', 'n_c', which")
     other = folder / "other.param"
     other.write_text(PARAM.format(*WAYS["places"], 7))
     qg(*start, "--names", other, "--strict", "-o", folder / "no",
-       fails="2 entries are left out, 'layer3' first")
+       fails="2 entries are left out, 'layer3_param_0' first")
     other.write_text("1234\n")
     qg(*start, "--names", other, "-o", folder / "no", fails="does not begin with 7767517, expected")
     qg(*start[:2], "--format", "csv", *start[4:], "--names", other, "-o", folder / "no",
