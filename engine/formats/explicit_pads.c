@@ -36,8 +36,8 @@ static bool is_same(const qg_node *n)
 
 static const struct known *known_as(const qg_node *n)
 {
-    for (size_t i = 0; !n->op->domain && i < sizeof known / sizeof *known; i++)
-        if (qg_op_is_named(n->op, &known[i].name, 1))
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (qg_node_is_onnx(n, &known[i].name, 1))
             return &known[i];
     return NULL;
 }

@@ -87,6 +87,11 @@ qg_status qg_export_lose_result(qg_export *e, enum qg_aspect aspect, const qg_tq
     return s;
 }
 
+bool qg_node_is_onnx(const qg_node *n, const char *const *names, size_t count)
+{
+    return n && !n->op->domain && qg_op_is_named(n->op, names, count);
+}
+
 qg_status qg_export_lose_node(qg_export *e, const qg_node *n, const char *what,
                               const char *why)
 {

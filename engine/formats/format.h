@@ -228,6 +228,9 @@ QG_NODISCARD qg_status qg_export_beside_model(qg_export *e,
                                               qg_status (*put)(qg_export *e,
                                                                FILE *stream));
 
+/* Whether n is one of these operators of ONNX's own domain; false for NULL. */
+bool qg_node_is_onnx(const qg_node *n, const char *const *names, size_t count);
+
 /* The aspects of the map that an endpoint uses, by its state and scheme, for a format
  * whose rounding mode is `usual`; 0 for FP32 and SOI. */
 uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual);

@@ -4,11 +4,6 @@
 #include "engine/formats/openvino_plugin.h"
 #include "engine/ir/infer.h"
 
-static bool is_one_of(const qg_node *n, const char *const *names, size_t count)
-{
-    return n && !n->op->domain && qg_op_is_named(n->op, names, count);
-}
-
 static bool is_open(const qg_graph *g, const qg_value *v)
 {
     bool open = qg_graph_is_open(g);
@@ -27,9 +22,9 @@ static bool is_for_reshape(const uint8_t *so, const qg_value *v)
     bool all = !v->is_output;
     for (size_t i = 0; all && i < v->use.n; i++) {
         const qg_node *n = v->use.at[i].node;
-        all =
-            (is_one_of(n, &reshape, 1) && v->use.at[i].slot == 1) ||
-            (is_one_of(n, moving, sizeof moving / sizeof *moving) && so[n->out[0]->id]);
+        all = (qg_node_is_onnx(n, &reshape, 1) && v->use.at[i].slot == 1) ||
+              (qg_node_is_onnx(n, moving, sizeof moving / sizeof *moving) &&
+               so[n->out[0]->id]);
     }
     return all;
 }
@@ -47,8 +42,8 @@ qg_status qg_plugin_reads_shapes(const qg_graph *g, qg_arena *scratch, bool *rea
         const qg_value *v = n->n_out ? n->out[0] : NULL;
         if (v)
             so[v->id] = is_for_reshape(so, v);
-        *reads |= is_one_of(n, names, sizeof names / sizeof *names) ||
-                  (v && is_one_of(n, &shape, 1) && !so[v->id]);
+        *reads |= qg_node_is_onnx(n, names, sizeof names / sizeof *names) ||
+                  (v && qg_node_is_onnx(n, &shape, 1) && !so[v->id]);
     }
     return QG_OK;
 }
@@ -62,7 +57,7 @@ static bool differs(const qg_tensor *t)
 static bool adds_bias(const qg_node *n)
 {
     static const char *const names[] = { "Conv", "ConvTranspose", "Gemm" };
-    return is_one_of(n, names, sizeof names / sizeof *names) && n->n_in > 2 &&
+    return qg_node_is_onnx(n, names, sizeof names / sizeof *names) && n->n_in > 2 &&
            n->in[2] && differs(n->in[2]->constant);
 }
 
@@ -77,7 +72,7 @@ static bool is_fused(const qg_value *v, bool shapes)
 static const qg_tensor *constant_of(const qg_node *n, const char *const *names,
                                     size_t count, const qg_value **v)
 {
-    if (!is_one_of(n, names, count) || n->n_in != 2 || !n->in[0] || !n->in[1])
+    if (!qg_node_is_onnx(n, names, count) || n->n_in != 2 || !n->in[0] || !n->in[1])
         return NULL;
     const uint32_t slot = n->in[0]->constant ? 1 : 0;
     *v = n->in[slot];
@@ -109,7 +104,7 @@ bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *n, bool sha
         return false;
     if (!is_open(g, n->out[0]))
         return divides_sum(n);
-    if (is_one_of(n, &expand, 1))
+    if (qg_node_is_onnx(n, &expand, 1))
         return n->in[0] && differs(n->in[0]->constant);
     return (shapes && adds_bias(n)) || is_apart(n, shapes);
 }

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static bool is_one_of(const qg_node *n, const char *const *names, size_t count)
-{
-    return !n->op->domain && qg_op_is_named(n->op, names, count);
-}
-
 /* --- reductions --- */
 
 /* With the attribute that became an input in opset 18. */
@@ -17,7 +12,7 @@ static bool has_reductions(const qg_graph *g)
     static const char *const names[] = { "ReduceL1", "ReduceLogSum",
                                          "ReduceLogSumExp" };
     for (size_t i = 0; i < g->node.n; i++)
-        if (is_one_of(g->node.at[i], names, sizeof names / sizeof *names) &&
+        if (qg_node_is_onnx(g->node.at[i], names, sizeof names / sizeof *names) &&
             qg_attr_has(g->node.at[i], "axes"))
             return true;
     return false;
@@ -39,7 +34,7 @@ static bool reduces_nothing(const qg_node *n)
     static const char *const names[] = { "ReduceL1", "ReduceL2", "ReduceLogSum" };
     const qg_attr *noop = qg_attr_find(n, "noop_with_empty_axes");
     const qg_tensor *axes = n->n_in > 1 && n->in[1] ? n->in[1]->constant : NULL;
-    return is_one_of(n, names, sizeof names / sizeof *names) && noop &&
+    return qg_node_is_onnx(n, names, sizeof names / sizeof *names) && noop &&
            noop->type == QG_ATTR_INT && noop->ints[0] &&
            (n->n_in < 2 || !n->in[1] || (axes && qg_tensor_count(axes) == 0));
 }
@@ -60,7 +55,7 @@ static bool has_ignored_gates(const qg_node *n)
     enum { PEEPHOLES = 7 };
     const qg_attr *couple = qg_attr_find(n, "input_forget");
     const qg_value *p = n->n_in > PEEPHOLES ? n->in[PEEPHOLES] : NULL;
-    return is_one_of(n, &name, 1) &&
+    return qg_node_is_onnx(n, &name, 1) &&
            ((couple && couple->type == QG_ATTR_INT && couple->ints[0]) ||
             (p && !is_zero(p->constant)));
 }
@@ -71,12 +66,6 @@ static bool is_word(const qg_node *n, const char *name, const char *word)
     return a && a->type == QG_ATTR_STRING && strcmp(a->strings[0], word) == 0;
 }
 
-static bool flag_of(const qg_node *n, const char *name)
-{
-    const qg_attr *a = qg_attr_find(n, name);
-    return a && a->type == QG_ATTR_INT && a->ints[0];
-}
-
 static const char *const recurrent[] = { "LSTM", "GRU", "RNN" };
 
 /* With activations that its cells do not have. */
@@ -85,7 +74,7 @@ static bool has_other_cells(const qg_node *n)
     static const char *const known[] = { "Sigmoid", "Tanh", "Relu" };
     const qg_attr *a = qg_attr_find(n, "activations");
     bool other = false;
-    if (!is_one_of(n, recurrent, 3) || !a || a->type != QG_ATTR_STRINGS)
+    if (!qg_node_is_onnx(n, recurrent, 3) || !a || a->type != QG_ATTR_STRINGS)
         return false;
     for (size_t i = 0; i < a->count && !other; i++) {
         size_t k = 0;
@@ -101,7 +90,7 @@ static bool has_other_ways(const qg_node *n)
 {
     const qg_attr *a = qg_attr_find(n, "activations");
     bool other = false;
-    if (!is_one_of(n, recurrent, 3) || !a || a->type != QG_ATTR_STRINGS ||
+    if (!qg_node_is_onnx(n, recurrent, 3) || !a || a->type != QG_ATTR_STRINGS ||
         !is_word(n, "direction", "bidirectional"))
         return false;
     for (size_t i = 0, half = a->count / 2; i < half; i++)
@@ -114,9 +103,10 @@ static bool has_other_ways(const qg_node *n)
 static bool resizes_apart(const qg_node *n)
 {
     static const char *const name = "Resize";
-    return is_one_of(n, &name, 1) &&
-           ((is_word(n, "mode", "cubic") && flag_of(n, "exclude_outside")) ||
-            flag_of(n, "antialias") ||
+    return qg_node_is_onnx(n, &name, 1) &&
+           ((is_word(n, "mode", "cubic") &&
+             (qg_attr_at(n, "exclude_outside", 0, 0) != 0)) ||
+            (qg_attr_at(n, "antialias", 0, 0) != 0) ||
             is_word(n, "keep_aspect_ratio_policy", "not_larger") ||
             is_word(n, "keep_aspect_ratio_policy", "not_smaller"));
 }
@@ -126,15 +116,16 @@ static bool resizes_apart(const qg_node *n)
 static bool takes_other_samples(const qg_node *n)
 {
     static const char *const name = "RoiAlign";
-    return is_one_of(n, &name, 1) &&
-           (is_word(n, "mode", "max") || !flag_of(n, "sampling_ratio"));
+    return qg_node_is_onnx(n, &name, 1) &&
+           (is_word(n, "mode", "max") || !(qg_attr_at(n, "sampling_ratio", 0, 0) != 0));
 }
 
 static bool has_even_window(const qg_node *n)
 {
     static const char *const name = "LRN";
     const qg_attr *a = qg_attr_find(n, "size");
-    return is_one_of(n, &name, 1) && a && a->type == QG_ATTR_INT && a->ints[0] % 2 == 0;
+    return qg_node_is_onnx(n, &name, 1) && a && a->type == QG_ATTR_INT &&
+           a->ints[0] % 2 == 0;
 }
 
 const char *qg_plugin_refuses(const qg_node *n)
@@ -142,14 +133,14 @@ const char *qg_plugin_refuses(const qg_node *n)
     static const char *const none[] = { "Det", "MaxUnpool" };
     static const char *const pad = "Pad", *const resize = "Resize";
     const char *place = "coordinate_transformation_mode";
-    if (is_one_of(n, none, 2))
+    if (qg_node_is_onnx(n, none, 2))
         return "OpenVINO does not read the operator, expected another one";
     if (has_other_cells(n))
         return "OpenVINO refuses its activations, expected Sigmoid, Tanh or Relu";
-    if (is_one_of(n, &pad, 1) && is_word(n, "mode", "wrap"))
+    if (qg_node_is_onnx(n, &pad, 1) && is_word(n, "mode", "wrap"))
         return "OpenVINO refuses mode wrap, expected constant, edge or reflect";
-    if (is_one_of(n, &resize, 1) && (is_word(n, place, "half_pixel_symmetric") ||
-                                     is_word(n, place, "tf_crop_and_resize")))
+    if (qg_node_is_onnx(n, &resize, 1) && (is_word(n, place, "half_pixel_symmetric") ||
+                                           is_word(n, place, "tf_crop_and_resize")))
         return "OpenVINO refuses its coordinate_transformation_mode, expected another "
                "one";
     return NULL;
@@ -171,11 +162,9 @@ static rounding_up axis_of(const qg_node *n, size_t k, size_t axes)
                   end = qg_attr_at(n, "pads", k + axes, 0),
                   kernel = qg_attr_find(n, "kernel_shape")->ints[k],
                   window = (kernel - 1) * qg_attr_at(n, "dilations", k, 1) + 1;
-    return (rounding_up){
-        .in = x < 0 ? -1 : x + begin + end,
-        .window = window,
-        .open = x < 0 || y<1, .behind = qg_attr_at(n, "strides", k, 1) + end> window
-    };
+    const bool behind = qg_attr_at(n, "strides", k, 1) + end > window;
+    return (rounding_up){ x < 0 ? -1 : x + begin + end, window, x < 0 || y < 1,
+                          behind };
 }
 
 /* Whether dims are open, so that the file rounds up, and OpenVINO then gives a MaxPool,
@@ -193,9 +182,9 @@ static bool rounds_up_apart(const qg_node *n)
         behind |= r.behind;
         strided |= qg_attr_at(n, "strides", k, 1) > 1;
     }
-    bool counts = is_one_of(n, &maximum, 1) || qg_plugin_counts_pads(n);
-    return open &&
-           ((behind && counts) || ((behind || strided) && is_one_of(n, &norm, 1)));
+    bool counts = qg_node_is_onnx(n, &maximum, 1) || qg_plugin_counts_pads(n);
+    return open && ((behind && counts) ||
+                    ((behind || strided) && qg_node_is_onnx(n, &norm, 1)));
 }
 
 /* The first axis along which a window is larger than the padded data, as ceil_mode
@@ -226,7 +215,7 @@ const char *qg_plugin_reads_apart(const qg_node *n)
                "the absolute value, or takes the logarithm; expected axes";
     if (has_ignored_gates(n))
         return "it ignores input_forget and peepholes; expected neither";
-    if (is_one_of(n, recurrent, 3) && flag_of(n, "layout"))
+    if (qg_node_is_onnx(n, recurrent, 3) && (qg_attr_at(n, "layout", 0, 0) != 0))
         return "it gives outputs with layout 1 other dims; expected layout 0";
     if (has_other_ways(n))
         return "it takes the activations of one direction for both; expected the same "

@@ -15,11 +15,6 @@ enum {
     CHAIN = 16 /* nodes behind a maximum that are looked through */
 };
 
-static bool is_one_of(const qg_node *n, const char *const *names, size_t count)
-{
-    return n && !n->op->domain && qg_op_is_named(n->op, names, count);
-}
-
 /* --- codes --- */
 
 static bool rounds(const qg_tqc *t) { return t && qg_tqc_rounds(t); }
@@ -35,8 +30,9 @@ static bool is_by_constant(const qg_node *n)
 static bool is_barrier(const qg_node *n)
 {
     static const char *const name = "Max";
-    const qg_tensor *t =
-        n->n_in == 2 && n->in[1] && is_one_of(n, &name, 1) ? n->in[1]->constant : NULL;
+    const qg_tensor *t = n->n_in == 2 && n->in[1] && qg_node_is_onnx(n, &name, 1)
+                             ? n->in[1]->constant
+                             : NULL;
     return t && t->dtype == QG_F32 && qg_tensor_count(t) == 1 && t->f32[0] <= -FLT_MAX;
 }
 
@@ -78,7 +74,7 @@ static bool reads_codes(const qg_node *n, bool surely)
 static bool is_maximum(const qg_node *n)
 {
     static const char *const names[] = { "ReduceMax", "ReduceMin", "GlobalMaxPool" };
-    return is_one_of(n, names, sizeof names / sizeof *names);
+    return qg_node_is_onnx(n, names, sizeof names / sizeof *names);
 }
 
 /* Rounds to codes of one grid that the plugin has integer kernels for. */
@@ -154,7 +150,7 @@ static bool is_function(const qg_node *n)
     size_t data = 0;
     for (uint32_t k = 0; k < n->n_in; k++)
         data += n->in[k] && !n->in[k]->constant;
-    if (is_one_of(n, &name, 1))
+    if (qg_node_is_onnx(n, &name, 1))
         return true;
     return data == 1 && n->n_out == 1 && n->out[0] && !is_maximum(n) &&
            qg_node_has(n, QG_OP_ELEMENTWISE | QG_OP_ACTIVATION);
@@ -197,7 +193,7 @@ bool qg_plugin_turns_wrong(const qg_node *n)
     static const char *const name = "ConvTranspose";
     const qg_tensor *w = n->n_in > 1 && n->in[1] ? &n->in[1]->type : NULL;
     const qg_attr *automatic = qg_attr_find(n, "auto_pad");
-    if (!is_one_of(n, &name, 1) || !w)
+    if (!qg_node_is_onnx(n, &name, 1) || !w)
         return false;
     if (qg_attr_has(n, "output_shape") ||
         (automatic && automatic->type == QG_ATTR_STRING &&
@@ -220,9 +216,9 @@ bool qg_plugin_groups_wrong(const qg_node *n)
     const qg_tensor *w = n->n_in > 1 && n->in[1] ? &n->in[1]->type : NULL;
     const qg_attr *group = qg_attr_find(n, "group");
     const qg_tensor *y = n->n_out && n->out[0] ? &n->out[0]->type : NULL;
-    return is_one_of(n, &name, 1) && w && y && w->rank == 4 && y->rank == 4 && group &&
-           group->type == QG_ATTR_INT && group->ints[0] > 1 && w->dim[1] == 1 &&
-           w->dim[0] > group->ints[0] && y->dim[3] == 1 &&
+    return qg_node_is_onnx(n, &name, 1) && w && y && w->rank == 4 && y->rank == 4 &&
+           group && group->type == QG_ATTR_INT && group->ints[0] > 1 &&
+           w->dim[1] == 1 && w->dim[0] > group->ints[0] && y->dim[3] == 1 &&
            qg_attr_at(n, "strides", 1, 1) > 1;
 }
 
@@ -232,7 +228,7 @@ bool qg_plugin_batched_column(const qg_node *n)
 {
     static const char *const name = "MatMul";
     const qg_tensor *w = n->n_in > 1 && n->in[1] ? n->in[1]->constant : NULL;
-    if (!is_one_of(n, &name, 1) || !w || w->rank < 3 || w->dim[w->rank - 1] != 1)
+    if (!qg_node_is_onnx(n, &name, 1) || !w || w->rank < 3 || w->dim[w->rank - 1] != 1)
         return false;
     return qg_tensor_count(w) > w->dim[w->rank - 2];
 }
@@ -287,7 +283,7 @@ bool qg_plugin_pads_wrong(const qg_node *n)
     static const char *const name = "Pad";
     const qg_attr *mode = qg_attr_find(n, "mode");
     size_t count, padded = 0, at = 0;
-    if (!is_one_of(n, &name, 1) ||
+    if (!qg_node_is_onnx(n, &name, 1) ||
         (mode && mode->type == QG_ATTR_STRING && strcmp(mode->strings[0], "constant")))
         return false;
     const int64_t *pad = pads_of(n, &count);
@@ -302,19 +298,14 @@ bool qg_plugin_pads_wrong(const qg_node *n)
 
 /* --- pools --- */
 
-static bool flag_of(const qg_node *n, const char *name)
-{
-    const qg_attr *a = qg_attr_find(n, name);
-    return a && a->type == QG_ATTR_INT && a->ints[0];
-}
-
 bool qg_plugin_rounds_up(const qg_node *n)
 {
     static const char *const names[] = { "MaxPool", "AveragePool", "LpPool" };
     const qg_attr *kernel = qg_attr_find(n, "kernel_shape");
-    return is_one_of(n, names, sizeof names / sizeof *names) &&
-           flag_of(n, "ceil_mode") && strcmp(qg_auto_pad_word(n), "NOTSET") == 0 &&
-           kernel && kernel->type == QG_ATTR_INTS &&
+    return qg_node_is_onnx(n, names, sizeof names / sizeof *names) &&
+           (qg_attr_at(n, "ceil_mode", 0, 0) != 0) &&
+           strcmp(qg_auto_pad_word(n), "NOTSET") == 0 && kernel &&
+           kernel->type == QG_ATTR_INTS &&
            n->in[0]->type.rank == (int32_t)kernel->count + 2;
 }
 
@@ -325,12 +316,14 @@ bool qg_plugin_counts_pads(const qg_node *n)
     bool pad = strncmp(qg_auto_pad_word(n), "SAME", 4) == 0;
     for (size_t k = 0; pads && pads->type == QG_ATTR_INTS && k < pads->count; k++)
         pad |= pads->ints[k] != 0;
-    return is_one_of(n, &name, 1) && flag_of(n, "count_include_pad") && pad;
+    return qg_node_is_onnx(n, &name, 1) &&
+           (qg_attr_at(n, "count_include_pad", 0, 0) != 0) && pad;
 }
 
 /* Whether input k of n are codes, perhaps moved or joined, of which the lowest is 0. */
 static bool begins_at_zero(const qg_node *n, uint32_t k, int depth)
 {
+    enum { JOIN = CHAIN / 2 }; /* operands of operands: more would be too many */
     static const char *const join = "Concat";
     const qg_value *v = n->in[k];
     const qg_tqc *t = qg_input_tqc(n, k);
@@ -340,9 +333,10 @@ static bool begins_at_zero(const qg_node *n, uint32_t k, int depth)
         return p.n == 1 && (p.offset ? p.offset[0] : 0) == t->scheme.qmin;
     }
     const qg_node *from = v->def;
-    bool all = from && depth > 0 && (moves(from, 0) || is_one_of(from, &join, 1));
-    for (uint32_t i = 0; all && i < (moves(from, 0) ? 1 : from->n_in); i++)
-        all = from->in[i] && begins_at_zero(from, i, depth - 1);
+    const bool joins = qg_node_is_onnx(from, &join, 1);
+    bool all = from && depth > 0 && (joins || moves(from, 0));
+    for (uint32_t i = 0; all && i < (joins ? from->n_in : 1); i++)
+        all = from->in[i] && begins_at_zero(from, i, depth - (joins ? JOIN : 1));
     return all;
 }
 
@@ -363,7 +357,7 @@ static bool moves_strides(const qg_node *n)
     const qg_attr *group = qg_attr_find(n, "group");
     bool grouped = group && group->type == QG_ATTR_INT && group->ints[0] != 1,
          strided = false;
-    if (!is_one_of(n, &name, 1) || grouped || !w)
+    if (!qg_node_is_onnx(n, &name, 1) || grouped || !w)
         return false;
     for (int32_t k = 2; k < w->rank; k++) {
         if (w->dim[k] != 1)
@@ -379,7 +373,7 @@ static bool moves_strides(const qg_node *n)
 static bool is_product(const qg_node *n)
 {
     static const char *const names[] = { "MatMul", "Gemm" };
-    return is_one_of(n, names, sizeof names / sizeof *names) &&
+    return qg_node_is_onnx(n, names, sizeof names / sizeof *names) &&
            n->in[0]->type.rank == 2 && n->in[1]->constant;
 }
 
@@ -394,8 +388,8 @@ static bool is_chained(const qg_node *n)
 static bool multiplies_values(const qg_node *n)
 {
     static const char *const name = "MatMul";
-    return is_one_of(n, &name, 1) && n->in[0] && n->in[1] && !n->in[0]->constant &&
-           !n->in[1]->constant;
+    return qg_node_is_onnx(n, &name, 1) && n->in[0] && n->in[1] &&
+           !n->in[0]->constant && !n->in[1]->constant;
 }
 
 /* The slot of a product of two activations, perhaps moved, or scaled by one number,
@@ -405,8 +399,8 @@ static int scaled_product(const qg_node *n)
 {
     static const char *const names[] = { "Mul", "Sub", "Div", "Add" };
     static const char *const sum = "Add";
-    bool scaled = !is_one_of(n, &sum, 1);
-    if (!is_one_of(n, names, sizeof names / sizeof *names) || !is_by_constant(n))
+    bool scaled = !qg_node_is_onnx(n, &sum, 1);
+    if (!qg_node_is_onnx(n, names, sizeof names / sizeof *names) || !is_by_constant(n))
         return -1;
     int slot = n->in[0]->constant ? 1 : 0;
     const qg_tensor *k = n->in[1 - slot]->constant;
@@ -431,25 +425,25 @@ static int scaled_product(const qg_node *n)
 static qg_status keep_strides(qg_graph *g, const qg_node *n, qg_node *copy)
 {
     static const char *const pad = "Pad", *const pool = "MaxPool";
-    while (is_one_of(copy->in[0]->def, &pad, 1))
+    while (qg_node_is_onnx(copy->in[0]->def, &pad, 1))
         copy = copy->in[0]->def;
     qg_value *x = copy->in[0];
-    if (!x->def || qg_is_fake_quantize(x->def->op) || is_one_of(x->def, &pool, 1))
+    if (!x->def || qg_is_fake_quantize(x->def->op) || qg_node_is_onnx(x->def, &pool, 1))
         return QG_OK;
     QG_TRY(qg_plugin_add_pool(g, n, (size_t)n->in[1]->type.rank - 2, &x));
     return qg_edit_set_input(g, copy, 0, x);
 }
 
 /* The same in front of a node of two dims, which it needs three for. */
-static qg_status keep_apart(qg_graph *g, const qg_node *n, qg_node *copy, int64_t rows)
+static qg_status keep_apart(qg_graph *g, const qg_node *n, qg_node *copy, uint32_t slot,
+                            int64_t rows)
 {
-    const int64_t dim[] = { rows, copy->in[0]->type.dim[1] },
-                  more[] = { 1, dim[0], dim[1] };
-    qg_value *x = copy->in[0];
+    qg_value *x = copy->in[slot];
+    const int64_t dim[] = { rows, x->type.dim[1] }, more[] = { 1, dim[0], dim[1] };
     QG_TRY(qg_plugin_add_reshape(g, n, 3, more, &x));
     QG_TRY(qg_plugin_add_pool(g, n, 1, &x));
     QG_TRY(qg_plugin_add_reshape(g, n, 2, dim, &x));
-    return qg_edit_set_input(g, copy, 0, x);
+    return qg_edit_set_input(g, copy, slot, x);
 }
 
 /* The node that makes what a quantizer of a copy rounds, perhaps limited before; NULL:
@@ -461,7 +455,7 @@ static qg_node *rounded_by(qg_node *quantizer, qg_node **reader)
     *reader = quantizer;
     qg_node *n = quantizer->in[0]->def;
     for (int k = 0; k < CHAIN && n; k++) {
-        if (is_one_of(n, &relu, 1) ||
+        if (qg_node_is_onnx(n, &relu, 1) ||
             !(is_barrier(n) || qg_node_clamps(n, &low, &high)))
             return n;
         *reader = n;
@@ -470,38 +464,47 @@ static qg_node *rounded_by(qg_node *quantizer, qg_node **reader)
     return NULL;
 }
 
-/* The same between n, of the copy g, and what reads its output. */
-static qg_status keep_output(qg_graph *g, qg_node *n, qg_node *reader)
+/* The same between n, of the copy g, and an input that reads its output. */
+static qg_status keep_output(qg_graph *g, qg_node *n, qg_node *reader, uint32_t slot)
 {
-    const int rank = reader->in[0]->type.rank;
-    qg_value *x = reader->in[0];
+    qg_value *x = reader->in[slot];
+    const int rank = x->type.rank;
     if (rank == 2)
-        return keep_apart(g, n, reader, -1);
+        return keep_apart(g, n, reader, slot, -1);
     if (rank < 2)
         return QG_OK;
     QG_TRY(qg_plugin_add_pool(g, n, (size_t)rank - 2, &x));
-    return qg_edit_set_input(g, reader, 0, x);
+    return qg_edit_set_input(g, reader, slot, x);
 }
 
-/* The same in front of quantizers behind constants per channel, of which there may be
- * several: a mean and a deviation. */
-static qg_status keep_channels(qg_export *e, qg_graph *g, size_t old)
+/* The same behind constants per channel, up from the node that a quantizer rounds: a
+ * mean and a deviation are two. */
+static qg_status keep_chain(qg_export *e, qg_graph *g, qg_node *quantizer, size_t old,
+                            bool shapes)
 {
     const qg_graph *from = e->quant->graph;
+    qg_node *reader, *made = rounded_by(quantizer, &reader);
+    uint32_t slot = 0;
+    for (int k = 0; k < CHAIN && made && made->id < old; k++) {
+        const qg_node *n = from->node.at[made->id];
+        if (!qg_plugin_takes_first_channel(from, n, shapes))
+            break;
+        QG_TRY(keep_output(g, made, reader, slot));
+        slot = n->n_in > 1 && n->in[0] && n->in[0]->constant ? 1 : 0;
+        reader = made;
+        made = made->in[slot] ? made->in[slot]->def : NULL;
+    }
+    return QG_OK;
+}
+
+static qg_status keep_channels(qg_export *e, qg_graph *g, size_t old)
+{
     bool shapes;
-    QG_TRY(qg_plugin_reads_shapes(from, g->arena, &shapes));
+    QG_TRY(qg_plugin_reads_shapes(e->quant->graph, g->arena, &shapes));
     for (size_t i = old, all = g->node.n; i < all; i++) {
-        qg_node *n = g->node.at[i], *reader;
-        if (!qg_is_fake_quantize(n->op) && !qg_is_quantize_linear(n))
-            continue;
-        qg_node *made = rounded_by(n, &reader);
-        for (int k = 0; k < CHAIN && made && made->id < old; k++) {
-            if (!qg_plugin_takes_first_channel(from, from->node.at[made->id], shapes))
-                break;
-            QG_TRY(keep_output(g, made, reader));
-            reader = made;
-            made = made->n_in && made->in[0] ? made->in[0]->def : NULL;
-        }
+        qg_node *n = g->node.at[i];
+        if (qg_is_fake_quantize(n->op) || qg_is_quantize_linear(n))
+            QG_TRY(keep_chain(e, g, n, old, shapes));
     }
     return QG_OK;
 }
@@ -513,7 +516,7 @@ static qg_status drop_dilations(qg_graph *g, const qg_node *n, qg_node *copy)
     const qg_tensor *w = n->n_in > 1 && n->in[1] ? &n->in[1]->type : NULL;
     const qg_attr *a = qg_attr_find(n, "dilations");
     int64_t dilation[QG_MAX_RANK];
-    if (!is_one_of(n, &name, 1) || !w || !a || a->type != QG_ATTR_INTS ||
+    if (!qg_node_is_onnx(n, &name, 1) || !w || !a || a->type != QG_ATTR_INTS ||
         (int64_t)a->count + 2 != w->rank)
         return QG_OK;
     for (size_t k = 0; k < a->count; k++)
@@ -582,7 +585,7 @@ static qg_status round_down(qg_graph *g, const qg_node *n, qg_node *copy)
     const bool counts = qg_plugin_counts_pads(n), closed = reach_last(n, counts, pads);
     if (counts)
         QG_TRY(pad_in_front(g, n, copy));
-    if (flag_of(n, "count_include_pad"))
+    if ((qg_attr_at(n, "count_include_pad", 0, 0) != 0))
         QG_TRY(qg_plugin_set_attribute(g, copy, "count_include_pad", none, 1));
     if (closed)
         QG_TRY(qg_plugin_set_attribute(g, copy, "ceil_mode", none, 1));
@@ -670,10 +673,10 @@ bool qg_plugin_joins_constant(const qg_node *n)
 {
     static const char *const name = "Concat";
     const qg_value *v = n->n_in ? n->in[0] : NULL;
-    while (v && v->def && !is_one_of(v->def, &name, 1) && moves(v->def, 0))
+    while (v && v->def && !qg_node_is_onnx(v->def, &name, 1) && moves(v->def, 0))
         v = v->def->in[0];
     const qg_node *from = v ? v->def : NULL;
-    for (uint32_t k = 0; is_one_of(from, &name, 1) && k < from->n_in; k++)
+    for (uint32_t k = 0; qg_node_is_onnx(from, &name, 1) && k < from->n_in; k++)
         if (from->in[k] && from->in[k]->constant)
             return true;
     return false;
@@ -688,7 +691,8 @@ static bool is_quantized_in_front(const qg_value *x)
     static const char *const name = "Concat";
     while (x->def && moves(x->def, 0) && x->def->in[0])
         x = x->def->in[0];
-    return x->def && (qg_is_fake_quantize(x->def->op) || is_one_of(x->def, &name, 1));
+    return x->def &&
+           (qg_is_fake_quantize(x->def->op) || qg_node_is_onnx(x->def, &name, 1));
 }
 
 /* Of what an export has added to g, which had `old` nodes. */
@@ -696,7 +700,7 @@ static qg_status keep_quantizers(qg_export *e, qg_graph *g, size_t old)
 {
     for (size_t i = old, all = g->node.n; i < all; i++) {
         qg_node *n = g->node.at[i];
-        if (is_one_of(n, &clip_name, 1))
+        if (qg_node_is_onnx(n, &clip_name, 1))
             QG_TRY(split_clip(e, g, n, n));
         if (!qg_is_fake_quantize(n->op) || !qg_fake_quantize_node_rounds_twice(n))
             continue;
@@ -751,7 +755,7 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
     for (size_t i = 0; i < from->node.n; i++) {
         const qg_node *n = from->node.at[i];
         qg_node *copy = g->node.at[i];
-        if (is_one_of(n, &clip_name, 1) && reads_codes(n, false))
+        if (qg_node_is_onnx(n, &clip_name, 1) && reads_codes(n, false))
             QG_TRY(split_clip(e, g, n, copy));
         int scaled = scaled_product(n);
         if (qg_plugin_pads_wrong(n) || qg_plugin_sums_wrong(n) ||
@@ -765,7 +769,7 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
         if (mapped_maximum(n))
             QG_TRY(qg_plugin_keep_behind(g, n, copy));
         if (is_chained(n))
-            QG_TRY(keep_apart(g, n, copy, n->in[0]->type.dim[0]));
+            QG_TRY(keep_apart(g, n, copy, 0, n->in[0]->type.dim[0]));
         QG_TRY(obey_float(g, n, copy));
     }
     for (qg_graph *body = g->bodies; body; body = body->next_body)

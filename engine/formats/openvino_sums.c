@@ -4,11 +4,6 @@
 
 enum { CHAIN = 16 }; /* nodes that are looked through */
 
-static bool is_one_of(const qg_node *n, const char *const *names, size_t count)
-{
-    return n && !n->op->domain && qg_op_is_named(n->op, names, count);
-}
-
 static bool rounds(const qg_tqc *t) { return t && qg_tqc_rounds(t); }
 
 static bool is_behind(const qg_value *v, bool (*is)(const qg_node *n), int depth)
@@ -34,7 +29,7 @@ bool qg_plugin_is_behind(const qg_value *v, bool (*is)(const qg_node *n))
 static bool is_product(const qg_node *n)
 {
     static const char *const names[] = { "MatMul", "Gemm" };
-    return is_one_of(n, names, sizeof names / sizeof *names);
+    return qg_node_is_onnx(n, names, sizeof names / sizeof *names);
 }
 
 /* Whether a convolution makes v, with functions behind it. */
@@ -44,21 +39,22 @@ static bool is_of_convolution(const qg_value *v, int depth)
     const qg_node *n = v->def;
     if (!n || depth == 0 || v->use.n != 1)
         return false;
-    return is_one_of(n, &name, 1) || (qg_node_has(n, QG_OP_ACTIVATION) && n->in[0] &&
-                                      is_of_convolution(n->in[0], depth - 1));
+    return qg_node_is_onnx(n, &name, 1) ||
+           (qg_node_has(n, QG_OP_ACTIVATION) && n->in[0] &&
+            is_of_convolution(n->in[0], depth - 1));
 }
 
 bool qg_plugin_sums_wrong(const qg_node *n)
 {
     static const char *const name = "ReduceSum";
-    return is_one_of(n, &name, 1) && n->in[0] && n->in[0]->type.rank == 3 &&
+    return qg_node_is_onnx(n, &name, 1) && n->in[0] && n->in[0]->type.rank == 3 &&
            n->in[0]->type.dim[0] != 1 && qg_plugin_is_behind(n->in[0], is_product);
 }
 
 bool qg_plugin_rounded_before_sum(const qg_node *n, uint32_t slot)
 {
     static const char *const sums[] = { "Add", "Sum", "Sub" };
-    if (n->n_in != 2 || !is_one_of(n, sums, sizeof sums / sizeof *sums))
+    if (n->n_in != 2 || !qg_node_is_onnx(n, sums, sizeof sums / sizeof *sums))
         return false;
     const qg_value *v = n->in[slot], *other = n->in[1 - slot];
     return v && other && !other->constant && v->use.n == 1 && !v->is_output &&

@@ -620,6 +620,8 @@ def first_channels(table, folder):
     pooled = [("Conv", ["x", "mix"], ["c"], {}), ("MaxPool", ["c"], ["p"], {"kernel_shape": [2, 2]}),
               ("Sub", ["p", "mean"], ["s"], {}), *normal[1:]]
     cases = {
+        "from the mean": ([("Sub", ["mean", "x"], ["s"], {}), ("Mul", ["std", "s"], ["n"], {}),
+                           normal[2]], 2),
         "mean": ([("Sub", ["x", "mean"], ["n"], {}), normal[2]], 1),
         "mean, deviation": (normal, 2),
         "pool, mean, deviation": (pooled, 3),
