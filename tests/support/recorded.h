@@ -1,0 +1,70 @@
+/* recorded.h -- what the engine gives for many cases is what a file has recorded: a line
+ * with the name of the case and a digest of all that was put into it.
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         recorded r;
+ *         recorded_begin(&r, argc, argv, "tests/data/recorded/x.txt");
+ *         for (unsigned seed = 1; seed <= 100; seed++)
+ *             if (recorded_case(&r, "graph %u", seed))
+ *                 recorded_print(&r, "...", ...);
+ *         return recorded_end(&r);
+ *     }
+ *
+ *     test_x                     compares; tells the names of the first cases that differ
+ *     test_x --show NAME         prints what one case puts, to be compared with the
+ *                                program before a change
+ *     test_x --write             records what the program gives now
+ *
+ * A difference is a fault, or a change that is meant.  What is put must be the same on
+ * every machine: reference kernels, no times, no paths that differ between runs. */
+#ifndef QG_TESTS_SUPPORT_RECORDED_H
+#define QG_TESTS_SUPPORT_RECORDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "engine/api/qg.h"
+#include "engine/core/hash.h"
+
+enum { RECORDED_NAME = 128, RECORDED_HIDDEN = 4 };
+
+typedef struct recorded {
+    const char *path, *show;
+    bool write, open; /* a case is being put together */
+    char **line;      /* [n_line] of the file */
+    size_t n_line, n_case, n_other;
+    FILE *out; /* with write */
+    char name[RECORDED_NAME];
+    qg_hash hash;
+    const char *hidden[RECORDED_HIDDEN]; /* texts that are put as "@" */
+    size_t n_hidden;
+} recorded;
+
+/* Ends the program when the words are wrong or the file cannot be read. */
+void recorded_begin(recorded *r, int argc, char **argv, const char *path);
+/* From now on this text (a folder, a version) is put as "@"; kept, not copied. */
+void recorded_hide(recorded *r, const char *text);
+
+/* Ends the case before and begins one.  False: it is not wanted, since another one is
+ * shown or ten differ already. */
+bool recorded_case(recorded *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The exit status of the program; every line of the file must have been a case. */
+int recorded_end(recorded *r);
+
+/* --- what is put into the case --- */
+
+void recorded_put(recorded *r, const void *bytes, size_t size);
+void recorded_print(recorded *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Status, and the message of a failure. */
+void recorded_status(recorded *r, qg_ctx *ctx, const char *what, qg_status s);
+/* The JSON of a report without its times; frees it.  NULL is fine. */
+void recorded_report(recorded *r, qg_report *report);
+/* A file, or all files of a folder in the order of their names, and removes it: names
+ * and contents; of quant.json without the manifest.  Nothing there is put as "none". */
+void recorded_files(recorded *r, const char *path);
+
+#endif
