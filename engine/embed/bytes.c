@@ -3,6 +3,7 @@
 #include "engine/core/hash.h"
 #include "engine/ir/text.h"
 #include "engine/onnx/export.h"
+#include "engine/onnx/scope.h"
 #include "engine/session/session.h"
 
 void qg_bytes_free(qg_ctx *ctx, qg_bytes *b)
@@ -27,12 +28,22 @@ qg_status qg_model_open_bytes(qg_ctx *ctx, const void *bytes, size_t size,
     return qg_model_make(ctx, &o, qg_model_read_source, &from, out);
 }
 
+/* A text without an opset has operators of the newest one. */
+static qg_status name_opset(qg_graph *g)
+{
+    const qg_opset_import newest = { .domain = "", .version = QG_ONNX_OPSET_MAX };
+    if (qg_graph_opset(g, ""))
+        return QG_OK;
+    return qg_vec_push(g->ctx, g->arena, &g->opset, newest);
+}
+
 static qg_status read_text(qg_model *m, const void *from, const qg_fixed_shape *shape,
                            size_t n)
 {
     const qg_text_source *text = from;
     char hash[QG_HASH_TEXT];
     QG_TRY(qg_text_parse(m->ctx, text, &m->graph));
+    QG_TRY(name_opset(m->graph));
     QG_TRY(qg_infer(m->graph, shape, n));
     qg_hash_bytes(text->text, text->size, hash);
     return qg_model_name(m, "text", hash);

@@ -53,7 +53,6 @@ NO_LAYER = {
     "average_ceil_counted": "count_include_pad with ceil_mode",
     "resize_antialias": "antialias of mode linear",
     "max_dilated": "dilations, expected none",
-    "max_indices": "indices of maxima, expected none",
     "clip_crossed": "its limits are computed",
     "slopes_of_width": "8 slopes, expected one or one per channel",
 }

@@ -68,6 +68,8 @@ void recorded_begin(recorded *r, int argc, char **argv, const char *path)
         read_lines(r);
     else if (!(r->out = fopen(path, "w")))
         stop("cannot be written", path);
+    else
+        setlinebuf(r->out); /* the last line is near a crash */
 }
 
 void recorded_hide(recorded *r, const char *text)

@@ -237,7 +237,12 @@ static const row rows[] = {
       "ceil_mode=1 "
       "dilations=[1, 2]\n", NULL, "dilations, expected none" },
     { X(13, "1,2,6,5") "  y, z = MaxPool y (x) kernel_shape=[2, 2]\n  output z\n", NULL,
-      "indices of maxima, expected none" },
+      "output 1 is read, expected the first only" },
+    { X(13, "1,2,6,5") "  y, z = MaxPool y (x) kernel_shape=[2, 2]\n",
+      "y MaxPool-1 " POOL("1, 1", "0, 0", "0, 0", "explicit", "2, 2", "") "(x) -> "
+      "1x2x5x4\n", NULL },
+    { X(13, "2,3") "  y, z = Dropout y (x)\n  output z\n", NULL,
+      "node 'y' (Dropout): output 1 is read, expected the first only" },
     /* Normalizations. */
     { X(17, "2,3,4") "  g = const f32[3,4] seed(1)\n"
       "  y = LayerNormalization y (x, g) axis=1 epsilon=0.5\n",

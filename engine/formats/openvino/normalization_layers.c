@@ -17,16 +17,6 @@ static qg_status inner(qg_ir *ir, const qg_node *n, const char *suffix, qg_ir_la
     return qg_ir_inner(ir, n, suffix, l, out);
 }
 
-/* Mean and deviation of LayerNormalization, caches and scores of Attention have no
- * counterpart in the layers made here. */
-static qg_status expect_one_output(qg_ir *ir, const qg_node *n)
-{
-    for (uint32_t k = 1; k < n->n_out; k++)
-        if (n->out[k] && qg_value_watchers(n->out[k]) > 0)
-            return qg_ir_refuse(ir, n, "output %u is read, expected the first only", k);
-    return QG_OK;
-}
-
 /* The axes from `first` on, as a constant. */
 static qg_status axes_from(qg_ir *ir, const qg_node *n, int64_t first, int32_t rank,
                            qg_ir_source *out)
@@ -91,7 +81,6 @@ qg_status qg_ir_layer_norm(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     int64_t axis;
     bool shifted = n->n_in > 2 && n->in[2];
     (void)r;
-    QG_TRY(expect_one_output(ir, n));
     QG_TRY(first_axis(ir, n, &axis));
     QG_TRY(qg_ir_inputs(ir, n, 2, in));
     QG_TRY(normalized(ir, n, in[0], &n->in[0]->type, axis, &x));
@@ -325,7 +314,7 @@ static qg_status read_attention(qg_ir *ir, const qg_node *n, attention *a)
                             "causal with a mask, or %" PRId64 " queries and %" PRId64
                             " keys, expected no mask and equal numbers",
                             queries, keys);
-    return expect_one_output(ir, n);
+    return QG_OK;
 }
 
 /* The head axis goes back to where the input has it.  An output of rank 4 is that of

@@ -684,6 +684,17 @@ static qg_status expect_terms(qg_ir *ir, const qg_node *n)
     return QG_OK;
 }
 
+/* The mask of Dropout, indices of maxima, mean and deviation of LayerNormalization,
+ * caches and scores of Attention have no counterpart in the layers made here. */
+static qg_status expect_sources(qg_ir *ir, const qg_node *n)
+{
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k] && qg_value_watchers(n->out[k]) > 0 &&
+            ir->of_value[n->out[k]->id].layer == QG_NONE)
+            return qg_ir_refuse(ir, n, "output %u is read, expected the first only", k);
+    return QG_OK;
+}
+
 qg_status qg_ir_node(qg_ir *ir, const qg_node *n)
 {
     static const qg_ir_row fake = { "FakeQuantize", "FakeQuantize", "opset1", NULL,
@@ -694,7 +705,8 @@ qg_status qg_ir_node(qg_ir *ir, const qg_node *n)
         if (!n->op->domain && qg_op_is_named(n->op, &rows[i].onnx, 1)) {
             QG_TRY(expect_dims(ir, n, &rows[i]));
             QG_TRY(expect_terms(ir, n));
-            return rows[i].emit(ir, n, &rows[i]);
+            QG_TRY(rows[i].emit(ir, n, &rows[i]));
+            return expect_sources(ir, n);
         }
     return qg_ir_refuse(ir, n,
                         "opset %" PRId64 " has no layer here, expected one of `qg list "

@@ -155,8 +155,6 @@ qg_status qg_ir_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     for (size_t i = 0; i < count; i++)
         if (dilation[i] != 1)
             return qg_ir_refuse(ir, n, "dilations, expected none");
-    if (n->n_out > 1 && n->out[1])
-        return qg_ir_refuse(ir, n, "indices of maxima, expected none");
     QG_TRY(qg_ir_ints(ir, n, "kernel_shape", UINT32_MAX, &count, kernel));
     QG_TRY(qg_attr_int(ir->ctx, n, "count_include_pad", 0, &count_pad));
     QG_TRY(read_window(ir, n, spatial, &w));

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "engine/formats/tflite/builder.h"
 #include "engine/formats/tflite/writer.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
@@ -67,7 +68,6 @@ static qg_status add_beside(qg_graph *g, const qg_value *v, const char *suffix,
 static qg_status add_turn(qg_graph *g, qg_value *x, qg_value *y, int64_t k)
 {
     qg_node *made;
-    const int64_t opset = qg_graph_opset(g, "");
     size_t rank = (size_t)x->type.rank;
     int64_t *perm = QG_NEWN(g->arena, rank, int64_t);
     qg_attr *a = QG_NEW(g->arena, qg_attr);
@@ -79,8 +79,9 @@ static qg_status add_turn(qg_graph *g, qg_value *x, qg_value *y, int64_t k)
     perm[k] = (int64_t)rank - 1;
     perm[rank - 1] = k;
     *a = (qg_attr){ name, QG_ATTR_INTS, rank, { .ints = perm } };
-    qg_node_spec spec = { .op = qg_op_find(g->ctx->registry, NULL, "Transpose", opset),
-                          .opset = opset,
+    qg_node_spec spec = { .op = qg_op_find(g->ctx->registry, NULL, "Transpose",
+                                           QG_TFLITE_OPSET),
+                          .opset = QG_TFLITE_OPSET,
                           .in = &x,
                           .n_in = 1,
                           .out = &y,
@@ -134,7 +135,7 @@ static qg_status add_reshape(qg_graph *g, qg_value *x, qg_value *y)
 {
     qg_node *made;
     qg_value *in[2] = { x };
-    const int64_t opset = qg_graph_opset(g, ""), rank = y->type.rank;
+    const int64_t rank = y->type.rank;
     qg_tensor *dims = QG_NEW(g->arena, qg_tensor);
     if (!dims)
         return qg_nomem(g->ctx);
@@ -142,8 +143,9 @@ static qg_status add_reshape(qg_graph *g, qg_value *x, qg_value *y)
     QG_TRY(qg_tensor_alloc(g->ctx, g->arena, dims));
     memcpy(dims->i64, y->type.dim, (size_t)rank * sizeof *dims->i64);
     QG_TRY(qg_edit_add_constant(g, "shape", dims, &in[1]));
-    qg_node_spec spec = { .op = qg_op_find(g->ctx->registry, NULL, "Reshape", opset),
-                          .opset = opset,
+    qg_node_spec spec = { .op = qg_op_find(g->ctx->registry, NULL, "Reshape",
+                                           QG_TFLITE_OPSET),
+                          .opset = QG_TFLITE_OPSET,
                           .in = in,
                           .n_in = 2,
                           .out = &y,
