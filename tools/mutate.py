@@ -14,7 +14,7 @@ those that execute most of the file for the time they take, until they have take
 
 A mutant costs one object and a library, or a program that is linked with it in front of the
 library, of three builds of this checkout that are made and kept in build-mutants: plain, for
-scripts, sanitized, for suites, and counted, for test_places_session with all places: with
+scripts and test_recorded_X, sanitized, for other suites, and counted, for test_places_session with all places: with
 sanitizers it would take a part of them.  So mutants do not disturb each other, and --jobs of
 them are tried at once.
 
@@ -50,10 +50,11 @@ BUILD = ROOT / "build-mutants"
 COUNT, SEED, SECONDS = 60, 20, 300  # mutants, and for the suites or scripts of one
 BROADEST = "scripts/test_recorded"
 PLACES = "prop/test_places_session"  # first for errors that are ignored
+RECORDED = {p.stem for p in (ROOT / "tests/prop").glob("test_recorded_*.c")}
 MEMORY = ":hard_rss_limit_mb=6000"  # a mutant may allocate without end
 COMMON = ["-S", str(ROOT), "-G", "Ninja"]
 BUILDS = {  # folder of BUILD -> options, target; sanitized: as in tools/check.sh
-    "plain": (["-DCMAKE_BUILD_TYPE=Release"], "all"),
+    "plain": (["-DCMAKE_BUILD_TYPE=Release", "-DQG_TESTS=ON"], "all"),
     "sanitized": (["-DCMAKE_C_COMPILER=clang", "-DCMAKE_BUILD_TYPE=None",
                    "-DQG_ASAN=ON", "-DQG_TESTS=ON"], "qg_shared"),
     # as in tools/coverage.sh: test_places_X needs little optimization
@@ -260,7 +261,8 @@ def target_of(command):
     name = pathlib.Path(command[0]).name
     if name in ("python.sh", "bash"):
         return "plain", "qg"
-    return ("counted" if name in PLACES else "sanitized"), f"tests/{name}"
+    kind = ("counted" if name in PLACES else "plain" if name in RECORDED else "sanitized")
+    return kind, f"tests/{name}"
 
 
 def library_of(m):

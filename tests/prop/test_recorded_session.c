@@ -12,25 +12,27 @@
 #include "tests/support/recorded.h"
 #include "tests/support/scratch.h"
 
-#define COUNT(x) (sizeof(x) / sizeof *(x))
+#define COUNT(x)       (sizeof(x) / sizeof *(x))
 #define TURN(table, k) ((table)[(k) % COUNT(table)])
 
 static const char *const backends[] = {
-    "trt-int8",     "tflite-int8",   "ort-int8",          "openvino-int8",
-    "xnnpack-int8", "qnn-dsp-int8",  "ncnn-int8",         "ppl-cuda-int8",
-    "nxp-int8",     "cmsis-nn-int8", "aimet-default",     "snpe-int8",
-    "rknn-int8",    "tengine-int8",  "trt-fp8",           "openvino-avx2-int8",
-    "metax-int8-t", "mnn-int8",      "asc-int8",          "fpga-int8",
-    "ppl-dsp-int8", "metax-int8-c",  "trt-qdq-int8",      "aimet-htp",
-    "int8-base",    "graphcore-fp8", "openvino-mixed-int8"
+    "trt-int8",           "tflite-int8",   "ort-int8",
+    "openvino-int8",      "xnnpack-int8",  "qnn-dsp-int8",
+    "ncnn-int8",          "ppl-cuda-int8", "nxp-int8",
+    "cmsis-nn-int8",      "aimet-default", "snpe-int8",
+    "rknn-int8",          "tengine-int8",  "trt-fp8",
+    "openvino-avx2-int8", "metax-int8-t",  "mnn-int8",
+    "asc-int8",           "fpga-int8",     "ppl-dsp-int8",
+    "metax-int8-c",       "trt-qdq-int8",  "aimet-htp",
+    "int8-base",          "graphcore-fp8", "openvino-mixed-int8"
 };
 static const char *const observers[] = {
-    NULL,          "percentile",   "moving-average",     "kl",
-    NULL,          "mse",          "kl-published",       "aciq-laplace",
-    NULL,          "aciq-gauss",   "ort-moving-average", "ort-percentile",
-    NULL,          "ort-entropy",  "ort-average",        "nvidia-entropy",
-    "ppq-isotone", "ppq-mse",      "nvidia-percentile",  "ncnn-kl",
-    "minmax",      "ppq-kl",       "nvidia-mse",         "ncnn-aciq"
+    NULL,          "percentile",  "moving-average",     "kl",
+    NULL,          "mse",         "kl-published",       "aciq-laplace",
+    NULL,          "aciq-gauss",  "ort-moving-average", "ort-percentile",
+    NULL,          "ort-entropy", "ort-average",        "nvidia-entropy",
+    "ppq-isotone", "ppq-mse",     "nvidia-percentile",  "ncnn-kl",
+    "minmax",      "ppq-kl",      "nvidia-mse",         "ncnn-aciq"
 };
 static const char *const settings[] = {
     NULL,
@@ -52,15 +54,25 @@ static const char *const settings[] = {
     "op=Gemm slot=weight policy=\"per-channel linear symmetric\""
 };
 static const char *const quirks[] = { NULL, NULL, "ppq", NULL, NULL };
-static const char *const dispatchers[] = { NULL, NULL, NULL, "perseus", "pointwise",
-                                           "aggressive" };
-static const char *const profiles[] = {
-    "tflite-reference",     "onnxruntime-x86-vnni", "tflite-xnnpack", "openvino-vnni",
-    "tensorrt",             "power-of-two",         "ncnn-x86",       "cmsis-nn",
-    "onnxruntime-x86-avx2", "tflite-micro-single",  "onnx-reference", "onnxruntime-arm",
-    "tflite-builtin-arm",   "tflite-reference-1.2", "tflite-micro",   "xnnpack-x86"
-};
-static const char *const targets[] = { "ort",      "trt", "tflite",  "xnnpack",
+static const char *const dispatchers[] = { NULL,      NULL,        NULL,
+                                           "perseus", "pointwise", "aggressive" };
+static const char *const profiles[] = { "tflite-reference",
+                                        "onnxruntime-x86-vnni",
+                                        "tflite-xnnpack",
+                                        "openvino-vnni",
+                                        "tensorrt",
+                                        "power-of-two",
+                                        "ncnn-x86",
+                                        "cmsis-nn",
+                                        "onnxruntime-x86-avx2",
+                                        "tflite-micro-single",
+                                        "onnx-reference",
+                                        "onnxruntime-arm",
+                                        "tflite-builtin-arm",
+                                        "tflite-reference-1.2",
+                                        "tflite-micro",
+                                        "xnnpack-x86" };
+static const char *const targets[] = { "ort",      "trt", "tflite",   "xnnpack",
                                        "openvino", "qnn", "cmsis-nn", "ncnn" };
 static const char *const placements[] = { NULL, "ort", "trt", "openvino" };
 
@@ -382,12 +394,22 @@ static void case_changes(trial *t)
     put_snapshot(t, t->m, "snapshot");
 }
 
+static void case_quantize(trial *t)
+{
+    if (!quantize(t, t->k, &t->m)) {
+        qg_model_close(t->m);
+        t->m = NULL;
+    }
+}
+
+/* The first makes the model of the others, the last changes it. */
 static const struct {
     const char *name;
     void (*put)(trial *t);
     unsigned every; /* networks */
 } kinds[] = {
-    {"records",     case_records,    1},
+    {"quantize",    case_quantize,   1},
+    { "records",    case_records,    1},
     { "lint",       case_lint,       1},
     { "formats",    case_formats,    1},
     { "runs",       case_runs,       1},
@@ -395,7 +417,7 @@ static const struct {
     { "changes",    case_changes,    2}
 };
 
-static void try_case(recorded *r, const network *net, unsigned k, size_t kind)
+static void try_network(recorded *r, const network *net, unsigned k)
 {
     trial t = { .r = r, .net = net, .k = k };
     qg_open_options how;
@@ -404,8 +426,11 @@ static void try_case(recorded *r, const network *net, unsigned k, size_t kind)
     how.log_ud = &t;
     if (qg_open(&how, &t.ctx) != QG_OK)
         abort();
-    if (quantize(&t, k, &t.m))
-        kinds[kind].put(&t);
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        bool able = k % kinds[i].every == 0 && (i == 0 || t.m);
+        if (able && (recorded_case(r, "%s: %s", net->name, kinds[i].name) || i == 0))
+            kinds[i].put(&t);
+    }
     qg_model_close(t.m);
     qg_close(t.ctx);
 }
@@ -419,14 +444,12 @@ int main(int argc, char **argv)
     networks_of_folder(&all, "tests/passes");
     networks_of_folder(&all, "tests/lower");
     networks_random(&all, 1, 60);
-    scratch_path(folder, "recorded");
+    scratch_memory(folder, "recorded");
     if (mkdir(folder, 0700) != 0 || chdir(folder) != 0)
         abort();
-    for (unsigned k = 0; k < all.n; k++)
-        for (size_t kind = 0; kind < COUNT(kinds); kind++)
-            if (k % kinds[kind].every == 0 &&
-                recorded_case(&r, "%s: %s", all.at[k].name, kinds[kind].name))
-                try_case(&r, &all.at[k], k, kind);
+    for (unsigned k = 0, step = recorded_step(&r); k < all.n && !recorded_is_full(&r);
+         k += step)
+        try_network(&r, &all.at[k], k);
     networks_free(&all);
     (void)chdir("/");
     (void)scratch_remove(folder);

@@ -21,13 +21,26 @@ static char *copy_of(const char *text)
     return copy;
 }
 
+/* How many graphs have this case, whose name may occur again in its file. */
+static unsigned number_of(const networks *all, const char *name)
+{
+    unsigned met = 1;
+    for (size_t i = 0, n = strlen(name); i < all->n; i++)
+        met += strncmp(all->at[i].name, name, n) == 0 &&
+               (!all->at[i].name[n] || all->at[i].name[n] == '#');
+    return met;
+}
+
 static void append(networks *all, const char *name, const char *text)
 {
+    char own[4200];
+    unsigned number = number_of(all, name);
+    (void)snprintf(own, sizeof own, number > 1 ? "%s#%u" : "%s", name, number);
     network *grown = realloc(all->at, (all->n + 1) * sizeof *grown);
     if (!grown)
         stop(name, "no memory");
     all->at = grown;
-    all->at[all->n++] = (network){ copy_of(name), copy_of(text) };
+    all->at[all->n++] = (network){ copy_of(own), copy_of(text) };
 }
 
 /* The graphs of the cases of a file: from a line "graph" on to a line "}". */

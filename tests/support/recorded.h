@@ -32,8 +32,9 @@ enum { RECORDED_NAME = 128, RECORDED_HIDDEN = 4 };
 
 typedef struct recorded {
     const char *path, *show;
-    bool write, open; /* a case is being put together */
-    char **line;      /* [n_line] of the file */
+    bool write, open;   /* a case is being put together */
+    bool part;          /* of the recorded cases are tried */
+    char *text, **line; /* [n_line] of the file */
     size_t n_line, n_case, n_other;
     FILE *out; /* with write */
     char name[RECORDED_NAME];
@@ -47,8 +48,14 @@ void recorded_begin(recorded *r, int argc, char **argv, const char *path);
 /* From now on this text (a folder, a version) is put as "@"; kept, not copied. */
 void recorded_hide(recorded *r, const char *text);
 
+/* 1, or 4 in a build with sanitizers, unless QG_ALL is set or cases are written: one of
+ * as many networks is enough there. */
+unsigned recorded_step(recorded *r);
+/* Ten cases differ already: no further one is wanted. */
+bool recorded_is_full(const recorded *r);
+
 /* Ends the case before and begins one.  False: it is not wanted, since another one is
- * shown or ten differ already. */
+ * shown or ten differ; what is put is then ignored. */
 bool recorded_case(recorded *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The exit status of the program; every line of the file must have been a case. */

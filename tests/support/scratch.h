@@ -16,6 +16,16 @@ static inline const char *scratch_path(char path[SCRATCH_PATH], const char *name
     return path;
 }
 
+/* The same in memory where the machine has a file system for that: for tests that write
+ * thousands of files, each of which is flushed to the disk. */
+static inline const char *scratch_memory(char path[SCRATCH_PATH], const char *name)
+{
+    if (access("/dev/shm", W_OK) != 0)
+        return scratch_path(path, name);
+    (void)snprintf(path, SCRATCH_PATH, "/dev/shm/qg_%ld_%s", (long)getpid(), name);
+    return path;
+}
+
 /* Removes a folder and its contents; 0 on success. */
 static inline int scratch_remove(const char *path)
 {
