@@ -1,5 +1,5 @@
-/* recorded.h -- what the engine gives for many cases is what a file has recorded: a line
- * with the name of the case and a digest of all that was put into it.
+/* recorded.h -- what the engine gives for many cases is what a file has recorded: a
+ * line with the name of the case and a digest of all that was put into it.
  *
  *     int main(int argc, char **argv)
  *     {
@@ -11,7 +11,7 @@
  *         return recorded_end(&r);
  *     }
  *
- *     test_x                     compares; tells the names of the first cases that differ
+ *     test_x                     compares; names the first cases that differ
  *     test_x --show NAME         prints what one case puts, to be compared with the
  *                                program before a change
  *     test_x --write             records what the program gives now
