@@ -230,6 +230,11 @@ void recorded_report(recorded *r, qg_report *report)
          text = number + strspn(number, "0123456789.e+-"))
         recorded_put(r, text, (size_t)(number - text));
     recorded_put(r, text, strlen(text));
+    if (report && !measured_in(qg_report_json(report))) /* a page has no such marks */
+        for (int detail = QG_DETAIL_SHORT; detail < QG_NDETAIL; detail++) {
+            const char *page = qg_report_page(report, (enum qg_detail)detail);
+            recorded_put(r, page, strlen(page));
+        }
     qg_report_free(report);
 }
 

@@ -68,7 +68,8 @@ void recorded_print(recorded *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Status, and the message of a failure. */
 void recorded_status(recorded *r, qg_ctx *ctx, const char *what, qg_status s);
-/* The JSON of a report without its times; frees it.  NULL is fine. */
+/* The JSON of a report without its times, and its pages if it has none; frees it.  NULL
+ * is fine. */
 void recorded_report(recorded *r, qg_report *report);
 /* A file, or all files of a folder in the order of their names, and removes it: names
  * and contents; of quant.json without the manifest.  Nothing there is put as "none". */
