@@ -1,4 +1,4 @@
-/* session_trial.h -- what the verbs for quantizing, files, lint and runs give for one
+/* session_trial.h -- what quantizing, files, lint and runs give for one
  * small network, as cases of a recorded suite (recorded.h).  A network meets one choice
  * of backend, observer, settings, quirks, profiles, targets and formats, by its number k;
  * some hundred networks together meet all of them. */
