@@ -1,7 +1,7 @@
-/* session_trial.h -- what quantizing, files, lint and runs give for one
- * small network, as cases of a recorded suite (recorded.h).  A network meets one choice
- * of backend, observer, settings, quirks, profiles, targets and formats, by its number k;
- * some hundred networks together meet all of them. */
+/* session_trial.h -- what quantizing, files, lint and runs give for one small network,
+ * as cases of a recorded suite (recorded.h).  A network meets one choice of backend,
+ * observer, settings, quirks, profiles, targets and formats, by its number k; some
+ * hundred networks together meet all of them. */
 #ifndef QG_TESTS_SUPPORT_SESSION_TRIAL_H
 #define QG_TESTS_SUPPORT_SESSION_TRIAL_H
 
