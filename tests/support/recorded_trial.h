@@ -1,4 +1,4 @@
-/* recorded_trial.h -- a case of a recorded suite (recorded.h) that is about one network:
+/* recorded_trial.h -- a case of a recorded suite (recorded.h) about one network:
  * a context, the network as text, models of it, and what calls give.  Suites run in a
  * private folder, so that paths in messages are the same everywhere. */
 #ifndef QG_TESTS_SUPPORT_RECORDED_TRIAL_H
