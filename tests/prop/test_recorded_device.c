@@ -42,6 +42,13 @@ static const char *const settings[] = {
     "op=Conv slot=weight bits=4"
 };
 
+/* As many samples as its turn says: found grids depend on few of them. */
+static const char *data_of(const trial *t)
+{
+    static const char *const data[] = { "random:3", "random:2", "random:9" };
+    return TURN(data, t->k / 2);
+}
+
 /* NULL where it is not wanted and the backend has one of its own. */
 static const char *profile_for(const trial *t, bool wanted, unsigned turn)
 {
@@ -55,7 +62,7 @@ static qg_diverge_options options(const trial *t)
 {
     qg_diverge_options o;
     qg_diverge_options_init(&o, sizeof o);
-    o.work = trial_samples(t, "random:3");
+    o.work = trial_samples(t, data_of(t));
     o.profile = profile_for(t, t->k % 3 == 0, t->k / 3);
     o.end_to_end = t->k % 4 == 3;
     o.explain = t->k % 5;
@@ -67,7 +74,7 @@ static bool trace(trial *t, qg_model *m, const char *mode, const char *folder)
     qg_report *report = NULL;
     qg_trace_options o;
     qg_trace_options_init(&o, sizeof o);
-    o.work = trial_samples(t, "random:3");
+    o.work = trial_samples(t, data_of(t));
     o.mode = mode;
     o.profile = mode ? NULL : profile_for(t, t->k % 2 == 0, t->k / 2);
     o.select = t->k % 9 == 8 ? "v*" : NULL;
@@ -76,20 +83,37 @@ static bool trace(trial *t, qg_model *m, const char *mode, const char *folder)
     return s == QG_OK;
 }
 
-/* The device's trace, changed, in the folder "device". */
-static bool make_device(trial *t, qg_model *m, const char *mode)
+/* The trace in the folder "own", changed, in the folder "device". */
+static void change(trial *t, dump_form form)
 {
     dump d;
     qg_rng rng = { t->k };
+    dump_read(t->ctx, &d, "own");
+    if (d.n > 0)
+        dump_change(&d, form, &rng);
+    dump_write(&d, "device", t->k % 2);
+    dump_free(&d);
+}
+
+static bool make_device(trial *t, qg_model *m, const char *mode)
+{
     bool made = trace(t, m, mode, "own");
-    if (made) {
-        dump_read(t->ctx, &d, "own");
-        if (d.n > 0)
-            dump_change(&d, (dump_form)(t->k % DUMP_NFORM), &rng);
-        dump_write(&d, "device", t->k % 2);
-        dump_free(&d);
-    }
+    if (made)
+        change(t, (dump_form)(t->k % DUMP_NFORM));
     return made;
+}
+
+/* Grids that are to be found in elements. */
+static void compare_without_grids(trial *t, qg_model *m)
+{
+    static const dump_form forms[] = { DUMP_FLOATS, DUMP_BARE, DUMP_NOISE };
+    qg_report *report = NULL;
+    qg_diverge_options o = options(t);
+    o.explain = 3;
+    recorded_files(t->r, "device");
+    change(t, TURN(forms, t->k));
+    qg_status s = qg_model_diverge(m, &o, "device", &report);
+    trial_put(t, "diverge", s, report);
 }
 
 static void compare(trial *t, qg_model *m)
@@ -110,13 +134,15 @@ static void compare(trial *t, qg_model *m)
 static void case_compare(trial *t)
 {
     const char *backend = TURN(backends, t->k);
-    qg_model *m = trial_for(t, backend, "random:3", NULL);
+    qg_model *m = trial_for(t, backend, data_of(t), NULL);
     qg_model *device =
-        m ? trial_for(t, backend, "random:3", TURN(settings, t->k)) : NULL;
+        m ? trial_for(t, backend, data_of(t), TURN(settings, t->k)) : NULL;
     if (m && !device) /* nothing there to be set */
-        device = trial_for(t, backend, "random:3", NULL);
-    if (device && make_device(t, device, NULL))
+        device = trial_for(t, backend, data_of(t), NULL);
+    if (device && make_device(t, device, NULL)) {
         compare(t, m);
+        compare_without_grids(t, m);
+    }
     recorded_files(t->r, "own");
     recorded_files(t->r, "device");
     qg_model_close(device);
@@ -126,7 +152,7 @@ static void case_compare(trial *t)
 static void case_probe(trial *t)
 {
     qg_report *report = NULL;
-    qg_model *m = trial_for(t, TURN(backends, t->k), "random:3", NULL);
+    qg_model *m = trial_for(t, TURN(backends, t->k), data_of(t), NULL);
     qg_probe_options o;
     qg_probe_options_init(&o, sizeof o);
     o.work = trial_samples(t, t->k % 2 ? "random:2" : NULL);
@@ -145,9 +171,9 @@ static void case_infer(trial *t)
     qg_infer_options o;
     qg_model *m = trial_model(t);
     qg_model *device =
-        trial_for(t, TURN(backends, t->k), "random:3", TURN(settings, t->k + 1));
+        trial_for(t, TURN(backends, t->k), data_of(t), TURN(settings, t->k + 1));
     qg_infer_options_init(&o, sizeof o);
-    o.work = trial_samples(t, "random:3");
+    o.work = trial_samples(t, data_of(t));
     o.from = TURN(backends, t->k + t->k / 3 % 2);
     if (m && device && make_device(t, device, t->k % 2 ? "simulate" : NULL)) {
         qg_status s = qg_model_infer_backend(m, &o, "device", "infer.yaml", &report);
@@ -165,9 +191,9 @@ static const struct {
     void (*put)(trial *t);
     unsigned every; /* networks */
 } kinds[] = {
-    {"compare", case_compare, 1},
-    { "probe",  case_probe,   4},
-    { "infer",  case_infer,   8}
+    {"compare", case_compare, 1 },
+    { "probe",  case_probe,   4 },
+    { "infer",  case_infer,   12}
 };
 
 int main(int argc, char **argv)
