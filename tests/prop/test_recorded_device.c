@@ -202,7 +202,7 @@ int main(int argc, char **argv)
     networks all = { 0 };
     char folder[SCRATCH_PATH];
     recorded_begin(&r, argc, argv, "tests/data/recorded/device.txt");
-    networks_random(&all, 100, 114);
+    networks_random(&all, 100, 95);
     trial_enter(folder, "recorded_device");
     for (unsigned k = 0; k < all.n; k++)
         for (size_t i = 0; i < COUNT(kinds); i++)
