@@ -123,7 +123,8 @@ static void sort(qg_sensitivity *s)
         if (isnan(row->error))
             row->harm = s->all_but ? -INFINITY : INFINITY;
     }
-    qsort(s->row.at, s->row.n, sizeof *s->row.at, by_error);
+    if (s->row.n) /* else there is no array */
+        qsort(s->row.at, s->row.n, sizeof *s->row.at, by_error);
 }
 
 /* --- the report --- */

@@ -36,10 +36,18 @@ static bool is_symmetric(const qg_tqc *root)
     return true;
 }
 
+static bool is_nncf(qg_step_gradient g)
+{
+    return g == QG_STEP_GRADIENT_NNCF || g == QG_STEP_GRADIENT_NNCF_EXACT ||
+           g == QG_STEP_GRADIENT_NNCF_ASYMMETRIC;
+}
+
 bool qg_step_gradient_fits(qg_step_gradient g, const qg_tqc *root)
 {
     if (g == QG_STEP_GRADIENT_STE)
         return false;
+    if (is_nncf(g) && (int64_t)root->scheme.qmax - root->scheme.qmin >= INT32_MAX)
+        return false; /* it counts levels in 31 bits: a bias of 32 bits stays */
     if (is_power(root))
         return (g == QG_STEP_GRADIENT_USUAL || g == QG_STEP_GRADIENT_TQT) &&
                is_symmetric(root);
@@ -263,8 +271,7 @@ qg_status qg_step_backward(const qg_step_rounding *r, float *g, double *by_scale
         rounded(r, borders, g, by_scale);
         return QG_OK;
     }
-    if (how == QG_STEP_GRADIENT_NNCF || how == QG_STEP_GRADIENT_NNCF_EXACT ||
-        how == QG_STEP_GRADIENT_NNCF_ASYMMETRIC)
+    if (is_nncf(how))
         return nncf(r, how, g, by_scale, by_border);
     return learned(r, how, g, by_scale, by_border);
 }

@@ -68,11 +68,12 @@ qg_model *trial_for(trial *t, const char *backend, const char *data, const char 
     return trial_quantized(t, &o);
 }
 
-void trial_put(trial *t, const char *what, qg_status s, qg_report *report)
+void trial_put(trial *t, const char *what, qg_status s, qg_report **report)
 {
     recorded_status(t->r, t->ctx, what, s);
     if (s == QG_OK)
-        recorded_report(t->r, report);
+        recorded_report(t->r, *report);
+    *report = NULL;
 }
 
 void trial_write(const char *path, const char *text)
@@ -84,7 +85,7 @@ void trial_write(const char *path, const char *text)
 
 void trial_enter(char folder[SCRATCH_PATH], const char *name)
 {
-    scratch_path(folder, name);
+    scratch_memory(folder, name);
     if (mkdir(folder, 0700) != 0 || chdir(folder) != 0)
         abort();
 }
