@@ -27,8 +27,8 @@
  *     Each dy/ds is with B fixed.  Symmetric grids have lsq and nncf in their place
  *
  * Fits     tqt: steps restricted to powers of two, symmetric; all others: linear steps
- *          without that restriction, nncf of less than 32 bits.  A step that its gradient does not fit stays, and
- *          the gradient of the value is that of lsq
+ *          without that restriction, nncf those of less than 32 bits.  A step that its
+ *          gradient does not fit stays, and the gradient of the value is that of lsq
  * Source   quant/gradient.h, quant/nncf.h: the same arithmetic; lsq where y is known:
  *          lsq_row.h, in float32 */
 #ifndef QG_ENGINE_LEARN_STEP_GRADIENT_H

@@ -203,6 +203,29 @@ static void gradients_are_those_of_the_table(void **state)
     qg_close(ctx);
 }
 
+/* Levels of NNCF are counted in 31 bits; a bias of 32 bits stays as it is. */
+static void nncf_fits_fewer_than_32_bits(void **state)
+{
+    static const qg_step_gradient counting[] = { QG_STEP_GRADIENT_NNCF,
+                                                 QG_STEP_GRADIENT_NNCF_EXACT,
+                                                 QG_STEP_GRADIENT_NNCF_ASYMMETRIC };
+    qg_ctx *ctx;
+    qg_model *m;
+    (void)state;
+    quantize("trt-int8", &ctx, &m);
+    qg_tqc *t = weights_of(m);
+    t->scheme.qmin = -(1 << 30);
+    for (size_t i = 0; i < 3; i++) {
+        t->scheme.qmax = (1 << 30) - 2;
+        assert_true(qg_step_gradient_fits(counting[i], t));
+        t->scheme.qmax++; /* 2^31 levels */
+        assert_false(qg_step_gradient_fits(counting[i], t));
+    }
+    assert_true(qg_step_gradient_fits(QG_STEP_GRADIENT_LSQ, t));
+    qg_model_close(m);
+    qg_close(ctx);
+}
+
 static void names_are_found(void **state)
 {
     (void)state;
@@ -214,4 +237,5 @@ static void names_are_found(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(gradients_are_those_of_the_table),
              cmocka_unit_test(borders_are_those_of_the_definition),
+             cmocka_unit_test(nncf_fits_fewer_than_32_bits),
              cmocka_unit_test(names_are_found))
