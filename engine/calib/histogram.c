@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/calib/torch_bins.h"
+
 enum { MOST_BINS = 1 << 24 };
 #define MOST_COUNTED ((int64_t)1 << 53)
 
@@ -317,13 +319,12 @@ static qg_status torch_widen(qg_ctx *ctx, qg_arena *a, qg_histogram_growth *g,
 static void torch_count(const qg_histogram_growth *g, const float *x, size_t n)
 {
     assert(g->h.bins > 0 && g->threshold > 0);
-    const float top = (float)g->threshold, bins = (float)g->h.bins;
+    const float top = (float)g->threshold;
     for (size_t i = 0; i < n; i++) {
         float v = fabsf(x[i]);
         if (!(v <= top))
             continue;
-        size_t j = (size_t)(v * bins / top);
-        g->h.count[j < g->h.bins ? j : g->h.bins - 1]++;
+        g->h.count[qg_torch_bin(v, 0, top, g->h.bins)]++;
     }
 }
 

@@ -56,7 +56,8 @@ static size_t center_above(const sums *s, double v)
     double width =
         ((double)s->center[bins - 1] - first) / (double)(bins > 1 ? bins - 1 : 1);
     double guess = (v - first) / width;
-    size_t j = guess <= 0 ? 0 : guess >= (double)bins ? bins : (size_t)guess;
+    /* Without a width it may be no number: then by steps alone. */
+    size_t j = guess >= (double)bins ? bins : guess > 0 ? (size_t)guess : 0;
     while (j > 0 && (double)s->center[j - 1] >= v)
         j--;
     while (j < bins && (double)s->center[j] < v)
@@ -80,6 +81,9 @@ static double quick_error(const sums *s, double amax, const qg_mse *m)
     }
     return sum / (double)s->h->bins;
 }
+
+/* float32 has its square. */
+static const double MOST = 0x1p63;
 
 /* A rounded value is off by 2^-24 of itself, which is 2^-24 * 2^bits of an error of
  * half a step: up to 10 bits its square stays below this part.  Differences of large
@@ -125,6 +129,11 @@ qg_status qg_mse_nvidia(qg_ctx *ctx, qg_arena *scratch, const qg_mse *m,
                        "nvidia-mse: %d bits, start %zu, expected 2 to 16 and a start "
                        "below %zu",
                        m->bits, m->start, h->bins);
+    if (h->edge[h->bins] > MOST)
+        return qg_fail(ctx, QG_ENUMERIC,
+                       "nvidia-mse: values up to %g, whose squares are beyond float32, "
+                       "expected at most %g",
+                       h->edge[h->bins], MOST);
     float *center = QG_NEWN(scratch, h->bins, float);
     if (!center)
         return qg_nomem(ctx);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "engine/calib/observer_parts.h"
+#include "engine/calib/torch_bins.h"
 
 size_t qg_binned_bins(const qg_observe *o)
 {
@@ -104,14 +105,12 @@ double qg_binned_absmax(const qg_binned *b)
 void qg_torch_count(qg_torch_bins t, const float *x, int64_t n, int64_t stride,
                     size_t bins, int64_t *count)
 {
-    const float width = t.high - t.low, total = (float)bins;
-    assert(bins > 0 && width > 0);
+    assert(bins > 0 && t.low < t.high);
     for (int64_t i = 0; i < n; i++) {
         float v = t.absolute ? fabsf(x[i * stride]) : x[i * stride];
         if (!(v >= t.low && v <= t.high))
             continue;
-        size_t j = (size_t)((v - t.low) * total / width);
-        count[j < bins ? j : bins - 1]++;
+        count[qg_torch_bin(v, t.low, t.high, bins)]++;
     }
 }
 
