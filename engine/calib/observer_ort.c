@@ -144,6 +144,17 @@ const qg_observer qg_observer_ort_moving_average = {
 typedef qg_status reading(qg_ctx *ctx, const qg_observe *o, const qg_histogram *h,
                           qg_arena *scratch, qg_range_choice *c);
 
+/* To the samples seen.  A bin of one value may begin beyond it: then low is above high,
+ * and the range is what it is with zero, which ONNX Runtime adds to it. */
+static void clip(qg_range_choice *found, const qg_range_choice *seen)
+{
+    qg_ort_clip(found, seen->low, seen->high);
+    if (found->low > found->high) {
+        found->low = fmin(found->low, 0);
+        found->high = fmax(found->high, 0);
+    }
+}
+
 /* 0.99999 as 99.999 exactly. */
 static double percent(const qg_observe *o)
 {
@@ -157,7 +168,7 @@ static qg_status read_percentile(qg_ctx *ctx, const qg_observe *o,
     qg_range_choice found;
     (void)scratch;
     QG_TRY(qg_ort_percentile(ctx, h, percent(o), qg_observe_symmetric(o), &found));
-    qg_ort_clip(&found, c->low, c->high);
+    clip(&found, c);
     *c = found;
     return QG_OK;
 }
@@ -169,7 +180,7 @@ static qg_status read_entropy(qg_ctx *ctx, const qg_observe *o, const qg_histogr
     qg_range_choice found;
     size_t levels = (size_t)qg_observe_value(o, QG_PARAM_LEVELS);
     QG_TRY(qg_ort_entropy(ctx, scratch, h, levels, NULL, &found));
-    qg_ort_clip(&found, c->low, c->high);
+    clip(&found, c);
     *c = found;
     return QG_OK;
 }

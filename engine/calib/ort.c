@@ -159,10 +159,6 @@ void qg_ort_clip(qg_range_choice *c, double min, double max)
 {
     c->low = fmax(c->low, min);
     c->high = fmin(c->high, max);
-    if (c->low > c->high) { /* a bin of one value reaches beyond it: as with zero */
-        c->low = fmin(c->low, 0);
-        c->high = fmax(c->high, 0);
-    }
 }
 
 /* The range tables of onnxruntime.quantization, as run with 1.31.1. */

@@ -156,7 +156,7 @@ static void fill(float *x, size_t n, unsigned kind, qg_rng *rng)
     }
 }
 
-/* As many scales as parameters, "0.0625,0.25,..."; of blocks one for each of a slice. */
+/* As many scales as parameters, "0.0625,0.25,..."; of blocks one per block. */
 static const char *scales_of(const qg_quantize_tensor_options *o, const char *dims,
                              char text[16 * 1024])
 {

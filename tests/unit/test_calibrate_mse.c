@@ -89,6 +89,12 @@ static void nvidia_errors_by_hand(void **state)
     m.start = 8;
     assert_fails(f->ctx, qg_mse_nvidia(f->ctx, f->arena, &m, &h, loss, &c), QG_ECONFIG,
                  "nvidia-mse: 2 bits, start 8, expected 2 to 16 and a start below 8");
+    m.start = 3;
+    h.edge[8] = 0x1p63;
+    assert_ok(f->ctx, qg_mse_nvidia(f->ctx, f->arena, &m, &h, loss, &c));
+    h.edge[8] = 0x1.1p63;
+    assert_fails(f->ctx, qg_mse_nvidia(f->ctx, f->arena, &m, &h, loss, &c), QG_ENUMERIC,
+                 "squares are beyond float32, expected at most 9.22337e+18");
 }
 
 /* Mean squared error of ACIQ's model. */

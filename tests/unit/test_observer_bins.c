@@ -44,6 +44,20 @@ static void torch_counts_what_is_in_range(void **state)
     assert_int_equal(count[4], 7);
 }
 
+/* Differences and products beyond float32. */
+static void torch_counts_the_largest_values(void **state)
+{
+    static const float x[] = { -3e38f, -1e38f, 0, 1e38f, 3e38f };
+    static const int64_t both[] = { 1, 1, 2, 1 }, sizes[] = { 1, 2, 0, 2 };
+    int64_t count[4] = { 0 };
+    (void)state;
+    qg_torch_count((qg_torch_bins){ -3e38f, 3e38f, false }, x, 5, 1, 4, count);
+    assert_memory_equal(count, both, sizeof both);
+    memset(count, 0, sizeof count);
+    qg_torch_count((qg_torch_bins){ 0, 3e38f, true }, x, 5, 1, 4, count);
+    assert_memory_equal(count, sizes, sizeof sizes);
+}
+
 static void count_all(const qg_observe *o, qg_binned *b, const float *x, int64_t n,
                       int64_t stride)
 {
@@ -194,5 +208,6 @@ static void arrays_are_flat(void **state)
 #define T(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 QG_TEST_MAIN(cmocka_unit_test(torch_counts_what_is_in_range),
+             cmocka_unit_test(torch_counts_the_largest_values),
              T(ranges_come_before_bins), T(extents_grow), T(edges_are_even),
              cmocka_unit_test(scales_are_raised), T(arrays_are_flat))
