@@ -68,7 +68,7 @@ static void activation(maker *m)
         y = made(m, m->v[x].channels, m->v[x].size);
         say(m, "  v%d = %s(v%d)\n", y, op[kind], x);
     } else if (kind == 8) {
-        int low = constant(m, "", "{0}"), high = constant(m, "", "{0.7}");
+        int low = constant(m, "", "[0]"), high = constant(m, "", "[0.7]");
         y = made(m, m->v[x].channels, m->v[x].size);
         say(m, "  v%d = Clip(v%d, k%d, k%d)\n", y, x, low, high);
     }

@@ -82,6 +82,24 @@ void trial_write(const char *path, const char *text)
         abort();
 }
 
+void trial_labels(const char *path, unsigned n, unsigned seed)
+{
+    char head[128];
+    FILE *f = fopen(path, "wb");
+    int length =
+        snprintf(head, sizeof head,
+                 "{'descr': '<i8', 'fortran_order': False, 'shape': (%u,)}", n);
+    if (!f)
+        abort();
+    (void)fwrite("\x93NUMPY\1", 1, 7, f);
+    (void)fprintf(f, "%c%c%c%s%*s\n", 0, 118, 0, head, 117 - length, "");
+    for (unsigned i = 0; i < n; i++) {
+        int64_t label = (int64_t)((i * 5 + seed) % 3);
+        (void)fwrite(&label, sizeof label, 1, f);
+    }
+    (void)fclose(f);
+}
+
 void trial_enter(char folder[SCRATCH_PATH], const char *name)
 {
     scratch_memory(folder, name);

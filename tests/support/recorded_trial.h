@@ -39,6 +39,9 @@ void trial_put(trial *t, const char *what, qg_status s, qg_report *report);
 /* Writes a file of the working folder. */
 void trial_write(const char *path, const char *text);
 
+/* The same of classes 0 to 2 for n samples, as .npy. */
+void trial_labels(const char *path, unsigned n, unsigned seed);
+
 /* A private folder becomes the working one, and is removed. */
 void trial_enter(char folder[SCRATCH_PATH], const char *name);
 void trial_leave(const char *folder);
