@@ -36,9 +36,17 @@ static bool is_symmetric(const qg_tqc *root)
     return true;
 }
 
+/* NNCF has grids of at most 16 bits; a bias of 32 bits is in others. */
+static bool is_too_wide(qg_step_gradient g, const qg_scheme *s)
+{
+    const bool nncf = g == QG_STEP_GRADIENT_NNCF || g == QG_STEP_GRADIENT_NNCF_EXACT ||
+                      g == QG_STEP_GRADIENT_NNCF_ASYMMETRIC;
+    return nncf && (int64_t)s->qmax - s->qmin > UINT16_MAX;
+}
+
 bool qg_step_gradient_fits(qg_step_gradient g, const qg_tqc *root)
 {
-    if (g == QG_STEP_GRADIENT_STE)
+    if (g == QG_STEP_GRADIENT_STE || is_too_wide(g, &root->scheme))
         return false;
     if (is_power(root))
         return (g == QG_STEP_GRADIENT_USUAL || g == QG_STEP_GRADIENT_TQT) &&

@@ -95,7 +95,8 @@ static void case_price(trial *t, qg_model *m)
     qg_price_options_init(&o, sizeof o);
     o.work = trial_samples(t, TURN(datas, t->k + 1));
     o.metric = TURN(metrics, t->k);
-    trial_put(t, "price", qg_model_price(m, &o, &report), report);
+    qg_status s = qg_model_price(m, &o, &report);
+    trial_put(t, "price", s, report);
 }
 
 static void case_evaluate(trial *t, qg_model *m)
@@ -108,7 +109,8 @@ static void case_evaluate(trial *t, qg_model *m)
     trial_labels("labels.npy", t->k % 7 == 6 ? 5 : 6, t->k);
     o.mode = t->k % 4 == 3 ? "integer" : NULL;
     o.profile = o.mode ? TURN(profiles, t->k) : NULL;
-    trial_put(t, "evaluate", qg_model_evaluate(m, &o, "labels.npy", &report), report);
+    qg_status s = qg_model_evaluate(m, &o, "labels.npy", &report);
+    trial_put(t, "evaluate", s, report);
 }
 
 static void case_page(trial *t, qg_model *m)
@@ -125,7 +127,8 @@ static void case_page(trial *t, qg_model *m)
     o.target = TURN(targets, t->k);
     trial_labels("labels.npy", 4, t->k);
     o.output = t->k % 4 == 2 ? "page.html" : NULL;
-    trial_put(t, "webpage", qg_model_webpage(m, &o, &report), report);
+    qg_status s = qg_model_webpage(m, &o, &report);
+    trial_put(t, "webpage", s, report);
     recorded_files(t->r, "page.html");
     qg_model_close(other);
 }
@@ -152,7 +155,8 @@ static void case_compare(trial *t)
     o.labels = t->k % 6 == 5 ? "labels.npy" : NULL;
     o.mode = t->k % 4 == 3 ? "integer" : NULL;
     trial_labels("labels.npy", o.holdout ? 5 : 4, t->k);
-    trial_put(t, "compare", qg_model_compare(m, &o, &report), report);
+    qg_status s = qg_model_compare(m, &o, &report);
+    trial_put(t, "compare", s, report);
     qg_model_close(m);
 }
 
@@ -203,9 +207,15 @@ static void make_odd(float *x, size_t each, unsigned kind, qg_rng *rng)
         x[i] = kind == 12 ? fabsf(x[i]) * 255 : 0.5f;
 }
 
-static void case_doctor(trial *t, unsigned kind)
+static void put_doctor(trial *t, qg_model *m, const qg_doctor_options *o)
 {
     qg_report *report = NULL;
+    qg_status s = qg_model_doctor(m, o, &report);
+    trial_put(t, "doctor", s, report);
+}
+
+static void case_doctor(trial *t, unsigned kind)
+{
     qg_doctor_options o;
     qg_input_array array[4] = { 0 };
     float *x[4] = { 0 };
@@ -232,7 +242,7 @@ static void case_doctor(trial *t, unsigned kind)
     o.work.array = array;
     o.work.n_array = n;
     if (m && n <= COUNT(x))
-        trial_put(t, "doctor", qg_model_doctor(m, &o, &report), report);
+        put_doctor(t, m, &o);
     qg_model_close(m);
     for (size_t i = 0; i < COUNT(x); i++)
         free(x[i]);

@@ -5,7 +5,7 @@
 int main(int argc, char **argv)
 {
     static const device_suite suite = {
-        "tests/data/recorded/infer.txt", DEVICE_INFER, 601, 16, 4, 2
+        "tests/data/recorded/infer.txt", DEVICE_INFER, 601, 14, 3, 2
     };
     return recorded_devices(&suite, argc, argv);
 }
