@@ -186,8 +186,10 @@ static void change_sample(search *s)
         uint64_t n = (uint64_t)qg_tensor_count(&s->sample[k]);
         uint64_t places = 1 + qg_rng_below(&s->rng, n / 8 + 1);
         qg_tensor_copy(&s->best[k], &s->sample[k]);
-        for (uint64_t i = 0; i < places; i++)
-            put(&s->sample[k], (int64_t)qg_rng_below(&s->rng, n), draw(s, k, 1));
+        for (uint64_t i = 0; i < places; i++) {
+            const double x = draw(s, k, 1); /* arguments have no order */
+            put(&s->sample[k], (int64_t)qg_rng_below(&s->rng, n), x);
+        }
     }
 }
 
