@@ -26,7 +26,8 @@ enum {
     EDGES = 20,    /* halvings */
     ZEROS = 16,    /* zero points of a pass: every ZEROS-th code, then those between */
     WIDE = 24,     /* bits of codes that no element reaches */
-    FAR = 6        /* nodes behind a value that is not visible */
+    LEVEL_WIDE = 16, /* where levels are rounded: QG_LEVELS of them at most */
+    FAR = 6          /* nodes behind a value that is not visible */
 };
 /* How the reason of a rule with a found scale begins. */
 #define FOUND "no array shows this scale"
@@ -357,9 +358,11 @@ static void widen(search *s, bool wide)
         group *g = &s->group.at[i];
         if (!g->offset || !is_at_work(s, g, false))
             continue;
-        g->scheme.bits = wide ? WIDE : g->root->scheme.bits;
-        g->scheme.qmin = wide ? -(1 << (WIDE - 1)) : g->root->scheme.qmin;
-        g->scheme.qmax = wide ? (1 << (WIDE - 1)) - 1 : g->root->scheme.qmax;
+        const uint8_t bits =
+            g->scheme.rounding == QG_ROUND_HALF_EVEN_LEVEL ? LEVEL_WIDE : WIDE;
+        g->scheme.bits = wide ? bits : g->root->scheme.bits;
+        g->scheme.qmin = wide ? -(1 << (bits - 1)) : g->root->scheme.qmin;
+        g->scheme.qmax = wide ? (1 << (bits - 1)) - 1 : g->root->scheme.qmax;
     }
 }
 

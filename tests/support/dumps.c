@@ -254,6 +254,27 @@ void dump_change(dump *d, dump_form form, qg_rng *rng)
 
 /* --- writing --- */
 
+/* Devices saturate. */
+static double saturated(qg_dtype type, double x)
+{
+    switch (type) {
+    case QG_I8:
+        return limited(x, INT8_MIN, INT8_MAX);
+    case QG_U8:
+        return limited(x, 0, UINT8_MAX);
+    case QG_I16:
+        return limited(x, INT16_MIN, INT16_MAX);
+    case QG_U16:
+        return limited(x, 0, UINT16_MAX);
+    case QG_I32:
+        return limited(x, INT32_MIN, INT32_MAX);
+    case QG_U32:
+        return limited(x, 0, UINT32_MAX);
+    default:
+        return x;
+    }
+}
+
 static void write_element(FILE *f, qg_dtype type, double x)
 {
     union {
@@ -267,6 +288,7 @@ static void write_element(FILE *f, qg_dtype type, double x)
         float f32;
         double f64;
     } e = { 0 };
+    x = saturated(type, x);
     switch (type) {
     case QG_I8:
         e.i8 = (int8_t)x;

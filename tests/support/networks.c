@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/chain_graph.h"
 #include "tests/support/random_graph.h"
 
 static void stop(const char *where, const char *what)
@@ -93,6 +94,16 @@ void networks_random(networks *all, unsigned first, unsigned n)
         char name[32], text[QG_RANDOM_GRAPH_TEXT];
         (void)snprintf(name, sizeof name, "random %u", seed);
         random_graph(seed, text);
+        append(all, name, text);
+    }
+}
+
+void networks_chains(networks *all, unsigned first, unsigned n)
+{
+    for (unsigned seed = first; seed < first + n; seed++) {
+        char name[32], text[CHAIN_GRAPH_TEXT];
+        (void)snprintf(name, sizeof name, "chain %u", seed);
+        chain_graph(seed, text);
         append(all, name, text);
     }
 }

@@ -20,6 +20,8 @@ typedef struct networks {
 void networks_of_folder(networks *all, const char *folder);
 /* Appends random ones of seeds first, first + 1, ... */
 void networks_random(networks *all, unsigned first, unsigned n);
+/* Appends those of chain_graph.h. */
+void networks_chains(networks *all, unsigned first, unsigned n);
 void networks_free(networks *all);
 
 #endif

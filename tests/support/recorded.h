@@ -58,6 +58,8 @@ bool recorded_is_full(const recorded *r);
  * shown or ten differ; what is put is then ignored. */
 bool recorded_case(recorded *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Ends the case; what is put until the next one is ignored. */
+void recorded_rest(recorded *r);
 /* The exit status of the program; every line of the file must have been a case. */
 int recorded_end(recorded *r);
 

@@ -68,12 +68,11 @@ qg_model *trial_for(trial *t, const char *backend, const char *data, const char 
     return trial_quantized(t, &o);
 }
 
-void trial_put(trial *t, const char *what, qg_status s, qg_report **report)
+void trial_put(trial *t, const char *what, qg_status s, qg_report *report)
 {
     recorded_status(t->r, t->ctx, what, s);
     if (s == QG_OK)
-        recorded_report(t->r, *report);
-    *report = NULL;
+        recorded_report(t->r, report);
 }
 
 void trial_write(const char *path, const char *text)
@@ -81,6 +80,24 @@ void trial_write(const char *path, const char *text)
     FILE *f = fopen(path, "w");
     if (!f || fputs(text, f) < 0 || fclose(f) != 0)
         abort();
+}
+
+void trial_labels(const char *path, unsigned n, unsigned seed)
+{
+    char head[128];
+    FILE *f = fopen(path, "wb");
+    int length =
+        snprintf(head, sizeof head,
+                 "{'descr': '<i8', 'fortran_order': False, 'shape': (%u,)}", n);
+    if (!f)
+        abort();
+    (void)fwrite("\x93NUMPY\1", 1, 7, f);
+    (void)fprintf(f, "%c%c%c%s%*s\n", 0, 118, 0, head, 117 - length, "");
+    for (unsigned i = 0; i < n; i++) {
+        int64_t label = (int64_t)((i * 5 + seed) % 3);
+        (void)fwrite(&label, sizeof label, 1, f);
+    }
+    (void)fclose(f);
 }
 
 void trial_enter(char folder[SCRATCH_PATH], const char *name)

@@ -33,12 +33,14 @@ qg_model *trial_quantized(trial *t, const qg_quantize_options *o);
 /* Quantized for a backend on the samples of `data`, with `set` unless that is NULL. */
 qg_model *trial_for(trial *t, const char *backend, const char *data, const char *set);
 
-/* Puts status and report; frees the report.  By its address: the call that gives s and
- * makes it may be an argument, too. */
-void trial_put(trial *t, const char *what, qg_status s, qg_report **report);
+/* Puts status and report; frees the report. */
+void trial_put(trial *t, const char *what, qg_status s, qg_report *report);
 
 /* Writes a file of the working folder. */
 void trial_write(const char *path, const char *text);
+
+/* The same of classes 0 to 2 for n samples, as .npy. */
+void trial_labels(const char *path, unsigned n, unsigned seed);
 
 /* A private folder becomes the working one, and is removed. */
 void trial_enter(char folder[SCRATCH_PATH], const char *name);
