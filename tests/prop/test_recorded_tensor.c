@@ -172,6 +172,7 @@ static const char *scales_of(const qg_quantize_tensor_options *o, const char *di
         for (size_t i = 0; i < rank; i++)
             n *= i == axis ? 1 : dim[i];
     }
+    text[0] = 0;
     for (size_t i = 0; i < n && i < 1300; i++)
         length += (size_t)snprintf(text + length, 16, "%s%s", i ? "," : "",
                                    i % 3 ? "0.25" : "0.0625");
