@@ -6,6 +6,7 @@
 #include "engine/formats/aimet/config.h"
 #include "engine/config/yaml.h"
 #include "ops/families.h"
+#include "tests/fuzz/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -21,9 +22,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     ctx->registry = &qg_ops_registry;
     if (qg_json_parse(ctx, ctx->arena, &from, &root) == QG_OK &&
         qg_aimet_config(ctx, ctx->arena, root, (qg_config_labels){ "x", "fuzz.json" },
-                        &r) == QG_OK &&
-        qg_yaml_parse(ctx, ctx->arena, "x.yaml", r.yaml, r.size, &tree) != QG_OK)
-        abort(); /* what we write, we read */
-    qg_ctx_free(ctx);
+                        &r) == QG_OK) {
+        outcome_put(r.yaml, r.size);
+        if (qg_yaml_parse(ctx, ctx->arena, "x.yaml", r.yaml, r.size, &tree) != QG_OK)
+            abort(); /* what we write, we read */
+    }
+    outcome_end(ctx);
     return 0;
 }

@@ -15,9 +15,12 @@
 
 #include "engine/api/qg.h"
 #include "engine/api/qg_memory.h"
+#include "tests/fuzz/outcome.h"
 #include "tests/support/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+int outcome_changes = 2; /* an input is a whole command */
 
 enum { SAMPLES = 2, RECORD = 16, MOST_ARRAYS = 12, WIDEST = 8 };
 
@@ -169,9 +172,11 @@ static void infer(qg_ctx *ctx, const char *folder, const char *from)
     if (qg_model_open_text(ctx, network, sizeof network - 1, &m) != QG_OK)
         abort();
     qg_status s = qg_model_infer_backend(m, &o, folder, yaml, &r);
-    if (s == QG_OK)
+    if (s == QG_OK) {
+        const char *text = qg_report_json(r);
+        outcome_put(text, strlen(text));
         qg_report_free(r);
-    else if (s != QG_EDATA) { /* a backend that we wrote and cannot read, a rule that
+    } else if (s != QG_EDATA) { /* a backend that we wrote and cannot read, a rule that
                                * we broke */
         (void)fprintf(stderr, "%s\n", qg_ctx_message(ctx));
         abort();

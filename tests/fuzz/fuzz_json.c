@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "engine/core/json.h"
+#include "tests/fuzz/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -48,6 +49,7 @@ static void write_and_read(qg_ctx *ctx, const qg_json *v)
     qg_json_source from = { "again", text, size };
     if (s == QG_OK && qg_json_parse(ctx, ctx->arena, &from, &v) != QG_OK)
         abort(); /* what we write, we read */
+    outcome_put(text, size);
     free(text);
 }
 
@@ -58,6 +60,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const qg_json *v;
     if (ctx && qg_json_parse(ctx, ctx->arena, &from, &v) == QG_OK)
         write_and_read(ctx, v);
-    qg_ctx_free(ctx);
+    outcome_end(ctx);
     return 0;
 }

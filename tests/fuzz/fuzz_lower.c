@@ -13,6 +13,7 @@
 #include "engine/lower/program.h"
 #include "engine/onnx/import.h"
 #include "ops/families.h"
+#include "tests/fuzz/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -89,6 +90,8 @@ static void lower(qg_ctx *ctx, const qg_graph *g, size_t size)
     if (s == QG_ESTATE || (s != QG_OK && !ctx->message[0]))
         abort();
     if (s == QG_OK)
+        outcome_graph(program->graph);
+    if (s == QG_OK)
         run_plan(ctx, p);
     qg_plan_free(p);
     qg_program_free(program);
@@ -105,6 +108,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         lower(ctx, g, size);
         qg_graph_free(g);
     }
-    qg_ctx_free(ctx);
+    outcome_end(ctx);
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "engine/onnx/import.h"
 #include "engine/ir/infer.h"
 #include "ops/families.h"
+#include "tests/fuzz/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -17,9 +18,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     ctx->registry = &qg_ops_registry;
     if (qg_onnx_import_bytes(ctx, bytes, size, &options, &g) == QG_OK) {
         qg_status s = qg_infer(g, NULL, 0);
+        outcome_graph(g);
         (void)s; /* refusing is fine, crashing is not */
         qg_graph_free(g);
     }
-    qg_ctx_free(ctx);
+    outcome_end(ctx);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"
 #include "ops/families.h"
+#include "tests/fuzz/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -39,8 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         s = qg_infer(g, NULL, 0);
     if (s == QG_OK)
         s = qg_ppq_json_parse(g, "fuzz", (const char *)bytes, size, &q);
+    if (s == QG_OK)
+        outcome_quant(q);
     (void)s; /* refusing is fine, crashing is not */
     qg_graph_free(g);
-    qg_ctx_free(ctx);
+    outcome_end(ctx);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "engine/api/qg.h"
 #include "engine/core/ctx.h"
 #include "ops/families.h"
+#include "tests/fuzz/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -12,6 +13,8 @@ static void save(qg_ctx *ctx, qg_model *m)
 {
     qg_bytes out = { 0 };
     qg_status s = qg_model_save_bytes(m, &out);
+    if (s == QG_OK)
+        outcome_put(out.data, out.size);
     (void)s; /* a model without records is refused */
     qg_bytes_free(ctx, &out);
 }
@@ -27,6 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         save(ctx, m);
         qg_model_close(m);
     }
-    qg_ctx_free(ctx);
+    outcome_end(ctx);
     return 0;
 }

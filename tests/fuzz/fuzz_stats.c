@@ -7,6 +7,7 @@
 #include "engine/core/hash.h"
 #include "engine/snapshot/stats_file.h"
 #include "engine/calib/derive.h"
+#include "tests/fuzz/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -40,6 +41,8 @@ static void derive_all(qg_ctx *ctx, const qg_stats_value *v)
         qg_status s = qg_stats_derive(ctx, &at, scratch, &found);
         if (s == QG_OK && qg_stats_tell(&at))
             s = qg_stats_confidence(ctx, &at, 0, scratch, &sure);
+        outcome_put(&low, sizeof low);
+        outcome_put(&high, sizeof high);
         (void)s; /* refusing is fine, crashing is not */
     }
     qg_arena_free(scratch);
@@ -62,6 +65,7 @@ static void use(qg_ctx *ctx, const uint8_t *bytes, size_t size)
         qg_stats_encode(ctx, again, ctx->arena, &copy, &m) != QG_OK || n != m ||
         memcmp(text, copy, n) != 0)
         abort();
+    outcome_put(text, n);
     qg_stats_free(again);
     qg_stats_free(s);
 }
@@ -79,6 +83,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         use(ctx, file, size + QG_HASH_TEXT - 1);
     }
     free(file);
-    qg_ctx_free(ctx);
+    outcome_end(ctx);
     return 0;
 }

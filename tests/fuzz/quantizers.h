@@ -14,21 +14,9 @@
 #include "engine/ir/infer.h"
 #include "engine/quant/tqc_check.h"
 #include "ops/families.h"
+#include "tests/fuzz/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-/* A snapshot can be made of every import. */
-static void write_snapshot(const qg_quant *q)
-{
-    const qg_snapshot_info info = { 0 };
-    FILE *stream = fopen("/dev/null", "w");
-    if (!stream)
-        return;
-    qg_status s = qg_quant_json_write(q, &info, stream);
-    (void)fclose(stream);
-    if (s != QG_OK && s != QG_EPARSE && s != QG_ENUMERIC && s != QG_EDATA)
-        abort(); /* text that is no UTF-8 may be refused */
-}
 
 static int fuzz_quantizers(enum qg_quantizers which, const uint8_t *bytes, size_t size)
 {
@@ -49,13 +37,15 @@ static int fuzz_quantizers(enum qg_quantizers which, const uint8_t *bytes, size_
         qg_status s = qg_infer(g, NULL, 0);
         if (s == QG_OK)
             s = qg_quantizers_fold(g, which, "fuzz", &q);
-        if (s == QG_OK)
-            write_snapshot(q);
+        if (s == QG_OK) {
+            outcome_graph(g);
+            outcome_quant(q);
+        }
         if (s == QG_ESTATE)
             abort(); /* the verifier: we broke a promise, the file cannot */
         qg_graph_free(g);
     }
-    qg_ctx_free(ctx);
+    outcome_end(ctx);
     return 0;
 }
 

@@ -1,49 +1,146 @@
 /* replay.c -- a fuzzer without libFuzzer: every seed as it is, cut short, and changed
- * in a few bytes, the same ways every time.
+ * in a few bytes, numbers or lines, the same ways every time.
  *
- *     fuzz_X FOLDER...     all files in them, folders below left alone
+ *     fuzz_X [--write | --show SEED] FOLDER...   all files in them, folders below
+ *                                                left alone
  *
- * ctest runs it over the folders that seeds.txt names for X, so that no fuzzer rots and
- * every past finding stays fixed; tests/fuzz/run.sh looks for new ones. */
+ * What all of it gives is what tests/data/recorded/fuzz_X.txt has, a digest for each
+ * seed (tests/support/recorded.h).  ctest runs it over the folders that seeds.txt names
+ * for X, so that no fuzzer rots and every past finding stays fixed; tests/fuzz/run.sh
+ * looks for new ones. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/core/file.h"
 #include "engine/core/rng.h"
+#include "tests/fuzz/outcome.h"
+#include "tests/support/recorded.h"
 
-enum { CUTS = 12, CHANGES = 24, MOST_TRIED = 1 << 14 };
-/* CPU time after which a seed is changed no more: some inputs run a whole command. */
-enum { SECONDS = 3 };
+enum { CUTS = 12, MOST_TRIED = 1 << 14 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
+static recorded record;
+int outcome_changes __attribute__((weak)) = 2000;
+
+void outcome_put(const void *bytes, size_t size) { recorded_put(&record, bytes, size); }
+
 /* A buffer of exactly `size` bytes: the sanitizer sees one read too far. */
-static void try_bytes(const uint8_t *bytes, size_t size, qg_rng *change)
+static void try_bytes(const uint8_t *bytes, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);
     if (!copy)
         abort();
     memcpy(copy, bytes, size);
-    for (int i = 0; change && size && i < 3; i++)
-        copy[qg_rng_below(change, (uint32_t)size)] ^=
-            (uint8_t)(1 + qg_rng_below(change, 255));
     (void)LLVMFuzzerTestOneInput(copy, size);
     free(copy);
+}
+
+/* A few bytes are others: any, or those at the ends of their ranges. */
+static void change_bytes(uint8_t *bytes, size_t size, qg_rng *rng)
+{
+    static const uint8_t marks[] = { 0, 1, 0x7f, 0x80, 0xff, '0', '-', '9' };
+    const bool marked = qg_rng_below(rng, 3) == 0;
+    for (int i = 0; size && i < 3; i++) {
+        uint8_t *at = &bytes[qg_rng_below(rng, (uint32_t)size)];
+        const uint32_t draw = (uint32_t)qg_rng_below(rng, 255);
+        *at = marked ? marks[draw % sizeof marks] : *at ^ (uint8_t)(1 + draw);
+    }
+}
+
+/* The next word from a place on that is all of `set`: its length, 0 for none. */
+static size_t next_word(const uint8_t *bytes, size_t size, const char *set, size_t *at)
+{
+    size_t n = 0;
+    while (*at < size && !(bytes[*at] && strchr(set, bytes[*at])))
+        ++*at;
+    while (*at + n < size && bytes[*at + n] && strchr(set, bytes[*at + n]))
+        n++;
+    return n;
+}
+
+/* A number is another one, or something else; or a line is gone, or there twice. */
+static size_t change_text(const uint8_t *bytes, size_t size, qg_rng *rng, uint8_t *out)
+{
+    static const char *const other[] = { "0",
+                                         "-1",
+                                         "1",
+                                         "2",
+                                         "7",
+                                         "8",
+                                         "128",
+                                         "255",
+                                         "256",
+                                         "-129",
+                                         "0.5",
+                                         "65536",
+                                         "1e39",
+                                         "nan",
+                                         "null",
+                                         "true",
+                                         "[]",
+                                         "{}",
+                                         "\"\"",
+                                         "\"x\"",
+                                         "",
+                                         "1e-46",
+                                         "-0.0",
+                                         "2147483648",
+                                         "-9223372036854775809",
+                                         "18446744073709551616" };
+    const bool line = qg_rng_below(rng, 4) == 0, twice = qg_rng_below(rng, 2) == 0;
+    size_t at = size ? qg_rng_below(rng, (uint32_t)size) : 0, n;
+    const char *with = other[qg_rng_below(rng, sizeof other / sizeof *other)];
+    if (line) {
+        while (at < size && at > 0 && bytes[at - 1] != '\n')
+            at--;
+        const uint8_t *end = memchr(bytes + at, '\n', size - at);
+        n = end ? (size_t)(end - bytes) - at + 1 : size - at;
+        with = "";
+    } else {
+        n = next_word(bytes, size, "0123456789+-.e", &at);
+    }
+    size_t kept = line && twice ? n : strlen(with);
+    memcpy(out, bytes, at);
+    memcpy(out + at, line && twice ? bytes + at : (const uint8_t *)with, kept);
+    memcpy(out + at + kept, bytes + at + (line && twice ? 0 : n),
+           size - at - (line && twice ? 0 : n));
+    return size + kept - (line && twice ? 0 : n);
+}
+
+static bool is_text(const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] < ' ' && bytes[i] != '\n' && bytes[i] != '\t' && bytes[i] != '\r')
+            return false;
+    return true;
 }
 
 /* Large seeds are tried as they are only: the suite has seconds. */
 static void try_file(const uint8_t *bytes, size_t size)
 {
+    const int changes = size <= MOST_TRIED ? outcome_changes : 0;
+    const bool text = is_text(bytes, size);
+    uint8_t *other = malloc(2 * size + 64);
     qg_rng rng = { size };
-    const clock_t end = clock() + SECONDS * CLOCKS_PER_SEC;
-    try_bytes(bytes, size, NULL);
-    for (size_t i = 0; size <= MOST_TRIED && i < CUTS && clock() < end; i++)
-        try_bytes(bytes, size * i / CUTS, NULL);
-    for (size_t i = 0; size <= MOST_TRIED && i < CHANGES && clock() < end; i++)
-        try_bytes(bytes, size, &rng);
+    if (!other)
+        abort();
+    try_bytes(bytes, size);
+    for (int i = 0; i < changes && i < CUTS; i++)
+        try_bytes(bytes, size * (size_t)i / CUTS);
+    for (int i = 0; i < changes; i++) {
+        size_t n = size;
+        if (text && i % 4)
+            n = change_text(bytes, size, &rng, other);
+        else
+            memcpy(other, bytes, size);
+        if (!text || i % 8 == 0)
+            change_bytes(other, n, &rng);
+        try_bytes(other, n);
+    }
+    free(other);
 }
 
 /* The number of files; -1: something could not be read. */
@@ -61,17 +158,33 @@ static int try_folder(qg_ctx *ctx, const char *folder)
             continue;
         if (!path || qg_file_open(ctx, "replay", path, SIZE_MAX, &f) != QG_OK)
             return -1;
-        try_file(f.bytes, f.size);
+        if (recorded_case(&record, "%s", path))
+            try_file(f.bytes, f.size);
+        recorded_rest(&record);
         qg_file_close(&f);
         files++;
     }
     return files;
 }
 
+/* The words in front of the folders; the number of all words up to there. */
+static int begin_record(int argc, char **argv)
+{
+    static char path[256];
+    const char *slash = strrchr(argv[0], '/');
+    int words = 1;
+    if (argc > 1 && strncmp(argv[1], "--", 2) == 0)
+        words = strcmp(argv[1], "--write") == 0 ? 2 : 3;
+    (void)snprintf(path, sizeof path, "tests/data/recorded/%s.txt",
+                   slash ? slash + 1 : argv[0]);
+    recorded_begin(&record, words < argc ? words : argc, argv, path);
+    return words;
+}
+
 int main(int argc, char **argv)
 {
     int files = 0;
-    for (int i = 1; i < argc; i++) {
+    for (int i = begin_record(argc, argv); i < argc; i++) {
         qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
         int n = ctx ? try_folder(ctx, argv[i]) : -1;
         if (n < 0)
@@ -82,7 +195,7 @@ int main(int argc, char **argv)
             return 1;
         files += n;
     }
-    printf("%d seeds, each cut in %d places and changed %d times\n", files, CUTS,
-           CHANGES);
-    return files == 0; /* a fuzzer without seeds tests nothing */
+    if (files == 0) /* a fuzzer without seeds tests nothing */
+        return 1;
+    return recorded_end(&record);
 }

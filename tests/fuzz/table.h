@@ -12,6 +12,7 @@
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"
 #include "ops/families.h"
+#include "tests/fuzz/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -50,10 +51,12 @@ static int read_table(const char *format, const uint8_t *bytes, size_t size)
         s = qg_format_named(ctx, format, &row);
     if (s == QG_OK)
         s = qg_table_parse(g, row, &from, &q);
+    if (s == QG_OK)
+        outcome_quant(q);
     if (s == QG_ESTATE)
         abort(); /* the verifier: we broke a promise, the file cannot */
     qg_graph_free(g);
-    qg_ctx_free(ctx);
+    outcome_end(ctx);
     return 0;
 }
 
