@@ -300,7 +300,7 @@ static qg_status torch_widen(qg_ctx *ctx, qg_arena *a, qg_histogram_growth *g,
                              float absmax)
 {
     const qg_histogram *old = &g->h;
-    float width = (float)old->edge[1] - (float)old->edge[0];
+    float width = (float)old->edge[1]; /* the first edge is 0 */
     double bins = (double)ceilf(absmax / width);
     double edges = ceil((double)(absmax + width) / (double)width);
     qg_histogram h;

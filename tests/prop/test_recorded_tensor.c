@@ -76,6 +76,7 @@ static const char *const ranges[] = {
 };
 static const char *const variants[] = { NULL, NULL, "fnuz", "ppq-ties", "mx" };
 static const char *const scales[] = { NULL, NULL, NULL, "0.05", "0.05,0.1,0.2", "0" };
+static const char *const offsets[] = { "3", "-2", "2147483648", "3", "-2147483649" };
 static const unsigned bits[] = { 8, 4, 16, 2, 8, 32, 3, 8, 24, 1, 33 };
 
 /* A version 1 .npy of floats of a width of 2, 4 or 8 bytes. */
@@ -212,7 +213,7 @@ static qg_quantize_tensor_options options_of(unsigned k, qg_rng *rng, const char
         o.bits = 8;
     o.scale = free ? DRAW(scales) : o.scale;
     o.offset = (o.scale && k % 2 && strstr(o.policy, "asym")) || (free && k % 3 == 1)
-                   ? "3"
+                   ? TURN(offsets, k / 7)
                    : NULL;
     o.observer = (o.scale || dynamic) && !free ? NULL : TURN(observers, k);
     if (floating && !free && o.observer)
