@@ -375,6 +375,44 @@ static void add_reader(host *h)
     assert_ok(h->ctx, qg_add_pass(h->ctx, &p));
 }
 
+/* Slots of the convolution, which has two operands and needs both. */
+static qg_status edit_slots(void *ud, qg_pass_env *env, qg_model *m)
+{
+    const int *slot = ud;
+    qg_node *n = qg_model_find_node(m, "conv");
+    (void)env;
+    return *slot < 0
+               ? qg_model_set_input(m, n, (size_t) - *slot - 1, NULL)
+               : qg_model_set_input(m, n, (size_t)*slot, qg_model_find_value(m, "w"));
+}
+
+static int edited; /* slot; -1 - slot: to be absent */
+
+static void add_slots(host *h)
+{
+    qg_host_pass p;
+    qg_host_pass_init(&p, sizeof p);
+    p.name = "slots";
+    p.before = "dispatch";
+    p.edits = true;
+    p.run = edit_slots;
+    p.ud = &edited;
+    assert_ok(h->ctx, qg_add_pass(h->ctx, &p));
+}
+
+static void slots_of_edits_exist(void **state)
+{
+    (void)state;
+    edited = 2;
+    assert_run_fails(add_slots, QG_EMODEL, "(Conv): input 2 cannot be set, expected a");
+    edited = -1;
+    assert_run_fails(add_slots, QG_EMODEL,
+                     "(Conv): input 0 cannot be absent, expected");
+    edited = -2;
+    assert_run_fails(add_slots, QG_EMODEL,
+                     "(Conv): input 1 cannot be absent, expected");
+}
+
 static void faults_are_named(void **state)
 {
     (void)state;
@@ -390,4 +428,4 @@ QG_TEST_MAIN(WITH_HOST(one_like_a_shipped_one_gives_the_same_records),
              WITH_HOST(wrong_places_are_refused),
              WITH_HOST(edits_change_the_graph_and_are_covered),
              WITH_HOST(the_frame_stays), WITH_HOST(nodes_are_put_in_between),
-             cmocka_unit_test(faults_are_named))
+             cmocka_unit_test(slots_of_edits_exist), cmocka_unit_test(faults_are_named))
