@@ -50,7 +50,6 @@ CLOSE = 1e-5  # of the largest value: the last bits of float sums
 NO_LAYER = {
     "pad_axes": "mode constant with axes",
     "upsample": "opset 9 has no layer here",
-    "average_ceil_counted": "count_include_pad with ceil_mode",
     "resize_antialias": "antialias of mode linear",
     "max_dilated": "dilations, expected none",
     "clip_crossed": "its limits are computed",

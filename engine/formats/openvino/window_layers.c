@@ -118,32 +118,9 @@ qg_status qg_ir_deconvolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
                                       qg_ir_list(ir, spatial, w.more)));
 }
 
-/* Pads with which n's output has its extents although OpenVINO rounds them down.
- * ceil_mode lets a last window end behind the padding, if it begins before: more
- * padding there, which neither a maximum nor a mean without padding reads.  OpenVINO's
- * own rounding up also has windows that begin behind the data.  Returns whether there
- * is such a window. */
-static bool reach_last(const qg_node *n, size_t count, const int64_t *kernel, window *w)
-{
-    const int64_t *x = n->in[0]->type.dim + 2, *y = n->out[0]->type.dim + 2;
-    bool more = false;
-    if (w->automatic == SAME_UPPER || w->automatic == SAME_LOWER)
-        return false;
-    if (w->automatic == VALID)
-        memset(w->pad, 0, sizeof w->pad);
-    w->automatic = NOTSET;
-    for (size_t i = 0; i < count; i++) {
-        int64_t end = (y[i] - 1) * w->stride[i] + kernel[i] - x[i] - w->pad[i];
-        if (end > w->pad[i + count]) {
-            w->pad[i + count] = end;
-            more = true;
-        }
-    }
-    return more;
-}
-
-/* Means leave padding out unless count_include_pad is set; the row's data marks
- * means. */
+/* Extents are rounded down: pads that ceil_mode needs are explicit by now
+ * (explicit_pads.h, openvino_plugin.h).  Means leave padding out unless
+ * count_include_pad is set; the row's data marks means. */
 qg_status qg_ir_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     qg_ir_source in[1];
@@ -158,10 +135,10 @@ qg_status qg_ir_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(qg_ir_ints(ir, n, "kernel_shape", UINT32_MAX, &count, kernel));
     QG_TRY(qg_attr_int(ir->ctx, n, "count_include_pad", 0, &count_pad));
     QG_TRY(read_window(ir, n, spatial, &w));
-    if (reach_last(n, spatial, kernel, &w) && count_pad && r->data)
-        return qg_ir_refuse(ir, n,
-                            "count_include_pad with ceil_mode and a window that ends "
-                            "behind the padding, expected one of them");
+    if (w.automatic == VALID) {
+        memset(w.pad, 0, sizeof w.pad);
+        w.automatic = NOTSET;
+    }
     const char *text = window_text(ir, &w, spatial, false);
     const char *exclude = count_pad ? "exclude-pad=\"false\"" : "exclude-pad=\"true\"";
     const char *data =
