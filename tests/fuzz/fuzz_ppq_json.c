@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (s == QG_OK)
         s = qg_ppq_json_parse(g, "fuzz", (const char *)bytes, size, &q);
     if (s == QG_OK)
-        outcome_quant(q);
+        outcome_quant(q, QG_OK);
     (void)s; /* refusing is fine, crashing is not */
     qg_graph_free(g);
     outcome_end(ctx);

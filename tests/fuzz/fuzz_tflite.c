@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         abort(); /* the verifier: we broke a promise, the file cannot */
     if (s == QG_OK) {
         outcome_graph(g);
-        outcome_quant(q);
+        outcome_quant(q, QG_OK);
         qg_graph_free(g);
     }
     outcome_end(ctx);

@@ -42,9 +42,9 @@ static inline void outcome_graph(const qg_graph *g)
 #endif
 }
 
-/* Records as quant.json, which any of them can be written as; text that is no UTF-8 may
- * be refused. */
-static inline void outcome_quant(const qg_quant *q)
+/* Records as quant.json, which any of them can be written as: aborts on another status
+ * than QG_OK, `able` (QG_OK: none), and those of text that is no UTF-8. */
+static inline void outcome_quant(const qg_quant *q, qg_status able)
 {
     const qg_snapshot_info info = { 0 };
     char *text = NULL;
@@ -56,7 +56,7 @@ static inline void outcome_quant(const qg_quant *q)
     (void)fclose(stream);
     outcome_put(text, size);
     free(text);
-    if (s != QG_OK && s != QG_EPARSE && s != QG_ENUMERIC && s != QG_EDATA)
+    if (s != QG_OK && s != able && s != QG_EPARSE && s != QG_EDATA)
         abort();
 }
 

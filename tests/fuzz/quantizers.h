@@ -39,7 +39,7 @@ static int fuzz_quantizers(enum qg_quantizers which, const uint8_t *bytes, size_
             s = qg_quantizers_fold(g, which, "fuzz", &q);
         if (s == QG_OK) {
             outcome_graph(g);
-            outcome_quant(q);
+            outcome_quant(q, QG_ENUMERIC);
         }
         if (s == QG_ESTATE)
             abort(); /* the verifier: we broke a promise, the file cannot */

@@ -52,7 +52,7 @@ static int read_table(const char *format, const uint8_t *bytes, size_t size)
     if (s == QG_OK)
         s = qg_table_parse(g, row, &from, &q);
     if (s == QG_OK)
-        outcome_quant(q);
+        outcome_quant(q, QG_OK);
     if (s == QG_ESTATE)
         abort(); /* the verifier: we broke a promise, the file cannot */
     qg_graph_free(g);

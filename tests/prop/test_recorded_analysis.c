@@ -280,23 +280,10 @@ static void try_network(trial *t)
 
 int main(int argc, char **argv)
 {
-    recorded r;
-    networks all = { 0 };
-    char folder[SCRATCH_PATH];
-    trial t = { .r = &r };
-    recorded_begin(&r, argc, argv, "tests/data/recorded/analysis.txt");
-    networks_chains(&all, 2001, 170);
-    networks_random(&all, 2001, 90);
-    trial_enter(folder, "recorded_analysis");
-    trial_open(&t);
-    for (unsigned k = 0, step = recorded_step(&r); k < all.n && !recorded_is_full(&r);
-         k += step) {
-        t.net = &all.at[k];
-        t.k = k;
-        try_network(&t);
-    }
-    trial_close(&t);
-    networks_free(&all);
-    trial_leave(folder);
-    return recorded_end(&r);
+    static const trial_suite suite = { .path = "tests/data/recorded/analysis.txt",
+                                       .first = 2001,
+                                       .chains = 170,
+                                       .random = 90,
+                                       .try_network = try_network };
+    return trial_main(&suite, argc, argv);
 }

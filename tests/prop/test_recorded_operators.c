@@ -172,7 +172,7 @@ int main(int argc, char **argv)
     if (!ctx || !realpath("tests/ops", root) ||
         qg_directory_list(ctx, ctx->arena, root, &name, &n) != QG_OK)
         return 1;
-    session_trial_enter();
+    recorded_enter(&r);
     for (size_t i = 0; i < n; i++) {
         size_t length = strlen(name[i]);
         if (length < 5 || strcmp(name[i] + length - 5, ".case") != 0)
@@ -184,7 +184,6 @@ int main(int argc, char **argv)
                             &w) != QG_OK)
             return 1;
     }
-    session_trial_leave();
     qg_ctx_free(ctx);
     return recorded_end(&r);
 }

@@ -118,23 +118,10 @@ static void try_network(trial *t)
 
 int main(int argc, char **argv)
 {
-    recorded r;
-    networks all = { 0 };
-    char folder[SCRATCH_PATH];
-    trial t = { .r = &r };
-    recorded_begin(&r, argc, argv, "tests/data/recorded/search.txt");
-    networks_chains(&all, 1001, 75);
-    networks_random(&all, 1001, 25);
-    trial_enter(folder, "recorded_search");
-    trial_open(&t);
-    for (unsigned k = 0, step = recorded_step(&r); k < all.n && !recorded_is_full(&r);
-         k += step) {
-        t.net = &all.at[k];
-        t.k = k;
-        try_network(&t);
-    }
-    trial_close(&t);
-    networks_free(&all);
-    trial_leave(folder);
-    return recorded_end(&r);
+    static const trial_suite suite = { .path = "tests/data/recorded/search.txt",
+                                       .first = 1001,
+                                       .chains = 75,
+                                       .random = 25,
+                                       .try_network = try_network };
+    return trial_main(&suite, argc, argv);
 }

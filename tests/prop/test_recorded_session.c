@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     networks_of_folder(&all, "tests/passes");
     networks_of_folder(&all, "tests/lower");
     networks_random(&all, 1, 60);
-    session_trial_enter();
+    recorded_enter(&r);
     for (unsigned k = 0, step = recorded_step(&r); k < all.n && !recorded_is_full(&r);
          k += step)
         session_trial(&r, all.at[k].name, k,
@@ -27,7 +27,6 @@ int main(int argc, char **argv)
                           TRIAL_RUNS | (k % 3 ? 0 : TRIAL_STATISTICS) |
                           (k % 2 ? 0 : TRIAL_CHANGES),
                       open_text, &all.at[k]);
-    session_trial_leave();
     networks_free(&all);
     return recorded_end(&r);
 }

@@ -3,17 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "engine/api/qg.h"
 #include "engine/core/rng.h"
 #include "engine/number/format.h"
 #include "tests/support/recorded.h"
-#include "tests/support/scratch.h"
-
-#define COUNT(x)       (sizeof(x) / sizeof *(x))
-#define TURN(table, k) ((table)[(k) % COUNT(table)])
 
 enum { CASES = 4000, MOST = 4096 };
 
@@ -236,11 +230,9 @@ static void try_one(recorded *r, unsigned k)
     static const size_t widths[] = { 4, 4, 2, 8 };
     float x[MOST];
     qg_rng rng = { 1000 + k };
-    qg_ctx *ctx;
+    qg_ctx *ctx = recorded_context(r);
     qg_report *report = NULL;
     size_t shape = qg_rng_below(&rng, 100) % (k % 11 ? 7 : COUNT(dims));
-    if (qg_open(NULL, &ctx) != QG_OK)
-        abort();
     fill(x, counts[shape], (unsigned)qg_rng_below(&rng, 14), &rng);
     write_npy("x.npy", x, counts[shape], dims[shape], TURN(widths, k / 2));
     const unsigned rank =
@@ -260,16 +252,11 @@ static void try_one(recorded *r, unsigned k)
 int main(int argc, char **argv)
 {
     recorded r;
-    char folder[SCRATCH_PATH];
     recorded_begin(&r, argc, argv, "tests/data/recorded/tensor.txt");
-    scratch_memory(folder, "tensor");
-    if (mkdir(folder, 0700) != 0 || chdir(folder) != 0)
-        abort();
+    recorded_enter(&r);
     for (unsigned k = 0, step = recorded_step(&r); k < CASES && !recorded_is_full(&r);
          k += step)
         if (recorded_case(&r, "array %u", k))
             try_one(&r, k);
-    (void)chdir("/");
-    (void)scratch_remove(folder);
     return recorded_end(&r);
 }

@@ -72,6 +72,31 @@ void recorded_begin(recorded *r, int argc, char **argv, const char *path)
         setlinebuf(r->out); /* the last line is near a crash */
 }
 
+void recorded_enter(recorded *r)
+{
+    scratch_memory(r->folder, "recorded");
+    if (mkdir(r->folder, 0700) != 0 || chdir(r->folder) != 0)
+        stop("cannot be made", r->folder);
+}
+
+static void put_warning(void *ud, int level, const char *text)
+{
+    if (level == 0)
+        recorded_print(ud, "warning: %s\n", text);
+}
+
+qg_ctx *recorded_context(recorded *r)
+{
+    qg_ctx *ctx;
+    qg_open_options how;
+    qg_open_options_init(&how, sizeof how);
+    how.log = put_warning;
+    how.log_ud = r;
+    if (qg_open(&how, &ctx) != QG_OK)
+        stop("no context", r->path);
+    return ctx;
+}
+
 void recorded_hide(recorded *r, const char *text)
 {
     if (r->n_hidden == RECORDED_HIDDEN)
@@ -143,6 +168,8 @@ bool recorded_case(recorded *r, const char *format, ...)
 int recorded_end(recorded *r)
 {
     end_case(r);
+    if (r->folder[0] && (chdir("/") != 0 || scratch_remove(r->folder) != 0))
+        stop("cannot be removed", r->folder);
     if (r->out && fclose(r->out) != 0)
         stop("cannot be written", r->path);
     free(r->text);

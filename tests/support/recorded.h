@@ -27,6 +27,11 @@
 
 #include "engine/api/qg.h"
 #include "engine/core/hash.h"
+#include "tests/support/scratch.h"
+
+/* Element k of a table, begun again behind its end: what a case meets. */
+#define COUNT(x)       (sizeof(x) / sizeof *(x))
+#define TURN(table, k) ((table)[(k) % COUNT(table)])
 
 enum { RECORDED_NAME = 128, RECORDED_HIDDEN = 4 };
 
@@ -41,10 +46,16 @@ typedef struct recorded {
     qg_hash hash;
     const char *hidden[RECORDED_HIDDEN]; /* texts that are put as "@" */
     size_t n_hidden;
+    char folder[SCRATCH_PATH]; /* the working one, or "" */
 } recorded;
 
 /* Ends the program when the words are wrong or the file cannot be read. */
 void recorded_begin(recorded *r, int argc, char **argv, const char *path);
+/* A private folder in memory becomes the working one until recorded_end: paths in
+ * messages are the same everywhere. */
+void recorded_enter(recorded *r);
+/* A context whose warnings are put; closed by the caller, before recorded_end. */
+qg_ctx *recorded_context(recorded *r);
 /* From now on this text (a folder, a version) is put as "@"; kept, not copied. */
 void recorded_hide(recorded *r, const char *text);
 

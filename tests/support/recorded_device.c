@@ -83,7 +83,7 @@ static const struct {
     { "tflite-int8", "defaults: {range: [0, 255]}" },
     { "openvino-int8", NULL },
     { "tflite-int8", "-passive: [MaxPool, AveragePool]" },
-    { "ort-int8", "defaults: {policy: [per-tensor, linear, symmetric, power-of-two]}" },
+    { "ort-int8", "defaults: {policy: [per-tensor, linear, symmetric, power-of-2]}" },
     { "fpga-int8", NULL },
     { "tflite-int8", "defaults: {bits: 16, range: [-32768, 32767]}" },
     { "ncnn-int8", NULL },
@@ -299,42 +299,40 @@ static void try_device(device_trial *d, dump_form form)
 }
 
 /* Devices of one network. */
-static void try_network(device_trial *d, const network *net, unsigned k)
+static void try_network(trial *t)
 {
-    const unsigned devices = d->suite->devices;
-    d->t.net = net;
+    device_trial *d = t->ud;
+    const unsigned devices = d->suite->devices, k = t->k;
+    d->t = *t;
     d->backend = TURN(kinds, k).backend;
     d->profile = TURN(kinds, k).profile;
     d->other = TURN(kinds, k).other;
     d->samples = k % 5 == 1 ? "random:1" : k % 5 == 2 ? "random:4" : "random:2";
-    recorded_rest(d->t.r);
+    recorded_rest(t->r);
     d->m = trial_for(&d->t, d->backend, d->samples, NULL);
     for (unsigned i = 0; d->m && i < devices; i++) {
         d->k = k * devices + i;
-        d->t.k = k;
         try_device(d, TURN(forms, d->k * 3));
     }
     qg_model_close(d->m);
 }
 
-int recorded_devices(const device_suite *suite, int argc, char **argv)
+static void prepare(trial *t)
 {
-    recorded r;
-    networks all = { 0 };
-    char folder[SCRATCH_PATH];
-    device_trial d = { .t = { .r = &r }, .suite = suite };
-    recorded_begin(&r, argc, argv, suite->path);
-    networks_chains(&all, suite->first, suite->chains);
-    networks_random(&all, suite->first, suite->random);
-    trial_enter(folder, "recorded_device");
+    (void)t;
     write_planted();
     write_variants();
-    trial_open(&d.t);
-    for (unsigned k = 0, step = recorded_step(&r); k < all.n && !recorded_is_full(&r);
-         k += step)
-        try_network(&d, &all.at[k], k);
-    trial_close(&d.t);
-    networks_free(&all);
-    trial_leave(folder);
-    return recorded_end(&r);
+}
+
+int recorded_devices(const device_suite *suite, int argc, char **argv)
+{
+    device_trial d = { .suite = suite };
+    const trial_suite own = { .path = suite->path,
+                              .first = suite->first,
+                              .chains = suite->chains,
+                              .random = suite->random,
+                              .prepare = prepare,
+                              .try_network = try_network,
+                              .ud = &d };
+    return trial_main(&own, argc, argv);
 }

@@ -4,29 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void log_line(void *ud, int level, const char *text)
-{
-    trial *t = ud;
-    if (level == 0)
-        recorded_print(t->r, "warning: %s\n", text);
-}
-
-void trial_open(trial *t)
-{
-    qg_open_options how;
-    qg_open_options_init(&how, sizeof how);
-    how.log = log_line;
-    how.log_ud = t;
-    if (qg_open(&how, &t->ctx) != QG_OK)
-        abort();
-}
-
-void trial_close(trial *t)
-{
-    qg_close(t->ctx);
-    t->ctx = NULL;
-}
-
 qg_workload trial_samples(const trial *t, const char *data)
 { /* results do not depend on jobs, so they vary */
     return (qg_workload){ .data = data,
@@ -100,15 +77,24 @@ void trial_labels(const char *path, unsigned n, unsigned seed)
     (void)fclose(f);
 }
 
-void trial_enter(char folder[SCRATCH_PATH], const char *name)
+int trial_main(const trial_suite *suite, int argc, char **argv)
 {
-    scratch_memory(folder, name);
-    if (mkdir(folder, 0700) != 0 || chdir(folder) != 0)
-        abort();
-}
-
-void trial_leave(const char *folder)
-{
-    (void)chdir("/");
-    (void)scratch_remove(folder);
+    recorded r;
+    networks all = { 0 };
+    recorded_begin(&r, argc, argv, suite->path);
+    networks_chains(&all, suite->first, suite->chains);
+    networks_random(&all, suite->first, suite->random);
+    recorded_enter(&r);
+    trial t = { .r = &r, .ctx = recorded_context(&r), .ud = suite->ud };
+    if (suite->prepare)
+        suite->prepare(&t);
+    for (unsigned k = 0, step = recorded_step(&r); k < all.n && !recorded_is_full(&r);
+         k += step) {
+        t.net = &all.at[k];
+        t.k = k;
+        suite->try_network(&t);
+    }
+    qg_close(t.ctx);
+    networks_free(&all);
+    return recorded_end(&r);
 }

@@ -1,27 +1,19 @@
 /* recorded_trial.h -- a case of a recorded suite (recorded.h) about one network:
- * a context, the network as text, models of it, and what calls give.  Suites run in a
- * private folder, so that paths in messages are the same everywhere. */
+ * a context, the network as text, models of it, and what calls give. */
 #ifndef QG_TESTS_SUPPORT_RECORDED_TRIAL_H
 #define QG_TESTS_SUPPORT_RECORDED_TRIAL_H
 
 #include "engine/api/qg.h"
 #include "tests/support/networks.h"
 #include "tests/support/recorded.h"
-#include "tests/support/scratch.h"
-
-#define COUNT(x)       (sizeof(x) / sizeof *(x))
-#define TURN(table, k) ((table)[(k) % COUNT(table)])
 
 typedef struct trial {
     recorded *r;
     qg_ctx *ctx;
     const network *net;
     unsigned k; /* of the case: what it meets */
+    void *ud;
 } trial;
-
-/* A context whose warnings are put; the address of t must stay. */
-void trial_open(trial *t);
-void trial_close(trial *t);
 
 /* Samples for reference kernels. */
 qg_workload trial_samples(const trial *t, const char *data);
@@ -42,8 +34,15 @@ void trial_write(const char *path, const char *text);
 /* The same of classes 0 to 2 for n samples, as .npy. */
 void trial_labels(const char *path, unsigned n, unsigned seed);
 
-/* A private folder becomes the working one, and is removed. */
-void trial_enter(char folder[SCRATCH_PATH], const char *name);
-void trial_leave(const char *folder);
+/* A suite over networks: chains and random ones of seeds `first`, first + 1, ...; each
+ * in turn with the same context.  Returns what main returns. */
+typedef struct trial_suite {
+    const char *path; /* of the recorded digests */
+    unsigned first, chains, random;
+    void (*prepare)(trial *t); /* files that all of them read; NULL: none */
+    void (*try_network)(trial *t);
+    void *ud; /* of the trial */
+} trial_suite;
+int trial_main(const trial_suite *suite, int argc, char **argv);
 
 #endif

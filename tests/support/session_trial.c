@@ -3,15 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include "tests/support/scratch.h"
-
-#define COUNT(x)       (sizeof(x) / sizeof *(x))
-#define TURN(table, k) ((table)[(k) % COUNT(table)])
-
-#define COUNT(x)       (sizeof(x) / sizeof *(x))
-#define TURN(table, k) ((table)[(k) % COUNT(table)])
 
 static const char *const backends[] = {
     "trt-int8",           "tflite-int8",   "ort-int8",
@@ -115,13 +106,6 @@ typedef struct trial {
 static qg_workload samples(const char *data)
 {
     return (qg_workload){ .data = data, .jobs = 1, .reference_kernels = true };
-}
-
-static void log_line(void *ud, int level, const char *text)
-{
-    trial *t = ud;
-    if (level == 0)
-        recorded_print(t->r, "warning: %s\n", text);
 }
 
 static qg_status open_network(trial *t, qg_model **m)
@@ -417,13 +401,9 @@ static const struct {
 void session_trial(recorded *r, const char *name, unsigned k, unsigned kinds_wanted,
                    network_opener *open, const void *source)
 {
-    trial t = { .r = r, .open = open, .source = source, .k = k };
-    qg_open_options how;
-    qg_open_options_init(&how, sizeof how);
-    how.log = log_line;
-    how.log_ud = &t;
-    if (qg_open(&how, &t.ctx) != QG_OK)
-        abort();
+    trial t = {
+        .r = r, .ctx = recorded_context(r), .open = open, .source = source, .k = k
+    };
     for (size_t i = 0; i < COUNT(kinds); i++) {
         bool able = (kinds_wanted >> i & 1) && (i == 0 || t.m);
         if (able && (recorded_case(r, "%s: %s", name, kinds[i].name) || i == 0))
@@ -431,19 +411,4 @@ void session_trial(recorded *r, const char *name, unsigned k, unsigned kinds_wan
     }
     qg_model_close(t.m);
     qg_close(t.ctx);
-}
-
-static char folder[SCRATCH_PATH];
-
-void session_trial_enter(void)
-{
-    scratch_memory(folder, "trial");
-    if (mkdir(folder, 0700) != 0 || chdir(folder) != 0)
-        abort();
-}
-
-void session_trial_leave(void)
-{
-    (void)chdir("/");
-    (void)scratch_remove(folder);
 }

@@ -22,12 +22,8 @@ enum {
     TRIAL_CHANGES = 64
 };
 
-/* Files are written to the working directory, and removed. */
+/* After recorded_enter: files are written to the working folder, and removed. */
 void session_trial(recorded *r, const char *name, unsigned k, unsigned kinds_wanted,
                    network_opener *open, const void *source);
-
-/* The working directory becomes a new folder in memory; and is left and removed. */
-void session_trial_enter(void);
-void session_trial_leave(void);
 
 #endif
