@@ -33,6 +33,8 @@ static qg_status read_patch(qg_ctx *ctx, qg_arena *a)
     QG_TRY(qg_backend_load(ctx, a, "int8-base", in_folder(&dir, NULL), &b));
     QG_TRY(qg_backend_patch(ctx, a, "fuzz", b));
     say_backend(b);
+    QG_TRY(qg_backend_patch(ctx, a, "fuzz", b)); /* its rules replace those before */
+    say_rules(b);
     return QG_OK;
 }
 
@@ -41,6 +43,8 @@ static qg_status read_pipeline(qg_ctx *ctx, qg_arena *a)
     static const char *const dir = "configs/pipelines";
     qg_pipeline p;
     QG_TRY(qg_pipeline_load(ctx, a, "fuzz", in_folder(&dir, "pipelines"), &p));
+    say_pipeline(&p);
+    qg_pipeline_cut(&p, p.n / 2);
     say_pipeline(&p);
     return QG_OK;
 }

@@ -82,11 +82,19 @@ static size_t swap_words(const uint8_t *bytes, size_t size, qg_rng *rng, uint8_t
 {
     static const char set[] = "abcdefghijklmnopqrstuvwxyz0123456789_-+."
                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    static const char *const kind[] = { "[]",        "{}",   "[1]",   "[x, y]",
+                                        "[1, 2, 3]", "\"\"", "\"1\"", "{x: 1}",
+                                        "no",        "null" };
     size_t at = qg_rng_below(rng, size), from = qg_rng_below(rng, size);
     size_t n = next_word(bytes, size, set, &at);
     size_t kept = next_word(bytes, size, set, &from);
+    const uint8_t *with = bytes + from;
+    if (qg_rng_below(rng, 3) == 0) { /* or of another kind */
+        with = (const uint8_t *)kind[qg_rng_below(rng, sizeof kind / sizeof *kind)];
+        kept = strlen((const char *)with);
+    }
     memcpy(out, bytes, at);
-    memcpy(out + at, bytes + from, kept);
+    memcpy(out + at, with, kept);
     memcpy(out + at + kept, bytes + at + n, size - at - n);
     return size + kept - n;
 }
