@@ -444,7 +444,8 @@ static qg_status read_policy(const qg_backend_reader *r, const qg_yaml *y,
         char text[QG_POLICY_TEXT];
         return qg_yaml_fail(r->ctx, y, what,
                             "policy [%s], expected one granularity, one "
-                            "of linear or floating, one of symmetric or asymmetric",
+                            "of linear or floating, one of symmetric or asymmetric; "
+                            "floating with symmetric, power-of-2 and no dynamic",
                             qg_policy_text(policy, text));
     }
     set->scheme.policy = (uint16_t)policy;

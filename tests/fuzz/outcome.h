@@ -8,6 +8,7 @@
 
 #include "engine/core/ctx.h"
 #include "engine/ir/text.h"
+#include "engine/onnx/export.h"
 #include "engine/snapshot/quant_json.h"
 
 #ifdef OUTCOME
@@ -30,6 +31,7 @@ static inline void outcome_end(qg_ctx *ctx)
     qg_ctx_free(ctx);
 }
 
+/* The text of the graph, and the ONNX file that is written of it. */
 static inline void outcome_graph(const qg_graph *g)
 {
 #ifdef OUTCOME
@@ -37,6 +39,14 @@ static inline void outcome_graph(const qg_graph *g)
     size_t size;
     if (qg_text_print(g, NULL, g->ctx->arena, &text, &size) == QG_OK)
         outcome_put(text, size);
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return;
+    qg_status s = qg_onnx_export_stream(g->ctx, g, stream, NULL);
+    (void)fclose(stream);
+    outcome_put(s == QG_OK ? text : qg_ctx_message(g->ctx),
+                s == QG_OK ? size : strlen(qg_ctx_message(g->ctx)));
+    free(text);
 #else
     (void)g;
 #endif

@@ -1,8 +1,10 @@
 /* replay.c -- a fuzzer without libFuzzer: every seed as it is, cut short, and changed
- * in a few bytes, numbers or lines, the same ways every time.
+ * in a few bytes, words or lines, or in a field of its message (onnx_mutator.c), the
+ * same ways every time.
  *
  *     fuzz_X [--write | --show SEED] FOLDER...   all files in them, folders below
- *                                                left alone
+ *                                                left alone; FOLDER*40: each is
+ *                                                changed 40 times
  *
  * What all of it gives is what tests/data/recorded/fuzz_X.txt has, a digest for each
  * seed (tests/support/recorded.h).  ctest runs it over the folders that seeds.txt names
@@ -18,9 +20,14 @@
 #include "tests/fuzz/outcome.h"
 #include "tests/support/recorded.h"
 
-enum { CUTS = 12, MOST_TRIED = 1 << 14 };
+enum { CUTS = 12, MOST_TRIED = 1 << 14, SPACE = 4096 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+/* Of fuzzers of ONNX files (onnx_mutator.c); NULL elsewhere. */
+__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size,
+                                                     size_t max_size, unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
 static recorded record;
 int outcome_changes __attribute__((weak)) = 2000;
@@ -50,6 +57,15 @@ static void change_bytes(uint8_t *bytes, size_t size, qg_rng *rng)
     }
 }
 
+/* What the mutator of messages does to bytes that are none. */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size)
+{
+    qg_rng rng = { size };
+    (void)max_size;
+    change_bytes(data, size, &rng);
+    return size;
+}
+
 /* The next word from a place on that is all of `set`: its length, 0 for none. */
 static size_t next_word(const uint8_t *bytes, size_t size, const char *set, size_t *at)
 {
@@ -59,6 +75,28 @@ static size_t next_word(const uint8_t *bytes, size_t size, const char *set, size
     while (*at + n < size && bytes[*at + n] && strchr(set, bytes[*at + n]))
         n++;
     return n;
+}
+
+/* A word is one of another place: a key, a value, a number that another field has. */
+static size_t swap_words(const uint8_t *bytes, size_t size, qg_rng *rng, uint8_t *out)
+{
+    static const char set[] = "abcdefghijklmnopqrstuvwxyz0123456789_-+."
+                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    static const char *const kind[] = { "[]",        "{}",   "[1]",   "[x, y]",
+                                        "[1, 2, 3]", "\"\"", "\"1\"", "{x: 1}",
+                                        "no",        "null" };
+    size_t at = qg_rng_below(rng, size), from = qg_rng_below(rng, size);
+    size_t n = next_word(bytes, size, set, &at);
+    size_t kept = next_word(bytes, size, set, &from);
+    const uint8_t *with = bytes + from;
+    if (qg_rng_below(rng, 3) == 0) { /* or of another kind */
+        with = (const uint8_t *)kind[qg_rng_below(rng, sizeof kind / sizeof *kind)];
+        kept = strlen((const char *)with);
+    }
+    memcpy(out, bytes, at);
+    memcpy(out + at, with, kept);
+    memcpy(out + at + kept, bytes + at + n, size - at - n);
+    return size + kept - n;
 }
 
 /* A number is another one, or something else; or a line is gone, or there twice. */
@@ -118,33 +156,40 @@ static bool is_text(const uint8_t *bytes, size_t size)
     return true;
 }
 
-/* Large seeds are tried as they are only: the suite has seconds. */
-static void try_file(const uint8_t *bytes, size_t size)
+/* One change of the seed; the new size of `other`, which has space for twice the
+ * seed and SPACE. */
+static size_t change(const uint8_t *bytes, size_t size, int i, qg_rng *rng,
+                     uint8_t *other)
 {
-    const int changes = size <= MOST_TRIED ? outcome_changes : 0;
-    const bool text = is_text(bytes, size);
-    uint8_t *other = malloc(2 * size + 64);
+    const bool text = size && is_text(bytes, size);
+    if (text && i % 16) /* most other bytes are no text */
+        return i % 4 == 1 ? swap_words(bytes, size, rng, other)
+                          : change_text(bytes, size, rng, other);
+    memcpy(other, bytes, size);
+    if (LLVMFuzzerCustomMutator && i % 4)
+        return LLVMFuzzerCustomMutator(other, size, 2 * size + SPACE, (unsigned)i);
+    change_bytes(other, size, rng);
+    return size;
+}
+
+/* Large seeds are tried as they are only: the suite has seconds. */
+static void try_file(const uint8_t *bytes, size_t size, int changes)
+{
+    uint8_t *other = malloc(2 * size + SPACE);
     qg_rng rng = { size };
+    changes = size <= MOST_TRIED ? changes : 0;
     if (!other)
         abort();
     try_bytes(bytes, size);
     for (int i = 0; i < changes && i < CUTS; i++)
         try_bytes(bytes, size * (size_t)i / CUTS);
-    for (int i = 0; i < changes; i++) {
-        size_t n = size;
-        if (text && i % 4)
-            n = change_text(bytes, size, &rng, other);
-        else
-            memcpy(other, bytes, size);
-        if (!text || i % 8 == 0)
-            change_bytes(other, n, &rng);
-        try_bytes(other, n);
-    }
+    for (int i = 0; i < changes; i++)
+        try_bytes(other, change(bytes, size, i, &rng, other));
     free(other);
 }
 
 /* The number of files; -1: something could not be read. */
-static int try_folder(qg_ctx *ctx, const char *folder)
+static int try_folder(qg_ctx *ctx, const char *folder, int changes)
 {
     const char **name;
     size_t n;
@@ -159,7 +204,7 @@ static int try_folder(qg_ctx *ctx, const char *folder)
         if (!path || qg_file_open(ctx, "replay", path, SIZE_MAX, &f) != QG_OK)
             return -1;
         if (recorded_case(&record, "%s", path))
-            try_file(f.bytes, f.size);
+            try_file(f.bytes, f.size, changes);
         recorded_rest(&record);
         qg_file_close(&f);
         files++;
@@ -186,7 +231,11 @@ int main(int argc, char **argv)
     int files = 0;
     for (int i = begin_record(argc, argv); i < argc; i++) {
         qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
-        int n = ctx ? try_folder(ctx, argv[i]) : -1;
+        char *star = strchr(argv[i], '*');
+        int changes = star ? atoi(star + 1) : outcome_changes;
+        if (star)
+            *star = '\0';
+        int n = ctx ? try_folder(ctx, argv[i], changes) : -1;
         if (n < 0)
             (void)fprintf(stderr, "%s: %s\n", argv[i],
                           ctx ? qg_ctx_message(ctx) : "no memory");

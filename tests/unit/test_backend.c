@@ -217,6 +217,9 @@ static const struct {
       "4: rule r: rounding: 'half-evn', did you mean 'half-even'" },
     { RULE("match: {}, set: {policy: [per-tensor, linear]}"),
       "4: rule r: policy [per-tensor linear], expected one granularity" },
+    { RULE("match: {}, set: {policy: [per-tensor, floating, symmetric]}"),
+      "one of symmetric or asymmetric; floating with symmetric, power-of-2 and no "
+      "dynamic" },
     { RULE("match: {}, set: {policy: [per-tensor, linear, symetric]}"),
       "4: rule r: policy word 'symetric', did you mean 'symmetric', expected each of "
       "`qg list policies` once" },
