@@ -20,8 +20,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-int outcome_changes = 2; /* an input is a whole command */
-
 enum { SAMPLES = 2, RECORD = 16, MOST_ARRAYS = 12, WIDEST = 8 };
 
 static const char network[] = "graph \"g\" {\n"

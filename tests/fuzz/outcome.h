@@ -20,9 +20,6 @@ static inline void outcome_put(const void *bytes, size_t size)
 }
 #endif
 
-/* How often the replay changes each seed; less where an input takes long. */
-extern int outcome_changes;
-
 /* The message of a refusal, or none; frees the context. */
 static inline void outcome_end(qg_ctx *ctx)
 {

@@ -20,7 +20,7 @@
 #include "tests/fuzz/outcome.h"
 #include "tests/support/recorded.h"
 
-enum { CUTS = 12, MOST_TRIED = 1 << 14, SPACE = 4096 };
+enum { CUTS = 12, CHANGES = 2000, MOST_TRIED = 1 << 14, SPACE = 4096 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -30,7 +30,6 @@ __attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size,
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
 static recorded record;
-int outcome_changes __attribute__((weak)) = 2000;
 
 void outcome_put(const void *bytes, size_t size) { recorded_put(&record, bytes, size); }
 
@@ -77,6 +76,21 @@ static size_t next_word(const uint8_t *bytes, size_t size, const char *set, size
     return n;
 }
 
+/* n bytes of a seed from `at` on. */
+typedef struct part {
+    const uint8_t *bytes;
+    size_t size, at, n;
+} part;
+
+/* The seed with `kept` bytes of `with` in place of the part. */
+static size_t splice(part p, const void *with, size_t kept, uint8_t *out)
+{
+    memcpy(out, p.bytes, p.at);
+    memcpy(out + p.at, with, kept);
+    memcpy(out + p.at + kept, p.bytes + p.at + p.n, p.size - p.at - p.n);
+    return p.size + kept - p.n;
+}
+
 /* A word is one of another place: a key, a value, a number that another field has. */
 static size_t swap_words(const uint8_t *bytes, size_t size, qg_rng *rng, uint8_t *out)
 {
@@ -88,64 +102,43 @@ static size_t swap_words(const uint8_t *bytes, size_t size, qg_rng *rng, uint8_t
     size_t at = qg_rng_below(rng, size), from = qg_rng_below(rng, size);
     size_t n = next_word(bytes, size, set, &at);
     size_t kept = next_word(bytes, size, set, &from);
-    const uint8_t *with = bytes + from;
+    const void *with = bytes + from;
     if (qg_rng_below(rng, 3) == 0) { /* or of another kind */
-        with = (const uint8_t *)kind[qg_rng_below(rng, sizeof kind / sizeof *kind)];
-        kept = strlen((const char *)with);
+        with = kind[qg_rng_below(rng, sizeof kind / sizeof *kind)];
+        kept = strlen(with);
     }
-    memcpy(out, bytes, at);
-    memcpy(out + at, with, kept);
-    memcpy(out + at + kept, bytes + at + n, size - at - n);
-    return size + kept - n;
+    return splice((part){ bytes, size, at, n }, with, kept, out);
+}
+
+/* The line around a place is gone, or there twice. */
+static size_t change_line(const uint8_t *bytes, size_t size, size_t at, bool twice,
+                          uint8_t *out)
+{
+    while (at > 0 && bytes[at - 1] != '\n')
+        at--;
+    const uint8_t *end = memchr(bytes + at, '\n', size - at);
+    const size_t n = end ? (size_t)(end - bytes) - at + 1 : size - at;
+    return splice((part){ bytes, size, at, twice ? 0 : n }, bytes + at, twice ? n : 0,
+                  out);
 }
 
 /* A number is another one, or something else; or a line is gone, or there twice. */
 static size_t change_text(const uint8_t *bytes, size_t size, qg_rng *rng, uint8_t *out)
 {
-    static const char *const other[] = { "0",
-                                         "-1",
-                                         "1",
-                                         "2",
-                                         "7",
-                                         "8",
-                                         "128",
-                                         "255",
-                                         "256",
-                                         "-129",
-                                         "0.5",
-                                         "65536",
-                                         "1e39",
-                                         "nan",
-                                         "null",
-                                         "true",
-                                         "[]",
-                                         "{}",
-                                         "\"\"",
-                                         "\"x\"",
-                                         "",
-                                         "1e-46",
-                                         "-0.0",
-                                         "2147483648",
-                                         "-9223372036854775809",
-                                         "18446744073709551616" };
+    /* clang-format off */
+    static const char *const other[] = {
+        "0", "-1", "1", "2", "7", "8", "128", "255", "256", "-129", "0.5", "65536",
+        "1e39", "nan", "null", "true", "[]", "{}", "\"\"", "\"x\"", "", "1e-46", "-0.0",
+        "2147483648", "-9223372036854775809", "18446744073709551616"
+    };
+    /* clang-format on */
     const bool line = qg_rng_below(rng, 4) == 0, twice = qg_rng_below(rng, 2) == 0;
-    size_t at = size ? qg_rng_below(rng, (uint32_t)size) : 0, n;
+    size_t at = qg_rng_below(rng, size);
     const char *with = other[qg_rng_below(rng, sizeof other / sizeof *other)];
-    if (line) {
-        while (at < size && at > 0 && bytes[at - 1] != '\n')
-            at--;
-        const uint8_t *end = memchr(bytes + at, '\n', size - at);
-        n = end ? (size_t)(end - bytes) - at + 1 : size - at;
-        with = "";
-    } else {
-        n = next_word(bytes, size, "0123456789+-.e", &at);
-    }
-    size_t kept = line && twice ? n : strlen(with);
-    memcpy(out, bytes, at);
-    memcpy(out + at, line && twice ? bytes + at : (const uint8_t *)with, kept);
-    memcpy(out + at + kept, bytes + at + (line && twice ? 0 : n),
-           size - at - (line && twice ? 0 : n));
-    return size + kept - (line && twice ? 0 : n);
+    if (line)
+        return change_line(bytes, size, at, twice, out);
+    size_t n = next_word(bytes, size, "0123456789+-.e", &at);
+    return splice((part){ bytes, size, at, n }, with, strlen(with), out);
 }
 
 static bool is_text(const uint8_t *bytes, size_t size)
@@ -232,7 +225,7 @@ int main(int argc, char **argv)
     for (int i = begin_record(argc, argv); i < argc; i++) {
         qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
         char *star = strchr(argv[i], '*');
-        int changes = star ? atoi(star + 1) : outcome_changes;
+        int changes = star ? atoi(star + 1) : CHANGES;
         if (star)
             *star = '\0';
         int n = ctx ? try_folder(ctx, argv[i], changes) : -1;

@@ -63,6 +63,9 @@ void recorded_begin(recorded *r, int argc, char **argv, const char *path)
     r->show = argc == 3 && strcmp(argv[1], "--show") == 0 ? argv[2] : NULL;
     if (argc > 1 && !r->write && !r->show)
         stop("expected nothing, --write, or --show and the name of a case", argv[1]);
+    if (!getcwd(r->root, sizeof r->root))
+        stop("is not found", "the working directory");
+    recorded_hide(r, r->root);
     recorded_hide(r, qg_version());
     if (!r->write)
         read_lines(r);

@@ -46,6 +46,7 @@ typedef struct recorded {
     qg_hash hash;
     const char *hidden[RECORDED_HIDDEN]; /* texts that are put as "@" */
     size_t n_hidden;
+    char root[4096];           /* the checkout, hidden */
     char folder[SCRATCH_PATH]; /* the working one, or "" */
 } recorded;
 
