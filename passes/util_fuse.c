@@ -1,6 +1,7 @@
 #include "passes/util_fuse.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* NULL where the node has no endpoint: it is not quantized, or the slot is absent. */
@@ -38,23 +39,27 @@ static bool becomes_float(const qg_tqc *t)
            (t->state == QG_TQC_INITIAL || t->state == QG_TQC_PASSIVE_INIT);
 }
 
-/* "c.out0 is fp32, expected ..."; NULL when the pair can be joined. */
-static const char *objection(const qg_fusion *f, const qg_match *m, const qg_silence *s,
-                             qg_arena *a)
+/* "c.out0 is fp32, expected ..." in text; false: the pair can be joined. */
+enum { OBJECTION_TEXT = 320 };
+static bool objection(const qg_fusion *f, const qg_match *m, const qg_silence *s,
+                      char text[OBJECTION_TEXT])
 {
     const qg_tqc *silent = tqc_at(m, &s->silent), *leader = tqc_at(m, &s->leader);
     if (rounds_nowhere(f, m, &s->silent) &&
         (leader || rounds_nowhere(f, m, &s->leader)))
-        return NULL;
+        return false;
     if (silent && in_float(f, s->silent.node) && rounds_nowhere(f, m, &s->leader))
-        return NULL;
+        return false;
     const qg_tqc *missing = !silent ? silent : leader;
     const qg_pattern_end *end = !silent ? &s->silent : &s->leader;
     char slot[QG_SLOT_TEXT];
-    if (!silent || !missing)
-        return qg_arena_printf(a, "%s.%s has no record, expected a quantized endpoint",
-                               f->pattern.node[end->node].name,
-                               qg_slot_text(end->is_output, end->slot, slot));
+    if (!silent || !missing) {
+        (void)snprintf(text, OBJECTION_TEXT,
+                       "%s.%s has no record, expected a quantized endpoint",
+                       f->pattern.node[end->node].name,
+                       qg_slot_text(end->is_output, end->slot, slot));
+        return true;
+    }
     const qg_tqc *root = qg_tqc_root(silent), *lead = qg_tqc_root(leader);
     const qg_tqc *wrong = NULL;
     if (root != lead && root->state != QG_TQC_OVERLAPPED &&
@@ -64,10 +69,11 @@ static const char *objection(const qg_fusion *f, const qg_match *m, const qg_sil
         lead->derive != QG_DERIVE_NONE)
         wrong = lead;
     if (!wrong)
-        return NULL;
+        return false;
     char at[QG_ENDPOINT_TEXT];
-    return qg_arena_printf(a, "%s is %s, expected a quantized endpoint",
-                           qg_tqc_text(wrong, at), qg_tqc_state_word(wrong->state));
+    (void)snprintf(text, OBJECTION_TEXT, "%s is %s, expected a quantized endpoint",
+                   qg_tqc_text(wrong, at), qg_tqc_state_word(wrong->state));
+    return true;
 }
 
 /* Constants of nodes that compute in float are not quantized either. */
@@ -151,8 +157,8 @@ static qg_status silence(qg_pass_env *env, const qg_fusion *f, const qg_match *m
     size_t n;
     QG_TRY(pairs_of(env, f, m, &pair, &n));
     for (size_t i = 0; i < n; i++) {
-        const char *why = objection(f, m, &pair[i], env->graph->arena);
-        if (why)
+        char why[OBJECTION_TEXT];
+        if (objection(f, m, &pair[i], why))
             return qg_pass_near_miss(env, f->origin.id, last, "%s", why);
     }
     uint32_t before = env->changed;

@@ -7,11 +7,21 @@
 const char *qg_draft_key_name(qg_draft_key k)
 {
     static const char *const name[] = {
-#define X(id, text) text,
+#define X(id, text, body) text,
         QG_DRAFT_MAP(X)
 #undef X
     };
     return name[k];
+}
+
+bool qg_draft_has_bodies(qg_draft_key k)
+{
+    static const bool has[] = {
+#define X(id, text, body) body,
+        QG_DRAFT_MAP(X)
+#undef X
+    };
+    return has[k];
 }
 
 bool qg_draft_has(const qg_draft *d, const qg_draft_change *c)
@@ -133,23 +143,30 @@ static void print_defaults(const qg_draft *d, FILE *f)
     fprintf(f, "%s: %s\n", qg_draft_key_name(QG_DRAFT_DEFAULTS), last->word);
 }
 
-static void print_items(qg_arena *a, const qg_draft *d, qg_draft_key key, FILE *f)
+/* False: no memory. */
+static bool print_items(qg_arena *a, const qg_draft *d, qg_draft_key key, FILE *f)
 {
     fprintf(f, "%s:\n", qg_draft_key_name(key));
     for (size_t i = 0; i < d->change.n; i++) {
         const qg_draft_change *c = &d->change.at[i];
-        const char *why = c->key == key ? qg_draft_quoted(a, c->why) : NULL;
-        if (why)
-            fprintf(f, "  - id: %s\n%s    why: %s\n    source: qg infer-backend\n",
-                    c->word, c->body, why);
+        if (c->key != key)
+            continue;
+        const char *why = qg_draft_quoted(a, c->why);
+        if (!why)
+            return false;
+        fprintf(f, "  - id: %s\n%s    why: %s\n    source: qg infer-backend\n", c->word,
+                c->body, why);
     }
+    return true;
 }
 
-static void print(qg_arena *a, const qg_draft *d, FILE *f)
+/* False: no memory. */
+static bool print(qg_arena *a, const qg_draft *d, FILE *f)
 {
     const char *base = qg_draft_quoted(a, d->base);
-    fprintf(f, "name: %s\ntitle: inferred from a dump\nextends: %s\n", d->name,
-            base ? base : d->base);
+    if (!base)
+        return false;
+    fprintf(f, "name: %s\ntitle: inferred from a dump\nextends: %s\n", d->name, base);
     for (int key = 0; key < QG_NDRAFT; key++) {
         const qg_draft_change *first = NULL;
         for (size_t i = d->change.n; i-- > 0;)
@@ -160,11 +177,12 @@ static void print(qg_arena *a, const qg_draft *d, FILE *f)
         fputc('\n', f);
         if (first->key == QG_DRAFT_DEFAULTS)
             print_defaults(d, f);
-        else if (first->body)
-            print_items(a, d, first->key, f);
-        else
+        else if (!qg_draft_has_bodies(first->key))
             print_words(d, first->key, f);
+        else if (!print_items(a, d, first->key, f))
+            return false;
     }
+    return true;
 }
 
 qg_status qg_draft_text(qg_ctx *ctx, const qg_draft *d, qg_arena *a, const char **out,
@@ -172,8 +190,8 @@ qg_status qg_draft_text(qg_ctx *ctx, const qg_draft *d, qg_arena *a, const char 
 {
     qg_memory_file f;
     QG_TRY(qg_memory_open(ctx, &f));
-    print(a, d, f.stream);
-    QG_TRY(qg_memory_close(&f, QG_OK));
+    const bool all = print(a, d, f.stream);
+    QG_TRY(qg_memory_close(&f, all ? QG_OK : qg_nomem(ctx)));
     *size = f.size;
     *out = qg_arena_strndup(a, f.bytes, f.size);
     qg_memory_free(&f);

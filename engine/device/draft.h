@@ -14,19 +14,19 @@
 
 #include "engine/core/vec.h"
 
-/* The key of a change, in the order of the file. */
+/* The key of a change, in the order of the file, and whether its changes have a body. */
 /* clang-format off */
 #define QG_DRAFT_MAP(X)                    \
-    X(DEFAULTS,      "defaults")           \
-    X(QUANTIZES,     "+quantizes")         \
-    X(NOT_QUANTIZES, "-quantizes")         \
-    X(PASSIVE,       "+passive")           \
-    X(NOT_PASSIVE,   "-passive")           \
-    X(NO_FUSION,     "-fusions")           \
-    X(FUSION,        "fusions")            \
-    X(NO_SHARING,    "-sharing")           \
-    X(SHARING,       "sharing")            \
-    X(RULE,          "rules")
+    X(DEFAULTS,      "defaults",   false)  \
+    X(QUANTIZES,     "+quantizes", false)  \
+    X(NOT_QUANTIZES, "-quantizes", false)  \
+    X(PASSIVE,       "+passive",   false)  \
+    X(NOT_PASSIVE,   "-passive",   false)  \
+    X(NO_FUSION,     "-fusions",   false)  \
+    X(FUSION,        "fusions",    true)   \
+    X(NO_SHARING,    "-sharing",   false)  \
+    X(SHARING,       "sharing",    true)   \
+    X(RULE,          "rules",      true)
 /* clang-format on */
 typedef enum qg_draft_key {
 #define X(id, ...) QG_DRAFT_##id,
@@ -39,8 +39,8 @@ typedef struct qg_draft_change {
     qg_draft_key key;
     const char *word; /* operator, or id; of DEFAULTS the map, of which the last one
                        * counts; two changes of one key and word are one */
-    const char *body; /* YAML lines behind "- id:", each indented by four; NULL: the
-                       * key is a list of words */
+    const char *body; /* YAML lines behind "- id:", each indented by four; NULL where
+                       * the key is a list of words */
     const char *why;  /* the evidence, one line */
 } qg_draft_change;
 
@@ -51,6 +51,7 @@ typedef struct qg_draft {
 } qg_draft;
 
 const char *qg_draft_key_name(qg_draft_key k); /* "+quantizes" */
+bool qg_draft_has_bodies(qg_draft_key k);
 bool qg_draft_has(const qg_draft *d, const qg_draft_change *c);
 
 /* The text of the file in *out, [*size] and a zero behind it, in a. */

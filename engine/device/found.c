@@ -144,7 +144,8 @@ static qg_status find_step(sight *s)
     double share = share_off(s, own, &off);
     if (off && share < MANY)
         return QG_OK;
-    double step = qg_seen_step(s->arena, s->x, s->n, &levels);
+    double step;
+    QG_TRY(qg_seen_step(s->d->ctx, s->arena, s->x, s->n, &levels, &step));
     double ratio = step / (double)own->scale[0];
     if (step > 0 && levels >= LEVELS && !off && fabs(ratio - 1) < SAME)
         give(s, (double)own->scale[0], own->zero[0]); /* they show the program's */
@@ -331,7 +332,9 @@ static qg_status find_error(sight *s)
         low = fmin(low, s->x[i]);
         high = fmax(high, s->x[i]);
     }
-    double step = a->grid ? a->scale : qg_seen_step(s->arena, sorted, s->n, &levels);
+    double step = a->scale;
+    if (!a->grid)
+        QG_TRY(qg_seen_step(s->d->ctx, s->arena, sorted, s->n, &levels, &step));
     s->error = fmax(1.01 * step, FLOATS * (high - low));
     return QG_OK;
 }

@@ -33,7 +33,7 @@ static bool takes_back(const qg_draft *d, const qg_draft_change *c)
 static qg_status propose(proposer *p, qg_draft_change c)
 {
     qg_ctx *ctx = p->t->how->m->ctx;
-    if (!c.word || !c.why)
+    if (!c.word || !c.why || (qg_draft_has_bodies(c.key) && !c.body))
         return qg_nomem(ctx);
     p->proposed++;
     if (qg_draft_has(&p->t->draft, &c) || takes_back(&p->t->draft, &c))

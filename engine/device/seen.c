@@ -166,25 +166,10 @@ static double refine(const double *x, size_t n, double step)
     return step;
 }
 
-/* The step of a grid that holds all of x, [n] sorted and different; 0: there is
- * none. */
-static double step_of(qg_arena *a, const double *x, size_t n)
+/* Of x, [n] sorted and different, on a grid of a step between the limits; 0: some are
+ * on none. */
+static double step_if_all(const double *x, size_t n, double step)
 {
-    double *with_zero = QG_NEWN(a, n + 1, double), *gap = QG_NEWN(a, n + 1, double);
-    double most = fmax(fabs(x[0]), fabs(x[n - 1]));
-    double codes = n < SOME_LEVELS               ? 255
-                   : n < FLOAT_LEVELS || n > 512 ? 65535
-                                                 : 1 << 20;
-    if (!with_zero || !gap)
-        return 0;
-    memcpy(with_zero, x, n * sizeof *x);
-    with_zero[n] = 0;
-    size_t m = different(with_zero, n + 1);
-    double span = with_zero[m - 1] - with_zero[0];
-    double step = common_gap(with_zero, m, NOISE * most, span / codes, gap);
-    if (!(step > 0))
-        return 0;
-    step = refine(x, n, step);
     qg_param_limit limit = qg_observer_param_limit(QG_PARAM_STEP);
     if (step < limit.least || step > limit.most)
         return 0;
@@ -194,10 +179,33 @@ static double step_of(qg_arena *a, const double *x, size_t n)
     return step;
 }
 
-double qg_seen_step(qg_arena *a, double *x, size_t n, size_t *levels)
+/* *out: the step of a grid that holds all of x, [n] sorted and different; 0: there is
+ * none. */
+static qg_status step_of(qg_ctx *ctx, qg_arena *a, const double *x, size_t n,
+                         double *out)
+{
+    double *with_zero = QG_NEWN(a, n + 1, double), *gap = QG_NEWN(a, n + 1, double);
+    double most = fmax(fabs(x[0]), fabs(x[n - 1]));
+    double codes = n < SOME_LEVELS               ? 255
+                   : n < FLOAT_LEVELS || n > 512 ? 65535
+                                                 : 1 << 20;
+    if (!with_zero || !gap)
+        return qg_nomem(ctx);
+    memcpy(with_zero, x, n * sizeof *x);
+    with_zero[n] = 0;
+    size_t m = different(with_zero, n + 1);
+    double span = with_zero[m - 1] - with_zero[0];
+    double step = common_gap(with_zero, m, NOISE * most, span / codes, gap);
+    *out = step > 0 ? step_if_all(x, n, refine(x, n, step)) : 0;
+    return QG_OK;
+}
+
+qg_status qg_seen_step(qg_ctx *ctx, qg_arena *a, double *x, size_t n, size_t *levels,
+                       double *step)
 {
     *levels = different(x, n);
-    return *levels >= SOME_LEVELS ? step_of(a, x, *levels) : 0;
+    *step = 0;
+    return *levels >= SOME_LEVELS ? step_of(ctx, a, x, *levels, step) : QG_OK;
 }
 
 /* Whether every element lies on the grid that the trace gives. */
@@ -235,19 +243,19 @@ static unsigned significant_bits(const numbers *x, double step)
 }
 
 /* Kind, step and limits from the different elements. */
-static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
-                  qg_seen *v)
+static qg_status judge(qg_ctx *ctx, const qg_trace_array *array, qg_arena *a,
+                       const numbers *x, qg_seen *v)
 {
     const bool codes = qg_trace_holds_codes(array);
     const double relative = rounding_of(array);
     v->levels = x->n;
     v->kind = QG_SEEN_REAL;
     if (x->n == 0 || x->n > MANY_LEVELS || isinf(x->at[0]) || isinf(x->at[x->n - 1]))
-        return;
+        return QG_OK;
     if (array->grid && (codes || fits_given(x, array->scale, relative)))
         v->step = array->scale;
     else if (!codes && relative == 0 && x->n >= QG_SEEN_FEW)
-        v->step = step_of(a, x->at, x->n);
+        QG_TRY(step_of(ctx, a, x->at, x->n, &v->step));
     if ((x->n < QG_SEEN_FEW || (relative > 0 && v->step == 0)) && !codes &&
         !array->grid)
         v->kind = QG_SEEN_UNSURE;
@@ -259,6 +267,7 @@ static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
     double unit = v->step > 0 ? v->step : 1;
     v->low = nearbyint(x->at[0] / unit);
     v->high = nearbyint(x->at[x->n - 1] / unit);
+    return QG_OK;
 }
 
 /* A mean of n codes, or a copy of one, lies on the n-th part of their grid.  Of many
@@ -355,7 +364,7 @@ static qg_status look_at(qg_ctx *ctx, qg_seen_values *o, size_t samples, qg_seen
         v->sign = qg_dtype_kind_of(p->array->type.dtype) == QG_KIND_UINT ? 1 : -1;
     qg_status s = collect(ctx, o, v, samples, scratch, &all);
     if (s == QG_OK)
-        judge(p->array, scratch, &all, v);
+        s = judge(ctx, p->array, scratch, &all, v);
     if (s == QG_OK)
         judge_part(o, &all, v);
     qg_arena_free(scratch);

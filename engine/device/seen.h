@@ -92,9 +92,11 @@ QG_NODISCARD qg_status qg_see_values(qg_model *m, const qg_feed *feed,
 
 const char *qg_seen_name(qg_seen_kind k); /* "codes" */
 
-/* The step of a grid through 0 that holds all of x[n], which is sorted, and *levels of
- * them that are different; 0: there is none, or too few to tell.  Scratch is in a. */
-double qg_seen_step(qg_arena *a, double *x, size_t n, size_t *levels);
+/* *step: that of a grid through 0 that holds all of x[n], which is sorted, and *levels
+ * of them that are different; 0: there is none, or too few to tell.  Scratch is in
+ * a. */
+QG_NODISCARD qg_status qg_seen_step(qg_ctx *ctx, qg_arena *a, double *x, size_t n,
+                                    size_t *levels, double *step);
 
 /* Element values of a sample in the value's order and unit, in a; [array->count].
  * Codes of an unknown scale stay codes. */

@@ -25,26 +25,28 @@ static bool next_word(const char **at, const char **word, size_t *n)
     return *n > 0;
 }
 
-/* A word that one of a table's rows may be called; name(row) is NULL after the last.
- * -1 after QG_ECONFIG. */
-static int find_word(const qg_tensor_job *j, const char *option, const char *word,
-                     size_t n, const char *(*name)(int row))
+/* *found: the row of an option's table that is called word, [n]; name(row) is NULL after
+ * the last. */
+static qg_status find_word(const qg_tensor_job *j, const char *option,
+                           const char *(*name)(int row), const char *word, size_t n,
+                           int *found)
 {
     char own[64], hint[QG_SUGGEST_TEXT];
     (void)snprintf(own, sizeof own, "%.*s", (int)(n < 60 ? n : 60), word);
     qg_suggest near = qg_suggest_for(own);
     for (int row = 0; name(row); row++) {
-        if (strcmp(name(row), own) == 0)
-            return row;
+        if (strcmp(name(row), own) == 0) {
+            *found = row;
+            return QG_OK;
+        }
         qg_suggest_try(&near, name(row));
     }
     const char *list = "";
     for (int row = 0; name(row) && list; row++)
         list = qg_arena_printf(j->arena, "%s%s%s", list, row ? ", " : "", name(row));
-    (void)qg_fail(j->ctx, QG_ECONFIG, "%s: %s '%s': unknown, expected %s%s", doing,
-                  option, own, list ? list : "a known word",
-                  qg_suggest_text(&near, hint));
-    return -1;
+    return !list ? qg_nomem(j->ctx)
+                 : qg_fail(j->ctx, QG_ECONFIG, "%s: %s '%s': unknown, expected %s%s",
+                           doing, option, own, list, qg_suggest_text(&near, hint));
 }
 
 static const char *policy_word(int row)
@@ -69,15 +71,14 @@ static qg_status read_policy(qg_tensor_job *j)
     uint32_t policy = 0;
     size_t n;
     while (at && next_word(&at, &word, &n)) {
-        const char *own =
-            qg_arena_printf(j->arena, "%.*s", (int)(n < 60 ? n : 60), word);
-        const char *instead = own ? qg_policy_instead(own) : NULL;
+        char own[64];
+        int row;
+        (void)snprintf(own, sizeof own, "%.*s", (int)(n < 60 ? n : 60), word);
+        const char *instead = qg_policy_instead(own);
         if (instead)
             return qg_fail(j->ctx, QG_ECONFIG, "%s: policy '%s': expected %s", doing,
                            own, instead);
-        int row = find_word(j, "policy", word, n, policy_word);
-        if (row < 0)
-            return QG_ECONFIG;
+        QG_TRY(find_word(j, "policy", policy_word, word, n, &row));
         policy |= 1u << row;
     }
     j->how.scheme.policy = (uint16_t)policy;
@@ -89,9 +90,8 @@ static qg_status read_variant(qg_tensor_job *j)
     const char *at = j->o->variant, *word;
     size_t n;
     while (at && next_word(&at, &word, &n)) {
-        int row = find_word(j, "variant", word, n, variant_word);
-        if (row < 0)
-            return QG_ECONFIG;
+        int row;
+        QG_TRY(find_word(j, "variant", variant_word, word, n, &row));
         if (row == MX)
             j->how.quirks |= QG_RANGE_MX;
         else
@@ -107,10 +107,9 @@ static qg_status read_variant(qg_tensor_job *j)
 static qg_status read_rounding(qg_tensor_job *j)
 {
     const char *word = j->o->rounding;
-    int row = word ? find_word(j, "rounding", word, strlen(word), rounding_word)
-                   : QG_ROUND_HALF_EVEN;
-    if (row < 0)
-        return QG_ECONFIG;
+    int row = QG_ROUND_HALF_EVEN;
+    if (word)
+        QG_TRY(find_word(j, "rounding", rounding_word, word, strlen(word), &row));
     j->how.scheme.rounding = (uint8_t)row;
     return QG_OK;
 }

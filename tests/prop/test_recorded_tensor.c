@@ -222,8 +222,9 @@ static qg_quantize_tensor_options options_of(unsigned k, qg_rng *rng, const char
 #undef DRAW
 }
 
-static void try_one(recorded *r, unsigned k)
+static void try_one(recorded *r, void *ud)
 {
+    const unsigned k = *(const unsigned *)ud;
     static const char *const dims[] = { "60,",   "3,4,5", "2,3,10", "1,60", "4,15",
                                         "1200,", "3,400", "0,",     "" };
     static const size_t counts[] = { 60, 60, 60, 60, 60, 1200, 1200, 0, 1 };
@@ -257,6 +258,6 @@ int main(int argc, char **argv)
     for (unsigned k = 0, step = recorded_step(&r); k < CASES && !recorded_is_full(&r);
          k += step)
         if (recorded_case(&r, "array %u", k))
-            try_one(&r, k);
+            recorded_try(&r, try_one, &k);
     return recorded_end(&r);
 }

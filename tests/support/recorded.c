@@ -11,6 +11,8 @@
 
 enum { DIGITS = 12, MOST_OTHER = 10 };
 
+void places_pause(bool pause) __attribute__((weak)); /* of places.h */
+
 /* What JSON has before numbers that differ between runs and builds. */
 static const char *const measured[] = { "\"ms\": ", "\"milliseconds\": ",
                                         "\"seconds\": ", "\"megabytes\": " };
@@ -67,6 +69,8 @@ void recorded_begin(recorded *r, int argc, char **argv, const char *path)
         stop("is not found", "the working directory");
     recorded_hide(r, r->root);
     recorded_hide(r, qg_version());
+    if (recorded_places)
+        return;
     if (!r->write)
         read_lines(r);
     else if (!(r->out = fopen(path, "w")))
@@ -95,9 +99,27 @@ qg_ctx *recorded_context(recorded *r)
     qg_open_options_init(&how, sizeof how);
     how.log = put_warning;
     how.log_ud = r;
+    if (r->alloc)
+        how.alloc = *r->alloc;
+    recorded_pause(true);
     if (qg_open(&how, &ctx) != QG_OK)
         stop("no context", r->path);
+    recorded_pause(false);
     return ctx;
+}
+
+void recorded_try(recorded *r, recorded_work *work, void *ud)
+{
+    if (recorded_places)
+        recorded_places(r, work, ud);
+    else
+        work(r, ud);
+}
+
+void recorded_pause(bool pause)
+{
+    if (places_pause)
+        places_pause(pause);
 }
 
 void recorded_hide(recorded *r, const char *text)
@@ -124,6 +146,8 @@ static void end_case(recorded *r)
     if (!r->open)
         return;
     r->open = false;
+    if (recorded_places)
+        return;
     qg_hash_end(&r->hash, text);
     text[DIGITS] = 0;
     if (r->write)
@@ -148,6 +172,8 @@ unsigned recorded_step(recorded *r)
 #else
     const bool slow = false;
 #endif
+    if (recorded_places)
+        return getenv("QG_ALL") ? 1 : 48;
     r->part = slow && !r->write && !r->show && !getenv("QG_ALL");
     return r->part ? 4 : 1;
 }
@@ -161,6 +187,8 @@ bool recorded_case(recorded *r, const char *format, ...)
     va_start(words, format);
     (void)vsnprintf(r->name, sizeof r->name, format, words);
     va_end(words);
+    if (recorded_places)
+        recorded_print(r, "%s\n", r->name);
     if (recorded_is_full(r) || (r->show && strcmp(r->show, r->name) != 0))
         return false;
     r->open = true;
@@ -179,6 +207,8 @@ int recorded_end(recorded *r)
     free(r->line);
     if (r->show)
         return r->n_case == 0;
+    if (recorded_places)
+        return 0; /* a complaint has ended the program */
     printf("%zu cases, %zu give something else than recorded\n", r->n_case, r->n_other);
     if (!r->write && !r->part && !recorded_is_full(r) && r->n_case != r->n_line)
         stop("has a line that is no case", r->path);
@@ -189,6 +219,8 @@ int recorded_end(recorded *r)
 
 static void put_plain(recorded *r, const char *bytes, size_t size)
 {
+    for (size_t i = 0; recorded_places && i < size; i++)
+        r->mixed = (r->mixed ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
     if (!r->open)
         return;
     qg_hash_add(&r->hash, bytes, size);
@@ -241,6 +273,8 @@ void recorded_status(recorded *r, qg_ctx *ctx, const char *what, qg_status s)
 {
     recorded_print(r, "%s: %s%s%s\n", what, qg_status_name(s), s ? ": " : "",
                    s ? qg_ctx_message(ctx) : "");
+    r->refused |= s == QG_ENOMEM;
+    r->silent |= s != QG_OK && !*qg_ctx_message(ctx);
 }
 
 /* The first such number in a text, at its number, or NULL. */
@@ -258,6 +292,7 @@ static const char *measured_in(const char *text)
 void recorded_report(recorded *r, qg_report *report)
 {
     const char *text = report ? qg_report_json(report) : "no report\n", *number;
+    r->refused |= !*text;
     for (; (number = measured_in(text));
          text = number + strspn(number, "0123456789.e+-"))
         recorded_put(r, text, (size_t)(number - text));
@@ -266,6 +301,7 @@ void recorded_report(recorded *r, qg_report *report)
         for (int detail = QG_DETAIL_SHORT; detail < QG_NDETAIL; detail++) {
             const char *page = qg_report_page(report, (enum qg_detail)detail);
             recorded_put(r, page, strlen(page));
+            r->refused |= !*page; /* made when it is asked for */
         }
     qg_report_free(report);
 }

@@ -26,6 +26,7 @@
 #include <stdio.h>
 
 #include "engine/api/qg.h"
+#include "engine/core/alloc.h"
 #include "engine/core/hash.h"
 #include "tests/support/scratch.h"
 
@@ -46,6 +47,9 @@ typedef struct recorded {
     qg_hash hash;
     const char *hidden[RECORDED_HIDDEN]; /* texts that are put as "@" */
     size_t n_hidden;
+    const qg_alloc *alloc;     /* of contexts; NULL: that of libc */
+    uint64_t mixed;            /* changes with all that is put: see recorded_try */
+    bool refused, silent;      /* a call had no memory; and no message */
     char root[4096];           /* the checkout, hidden */
     char folder[SCRATCH_PATH]; /* the working one, or "" */
 } recorded;
@@ -55,10 +59,21 @@ void recorded_begin(recorded *r, int argc, char **argv, const char *path);
 /* A private folder in memory becomes the working one until recorded_end: paths in
  * messages are the same everywhere. */
 void recorded_enter(recorded *r);
-/* A context whose warnings are put; closed by the caller, before recorded_end. */
+/* A context whose warnings are put; closed by the caller before recorded_end. */
 qg_ctx *recorded_context(recorded *r);
 /* From now on this text (a folder, a version) is put as "@"; kept, not copied. */
 void recorded_hide(recorded *r, const char *text);
+
+/* Calls work(r, ud), which opens and closes a context for some cases.  In the suites
+ * test_places_recorded_X, which are these suites with places.c, it is called once for
+ * each request for memory that fails, and its cases are not compared with the file:
+ * work must give the same as without a failure, or a status QG_ENOMEM with a message. */
+typedef void recorded_work(recorded *r, void *ud);
+void recorded_try(recorded *r, recorded_work *work, void *ud);
+/* In those suites alone. */
+void recorded_places(recorded *r, recorded_work *work, void *ud) __attribute__((weak));
+/* While no request is to fail: what the tests do for themselves. */
+void recorded_pause(bool pause);
 
 /* 1, or 4 in a build with sanitizers, unless QG_ALL is set or cases are written: one of
  * as many networks is enough there. */

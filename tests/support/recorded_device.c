@@ -257,7 +257,9 @@ static bool put_device(device_trial *d, dump_form form)
     if (d->suite->question == DEVICE_INFER ? !compute_variant(d, form)
                                            : !compute(d, form))
         return false;
+    recorded_pause(true);
     dump_read(d->t.ctx, &all, "trace");
+    recorded_pause(false);
     if (all.n > 0)
         dump_change(&all, form, &rng);
     dump_write(&all, "device", d->k % 2);
@@ -317,9 +319,8 @@ static void try_network(trial *t)
     qg_model_close(d->m);
 }
 
-static void prepare(trial *t)
+static void prepare(void)
 {
-    (void)t;
     write_planted();
     write_variants();
 }

@@ -77,6 +77,20 @@ void trial_labels(const char *path, unsigned n, unsigned seed)
     (void)fclose(f);
 }
 
+typedef struct network_of {
+    const trial_suite *suite;
+    const network *net;
+    unsigned k;
+} network_of;
+
+static void try_network(recorded *r, void *ud)
+{
+    const network_of *n = ud;
+    trial t = { r, recorded_context(r), n->net, n->k, n->suite->ud };
+    n->suite->try_network(&t);
+    qg_close(t.ctx);
+}
+
 int trial_main(const trial_suite *suite, int argc, char **argv)
 {
     recorded r;
@@ -85,16 +99,13 @@ int trial_main(const trial_suite *suite, int argc, char **argv)
     networks_chains(&all, suite->first, suite->chains);
     networks_random(&all, suite->first, suite->random);
     recorded_enter(&r);
-    trial t = { .r = &r, .ctx = recorded_context(&r), .ud = suite->ud };
     if (suite->prepare)
-        suite->prepare(&t);
+        suite->prepare();
     for (unsigned k = 0, step = recorded_step(&r); k < all.n && !recorded_is_full(&r);
          k += step) {
-        t.net = &all.at[k];
-        t.k = k;
-        suite->try_network(&t);
+        network_of one = { suite, &all.at[k], k };
+        recorded_try(&r, try_network, &one);
     }
-    qg_close(t.ctx);
     networks_free(&all);
     return recorded_end(&r);
 }

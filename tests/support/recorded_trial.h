@@ -35,11 +35,11 @@ void trial_write(const char *path, const char *text);
 void trial_labels(const char *path, unsigned n, unsigned seed);
 
 /* A suite over networks: chains and random ones of seeds `first`, first + 1, ...; each
- * in turn with the same context.  Returns what main returns. */
+ * with a context of its own.  Returns what main returns. */
 typedef struct trial_suite {
     const char *path; /* of the recorded digests */
     unsigned first, chains, random;
-    void (*prepare)(trial *t); /* files that all of them read; NULL: none */
+    void (*prepare)(void); /* files that all of them read; NULL: none */
     void (*try_network)(trial *t);
     void *ud; /* of the trial */
 } trial_suite;

@@ -398,17 +398,32 @@ static const struct {
     { "changes",    case_changes   }
 };
 
-void session_trial(recorded *r, const char *name, unsigned k, unsigned kinds_wanted,
-                   network_opener *open, const void *source)
+typedef struct wanted {
+    trial t;
+    const char *name;
+    unsigned kinds;
+} wanted;
+
+static void try_kinds(recorded *r, void *ud)
 {
-    trial t = {
-        .r = r, .ctx = recorded_context(r), .open = open, .source = source, .k = k
-    };
+    const wanted *w = ud;
+    trial t = w->t;
+    t.ctx = recorded_context(r);
     for (size_t i = 0; i < COUNT(kinds); i++) {
-        bool able = (kinds_wanted >> i & 1) && (i == 0 || t.m);
-        if (able && (recorded_case(r, "%s: %s", name, kinds[i].name) || i == 0))
+        bool able = (w->kinds >> i & 1) && (i == 0 || t.m);
+        if (able && (recorded_case(r, "%s: %s", w->name, kinds[i].name) || i == 0))
             kinds[i].put(&t);
     }
     qg_model_close(t.m);
     qg_close(t.ctx);
+}
+
+void session_trial(recorded *r, const char *name, unsigned k, unsigned kinds_wanted,
+                   network_opener *open, const void *source)
+{
+    wanted w = {
+        {.r = r, .open = open, .source = source, .k = k},
+        name, kinds_wanted
+    };
+    recorded_try(r, try_kinds, &w);
 }

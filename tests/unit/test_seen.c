@@ -12,9 +12,10 @@
 
 static double step_of(double *x, size_t n, size_t *levels)
 {
-    qg_arena *a = qg_arena_new(qg_alloc_libc);
-    const double step = qg_seen_step(a, x, n, levels);
-    qg_arena_free(a);
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    double step;
+    assert_ok(ctx, qg_seen_step(ctx, ctx->arena, x, n, levels, &step));
+    qg_ctx_free(ctx);
     return step;
 }
 
