@@ -14,8 +14,8 @@ those that execute most of the file for the time they take, until they have take
 
 A mutant costs one object and a library, or a program that is linked with it in front of the
 library, of three builds of this checkout that are made and kept in build-mutants: plain, for
-scripts and test_recorded_X, sanitized, for other suites, and counted, for test_places_session with all places: with
-sanitizers it would take a part of them.  So mutants do not disturb each other, and --jobs of
+scripts and test_recorded_X, sanitized, for other suites, and counted, for test_places_X with
+all places: with sanitizers they would take a part of them.  So mutants do not disturb each other, and --jobs of
 them are tried at once.
 
 A mutant is killed when a test fails or runs too long; one that does not compile, or
@@ -49,7 +49,7 @@ LISTED = ROOT / "tests/survivors.json"
 BUILD = ROOT / "build-mutants"
 COUNT, SEED, SECONDS = 60, 20, 300  # mutants, and for the suites or scripts of one
 BROADEST = "scripts/test_recorded"
-PLACES = "prop/test_places_session"  # first for errors that are ignored
+PLACES = "prop/test_places_"  # suites that come first for errors that are ignored
 RECORDED = {p.stem for p in (ROOT / "tests/prop").glob("test_recorded_*.c")}
 MEMORY = ":hard_rss_limit_mb=6000"  # a mutant may allocate without end
 COMMON = ["-S", str(ROOT), "-G", "Ninja"]
@@ -181,7 +181,7 @@ def choose(build, tests, mutants, most):
 
         def order(name, stem=stem, m=m):
             share = len(lines[name][m.path]) / (1 + tests[name][0])
-            ignored = name == PLACES and m.what == "error ignored"
+            ignored = name.startswith(PLACES) and m.what == "error ignored"
             return not ignored, stem not in name, -share, name
 
         m.tests.sort(key=order)
@@ -261,7 +261,8 @@ def target_of(command):
     name = pathlib.Path(command[0]).name
     if name in ("python.sh", "bash"):
         return "plain", "qg"
-    kind = ("counted" if name in PLACES else "plain" if name in RECORDED else "sanitized")
+    kind = ("counted" if f"prop/{name}".startswith(PLACES) else
+            "plain" if name in RECORDED else "sanitized")
     return kind, f"tests/{name}"
 
 

@@ -82,6 +82,8 @@ void recorded_begin(recorded *r, int argc, char **argv, const char *path)
 void recorded_enter(recorded *r)
 {
     scratch_memory(r->folder, "recorded");
+    if (access(r->folder, F_OK) == 0) /* of a process that was killed */
+        (void)scratch_remove(r->folder);
     if (mkdir(r->folder, 0700) != 0 || chdir(r->folder) != 0)
         stop("cannot be made", r->folder);
 }
