@@ -6,19 +6,23 @@
 #include "engine/quant/tqc_check.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 
-#define broken(ctx, rule, t, ...)                                                      \
-    broken_at((ctx), (rule), (t), qg_arena_printf((ctx)->arena, __VA_ARGS__))
-
-/* The text is made in the context's arena: a verifier that complains ends the run
- * anyway. */
-static qg_status broken_at(qg_ctx *ctx, const qg_check_rule *rule, const qg_tqc *t,
-                           const char *what)
+/* "verify: rule leaders: conv.out0: " and the text. */
+static qg_status broken(qg_ctx *ctx, const qg_check_rule *rule, const qg_tqc *t,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+static qg_status broken(qg_ctx *ctx, const qg_check_rule *rule, const qg_tqc *t,
+                        const char *format, ...)
 {
-    char at[QG_ENDPOINT_TEXT];
+    enum { LONGEST = 640 };
+    char at[QG_ENDPOINT_TEXT], what[LONGEST];
+    va_list words;
+    va_start(words, format);
+    (void)vsnprintf(what, sizeof what, format, words);
+    va_end(words);
     return qg_fail(ctx, QG_ESTATE, "verify: rule %s: %s: %s", rule->id,
-                   qg_tqc_text(t, at), what ? what : "");
+                   qg_tqc_text(t, at), what);
 }
 
 /* Runs `one` on every TQC. */
@@ -263,7 +267,7 @@ RULE(schemes)
     char at[QG_ENDPOINT_TEXT];
     if (qg_scheme_check(ctx, qg_tqc_text(t, at), &t->scheme) == QG_OK)
         return QG_OK;
-    return broken_at(ctx, rule, t, qg_ctx_message(ctx));
+    return broken(ctx, rule, t, "%s", qg_ctx_message(ctx));
 }
 
 /* clang-format off */

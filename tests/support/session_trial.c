@@ -108,9 +108,13 @@ static qg_workload samples(const char *data)
     return (qg_workload){ .data = data, .jobs = 1, .reference_kernels = true };
 }
 
+/* A status is put where memory fails alone: a network opens or not each time. */
 static qg_status open_network(trial *t, qg_model **m)
 {
-    return t->open(t->ctx, t->source, m);
+    const qg_status s = t->open(t->ctx, t->source, m);
+    if (s == QG_ENOMEM)
+        recorded_status(t->r, t->ctx, "open", s);
+    return s;
 }
 
 /* The network quantized with options of its turn; false: refused. */
