@@ -263,7 +263,8 @@ qg_status qg_model_trace(qg_model *m, const qg_trace_options *given, const char 
     qg_mode_request mode = { .mode = o.mode ? o.mode : integer, .profile = o.profile };
     tracing t = { .o = &o, .path = path };
     QG_TRY(qg_executable_make(m, &mode, &t.exe));
-    qg_status s = write_trace(&t, report);
+    qg_report *made = NULL;
+    qg_status s = write_trace(&t, report ? &made : NULL);
     qg_sink_close(&t.sink);
     if (t.begun)
         qg_folder_abandon(&t.folder);
@@ -271,5 +272,5 @@ qg_status qg_model_trace(qg_model *m, const qg_trace_options *given, const char 
     qg_feed_close(&t.feed);
     qg_plan_free(t.plan);
     qg_executable_free(&t.exe);
-    return s;
+    return qg_report_end(s, made, report);
 }
