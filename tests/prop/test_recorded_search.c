@@ -52,7 +52,7 @@ static void case_rules(trial *t)
     o.backend = TURN(backends, t->k + 1);
     o.observer = t->k % 3 == 2 ? "percentile" : NULL;
     o.holdout = t->k % 4 == 1 ? "random:5" : NULL;
-    qg_status s = qg_model_search_rules(m, &o, &report);
+    qg_status s = m ? qg_model_search_rules(m, &o, &report) : QG_OK;
     trial_put(t, o.backend, s, report);
     qg_model_close(m);
 }

@@ -1,6 +1,7 @@
 /* qg_model_trace, _diverge, _fit, _probe, _infer_backend and qg_trace_diff under the
  * sanitizers, on the demo model. */
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/support/test.h"
 
@@ -221,11 +222,67 @@ static void test_infer(void **state)
     qg_model_close(m);
 }
 
+static void write_text(const char *folder, const char *name, const char *text)
+{
+    char path[SCRATCH_PATH + 64];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    assert_int_equal(fputs(text, out) < 0, 0);
+    assert_int_equal(fclose(out), 0);
+}
+
+static bool is_there(const char *folder, const char *name)
+{
+    char path[SCRATCH_PATH + 64];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* A trace replaces the files that the trace.json of its folder lists, of whatever form
+ * that is, and leaves others; a file of no trace is never replaced. */
+static void test_earlier_traces(void **state)
+{
+    fixture *f = *state;
+    static const struct earlier {
+        const char *json;
+        bool lists; /* old.npy */
+    } row[] = {
+        {"{\"arrays\": [{\"file\": \"old.npy\"}]}",                        true },
+        { "{\"arrays\": [1, {\"file\": 2}, {}, {\"file\": \"old.npy\"}]}", true },
+        { "{\"arrays\": [{\"file\": \"older.npy\"}]}",                     false},
+        { "{\"arrays\": {\"file\": \"old.npy\"}}",                         false},
+        { "{\"arrays\": []}",                                              false},
+        { "{\"array\": [{\"file\": \"old.npy\"}]}",                        false},
+        { "[{\"file\": \"old.npy\"}]",                                     false},
+        { "{\"arrays\": [{\"file\": \"old.npy\"}]",                        false}, /* no JSON */
+        { "",                                                              false},
+    };
+    char folder[SCRATCH_PATH];
+    scratch_path(folder, "earlier");
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        assert_int_equal(mkdir(folder, 0700), 0);
+        write_text(folder, "old.npy", "old");
+        write_text(folder, "kept.npy", "kept");
+        write_text(folder, "trace.json", row[i].json);
+        qg_trace_options o;
+        qg_trace_options_init(&o, sizeof o);
+        o.work = work();
+        const qg_status s = qg_model_trace(f->m, &o, folder, NULL);
+        const bool json = i < 7; /* else trace.json is of no trace */
+        assert_int_equal(s, json ? QG_OK : QG_EIO);
+        assert_int_equal(is_there(folder, "old.npy"), !row[i].lists);
+        assert_true(is_there(folder, "kept.npy"));
+        assert_int_equal(scratch_remove(folder), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_diverge),
         cmocka_unit_test(test_a_folder_is_a_trace),
+        cmocka_unit_test(test_earlier_traces),
         cmocka_unit_test(test_fit_and_its_profile),
         cmocka_unit_test(test_probe),
         cmocka_unit_test(test_premise),
