@@ -6,8 +6,8 @@
 
 #include "engine/ir/tensor_memory.h"
 
-/* A plain tensor in the arena.  Same checks and messages as for an initializer of a
- * model; external data is not allowed. */
+/* A plain tensor in the arena.  Same checks as for an initializer of a model; external
+ * data is not allowed.  Messages name the file.  Workers may call it. */
 QG_NODISCARD qg_status qg_onnx_read_tensor(qg_ctx *ctx, qg_arena *a, const char *path,
                                            const qg_tensor **out);
 

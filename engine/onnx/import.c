@@ -75,8 +75,13 @@ static qg_status parse(struct importer *im, const unsigned char *bytes, size_t s
 {
     qg_ctx *ctx = im->build.ctx;
     ProtobufCAllocator allocator = { parser_get, parser_drop, im };
-    qg_wire wire = { im->name,      bytes,       size,   &onnx__model_proto__descriptor,
-                     child_message, is_raw_data, is_text };
+    qg_wire wire = { .name = im->name,
+                     .bytes = bytes,
+                     .size = size,
+                     .kind = &onnx__model_proto__descriptor,
+                     .child = child_message,
+                     .is_block = is_raw_data,
+                     .is_text = is_text };
     if (size == 0)
         return qg_fail(ctx, QG_EPARSE,
                        "import: %s: the file is empty, expected a model", im->name);

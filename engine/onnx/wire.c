@@ -24,13 +24,17 @@ struct scan {
     struct level level[QG_WIRE_DEPTH];
 };
 
+static const char *what_of(const struct scan *s)
+{
+    return s->wire->what ? s->wire->what : "ONNX model";
+}
+
 /* Every message of this file has the same ending, so that users recognize a damaged
  * file. */
 static qg_status bad(const struct scan *s, size_t at, const char *what)
 {
-    return qg_fail(s->ctx, QG_EPARSE,
-                   "import: %s: byte %zu: %s: not a complete ONNX model", s->wire->name,
-                   at, what);
+    return qg_fail(s->ctx, QG_EPARSE, "import: %s: byte %zu: %s: not a complete %s",
+                   s->wire->name, at, what, what_of(s));
 }
 
 static qg_status read_varint(struct scan *s, size_t end, uint64_t *out)
@@ -56,8 +60,9 @@ static qg_status skip(struct scan *s, size_t end, uint64_t n, size_t field_at)
     if (n > end - s->at)
         return qg_fail(s->ctx, QG_EPARSE,
                        "import: %s: byte %zu: a field needs %llu bytes, %zu are left: "
-                       "not a complete ONNX model",
-                       s->wire->name, field_at, (unsigned long long)n, end - s->at);
+                       "not a complete %s",
+                       s->wire->name, field_at, (unsigned long long)n, end - s->at,
+                       what_of(s));
     s->at += (size_t)n;
     return QG_OK;
 }

@@ -56,6 +56,7 @@ typedef struct qg_wire {
     qg_wire_child *child;
     qg_wire_is_block *is_block; /* NULL: none does */
     qg_wire_is_text *is_text;   /* NULL: none is */
+    const char *what;           /* in messages; NULL: "ONNX model" */
 } qg_wire;
 
 /* The message, [*n] in a, with a qg_wire_block in every field that holds a block of at

@@ -322,8 +322,13 @@ static void edit_once(edit *e)
 static bool well_formed(const uint8_t *data, size_t size)
 {
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
-    const qg_wire wire = { "mutator",     data, size, &onnx__model_proto__descriptor,
-                           child_message, NULL, NULL };
+    const qg_wire wire = { .name = "mutator",
+                           .bytes = data,
+                           .size = size,
+                           .kind = &onnx__model_proto__descriptor,
+                           .child = child_message,
+                           .is_block = NULL,
+                           .is_text = NULL };
     const unsigned char *bytes;
     size_t n;
     bool ok = ctx && qg_wire_strip(ctx, &wire, ctx->arena, &bytes, &n) == QG_OK;
