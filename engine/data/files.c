@@ -198,20 +198,23 @@ static qg_status npz_find(qg_ctx *ctx, const qg_npz *z, const qg_value *v,
         z->path, v->name, held);
 }
 
-static qg_status npz_array(qg_ctx *ctx, const qg_data *d, const qg_npz *z, size_t k,
-                           qg_arena *a, qg_npy *out)
+/* The array of the wanted input; npz_look has checked it. */
+static qg_status npz_array(const qg_data_get *g, const qg_npz *z, qg_npy *out)
 {
     const qg_npz_member *m;
-    QG_TRY(npz_find(ctx, z, d->request.input[k], &m));
-    return qg_npz_array(ctx, a, z, m, out);
+    QG_TRY(npz_find(g->ctx, z, g->d->request.input[g->k], &m));
+    return qg_npz_array(g->ctx, g->scratch, z, m, out);
 }
 
 static qg_status npz_arrays(qg_ctx *ctx, qg_data *d, qg_data_part *part,
                             const qg_npz *z, qg_arena *a)
 {
     for (size_t k = 0; k < d->request.n_input; k++) {
+        const qg_npz_member *m;
         qg_npy f;
-        QG_TRY(npz_array(ctx, d, z, k, a, &f));
+        QG_TRY(npz_find(ctx, z, d->request.input[k], &m));
+        QG_TRY(qg_npz_check(ctx, z, m));
+        QG_TRY(qg_npz_array(ctx, a, z, m, &f));
         part->slot[k].array = f;
         QG_TRY(qg_data_split(ctx, d, part, k, &f.head.type));
     }
@@ -243,7 +246,7 @@ static qg_status npz_get(const qg_data_get *g, qg_tensor *out)
     if (g->part->kept)
         return read_sample(g, &g->part->slot[g->k].array, out);
     QG_TRY(qg_npz_open(g->ctx, g->scratch, g->part->path, &z));
-    qg_status s = npz_array(g->ctx, g->d, &z, g->k, g->scratch, &f);
+    qg_status s = npz_array(g, &z, &f);
     if (s == QG_OK)
         s = check_again(g, &f.head.type);
     if (s == QG_OK)

@@ -303,14 +303,36 @@ static qg_status data_at(qg_ctx *ctx, const qg_npz *z, const qg_npz_member *m,
     return QG_OK;
 }
 
-static qg_status check_sum(qg_ctx *ctx, const qg_npz *z, const qg_npz_member *m,
-                           const unsigned char *bytes)
+static qg_status compare_sum(qg_ctx *ctx, const qg_npz *z, const qg_npz_member *m,
+                             uint32_t sum)
 {
-    if (qg_zip_crc(0, bytes, m->size) == m->crc)
+    if (sum == m->crc)
         return QG_OK;
     return qg_fail(ctx, QG_EPARSE,
                    "read %.200s: '%.100s' is damaged: its checksum differs", z->path,
                    m->name);
+}
+
+static qg_status check_sum(qg_ctx *ctx, const qg_npz *z, const qg_npz_member *m,
+                           const unsigned char *bytes)
+{
+    return compare_sum(ctx, z, m, qg_zip_crc(0, bytes, m->size));
+}
+
+qg_status qg_npz_check(qg_ctx *ctx, const qg_npz *z, const qg_npz_member *m)
+{
+    unsigned char part[1 << 14];
+    uint64_t at;
+    uint32_t sum = 0;
+    if (m->deflated)
+        return QG_OK;
+    QG_TRY(data_at(ctx, z, m, &at));
+    for (uint64_t done = 0, n; done < m->size; done += n) {
+        n = m->size - done < sizeof part ? m->size - done : sizeof part;
+        QG_TRY(read_at(ctx, z, at + done, (size_t)n, part));
+        sum = qg_zip_crc(sum, part, (size_t)n);
+    }
+    return compare_sum(ctx, z, m, sum);
 }
 
 static qg_status inflate_member(qg_ctx *ctx, const qg_npz *z, const qg_npz_member *m,
@@ -384,6 +406,7 @@ qg_status qg_npz_load(qg_ctx *ctx, qg_arena *a, const qg_npz *z, const qg_npz_me
                       const qg_tensor **out)
 {
     qg_npy f;
+    QG_TRY(qg_npz_check(ctx, z, m));
     QG_TRY(qg_npz_array(ctx, a, z, m, &f));
     qg_tensor *t = QG_NEW(a, qg_tensor);
     if (!t)

@@ -2,8 +2,9 @@
  * of other files, in memory.
  *
  * Read   stored and deflated members, also zip64; sizes and offsets are checked before
- *        use, duplicate names refused.  Stored arrays are read in parts from the file;
- *        deflated ones are inflated into memory as a whole, checksum included.
+ *        use, duplicate names refused.  Stored arrays are read in parts from the file,
+ *        after qg_npz_check; deflated ones are inflated into memory as a whole, checksum
+ *        included.
  * Write  stored or deflated, always zip64, dated 1980-01-01: equal arrays give equal
  *        bytes (with the same zlib).
  * Source APPNOTE.TXT 6.3.10 of PKWARE, sections 4.3 and 4.5.3.
@@ -58,11 +59,17 @@ void qg_npz_close(qg_npz *z); /* arrays that read from the file end with it */
 /* NULL: no such array. */
 const qg_npz_member *qg_npz_find(const qg_npz *z, const char *name);
 
-/* An array of the archive; inflated into the arena when it is deflated. */
+/* Reads a stored member once: QG_EPARSE when its checksum differs, QG_EIO.  Deflated
+ * ones are checked when they are inflated. */
+QG_NODISCARD qg_status qg_npz_check(qg_ctx *ctx, const qg_npz *z,
+                                    const qg_npz_member *m);
+
+/* An array of the archive; inflated into the arena when it is deflated.  A stored one
+ * is not checked. */
 QG_NODISCARD qg_status qg_npz_array(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
                                     const qg_npz_member *m, qg_npy *out);
 
-/* The whole array in the arena. */
+/* The whole array in the arena, checked. */
 QG_NODISCARD qg_status qg_npz_load(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
                                    const qg_npz_member *m, const qg_tensor **out);
 

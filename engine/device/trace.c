@@ -425,6 +425,8 @@ static qg_status check(qg_ctx *ctx, qg_trace *t)
             a->type = d.npy.head.type;
             s = measure(ctx, t, a);
         }
+        if (s == QG_OK && t->archive)
+            s = qg_npz_check(ctx, &t->npz, member_of(t, a));
         qg_trace_unload(&d);
         t->samples = i == 0 || a->samples < t->samples ? a->samples : t->samples;
     }

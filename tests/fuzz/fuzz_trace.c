@@ -6,6 +6,7 @@
 
 #include "engine/device/pair.h"
 #include "tests/fuzz/outcome.h"
+#include "tests/fuzz/zip_sums.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -37,6 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     int made = memfd_create("fuzz", 0), fd = dup2(made, FD);
     (void)close(made);
     if (ctx && fd >= 0 && write(fd, bytes, size) == (ssize_t)size) {
+        mend_sums(bytes, size, fd);
         (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         if (qg_trace_open(ctx, path, &t) == QG_OK) {
             for (size_t i = 0; i < t->n; i++)

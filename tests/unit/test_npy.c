@@ -286,7 +286,7 @@ static void our_archives_are_read_and_repeat(void **state)
 }
 
 /* Every byte of an archive damaged, every prefix cut: read or refused, never a crash;
- * damage to deflated data never goes unnoticed. */
+ * damage to data never goes unnoticed. */
 static void damaged_archives_never_crash(void **state)
 {
     struct fixture *f = *state;
@@ -307,7 +307,7 @@ static void damaged_archives_never_crash(void **state)
             if (qg_npz_open(f->ctx, a, f->path, &z) == QG_OK) {
                 for (size_t k = 0; k < z.count; k++) {
                     const qg_tensor *t;
-                    if (qg_npz_load(f->ctx, a, &z, &z.member[k], &t) == QG_OK && p)
+                    if (qg_npz_load(f->ctx, a, &z, &z.member[k], &t) == QG_OK)
                         assert_int_equal(t->dim[0], 3);
                 }
                 qg_npz_close(&z);
