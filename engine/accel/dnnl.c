@@ -92,7 +92,8 @@ static windows windows_of(const qg_compile *c, bool transposed, int64_t batch,
  * dimensions. */
 static int axes_of(const windows *w)
 {
-    return w->in[0] > 1 || w->kernel[0] > 1 || w->out[0] > 1 ? 3 : 2;
+    const bool deep = w->in[0] > 1 || w->kernel[0] > 1 || w->out[0] > 1;
+    return deep || w->pad_begin[0] || w->pad_end[0] ? 3 : 2;
 }
 
 /* oneDNN cannot have three axes on one side and two on the other. */

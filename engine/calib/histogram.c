@@ -115,8 +115,9 @@ void qg_histogram_count(qg_edge_type t, const qg_histogram *h, qg_histogram_run 
         if (!(v >= first && v <= last))
             continue;
         double at = rounded(t, rounded(t, v - first) / width);
-        size_t j = (size_t)rounded(t, at * (double)h->bins);
-        j -= j >= h->bins ? j - (h->bins - 1) : 0;
+        double bin = rounded(t, at * (double)h->bins); /* NaN: the width is 0 or inf */
+        size_t last_bin = h->bins - 1;
+        size_t j = bin >= (double)last_bin ? last_bin : bin > 0 ? (size_t)bin : 0;
         if (v < h->edge[j])
             j -= j > 0;
         else if (v >= h->edge[j + 1] && j != h->bins - 1)

@@ -348,8 +348,6 @@ static void operands_keep_their_axes(void **state)
         compare(aligned[i], i, 0, 2);
 }
 
-/* A weight of more elements than inference computes is still turned once, before any
- * run. */
 /* Windows that end behind the padding: what is behind it does not count. */
 static void averages_count_the_padding_alone(void **state)
 {
@@ -366,6 +364,44 @@ static void averages_count_the_padding_alone(void **state)
         compare(cut[i], i, 0, 1);
 }
 
+/* "1,3,2": `n` numbers below `below`, plus `least`. */
+static void draw(char text[64], qg_rng *rng, int n, int below, int least)
+{
+    text[0] = 0;
+    for (int i = 0; i < n; i++)
+        (void)snprintf(text + strlen(text), 8, "%s%d", i ? "," : "",
+                       least + (int)qg_rng_below(rng, (uint64_t)below));
+}
+
+/* Windows over one to three axes, most of few elements: paddings that are all that an
+ * output reads, axes of one element. */
+static void windows_of_all_kinds(void **state)
+{
+    static const char *const nodes[] = { "Conv(x, w)", "ConvTranspose(x, w)",
+                                         "MaxPool(x)", "AveragePool(x)" };
+    (void)state;
+    for (unsigned seed = 0; seed < 1600; seed++) {
+        char text[1024], dims[64], kernel[64], strides[64], pads[64];
+        qg_rng rng = { seed };
+        const int axes = 1 + (int)qg_rng_below(&rng, 3);
+        const bool pool = seed % 4 > 1;
+        draw(dims, &rng, axes, 3, seed % 4 > 0 ? 3 : seed % 8 < 2 ? 1 : 2);
+        draw(kernel, &rng, axes, seed % 8 ? 2 : 1, pool ? 2 : 1);
+        draw(strides, &rng, axes, 3, 1);
+        draw(pads, &rng, 2 * axes, 2, 0);
+        (void)snprintf(text, sizeof text,
+                       "graph {\n opset 17\n x = input float32[1,4,%s]\n"
+                       " w = const float32[4,4,%s] seed(3)\n"
+                       " y = %s kernel_shape=[%s] strides=[%s] pads=[%s]%s\n"
+                       " output y\n}",
+                       dims, kernel, nodes[seed % 4], kernel, strides, pads,
+                       pool && seed % 3 == 0 ? " ceil_mode=1" : "");
+        compare(text, seed, 0, 1);
+    }
+}
+
+/* A weight of more elements than inference computes is still turned once, before any
+ * run. */
 static void a_turned_weight_is_a_constant(void **state)
 {
     const qg_plan_options o = { 0 };
@@ -428,5 +464,6 @@ QG_TEST_MAIN(cmocka_unit_test(absorbing_changes_no_bits),
              cmocka_unit_test(kernels_keep_to_the_definition),
              cmocka_unit_test(operands_keep_their_axes),
              cmocka_unit_test(averages_count_the_padding_alone),
+             cmocka_unit_test(windows_of_all_kinds),
              cmocka_unit_test(a_turned_weight_is_a_constant),
              cmocka_unit_test(second_run_allocates_nothing))
