@@ -1,7 +1,9 @@
 /* openvino_channels.c -- constants per channel in front of a rounding that the CPU
  * plugin of OpenVINO computes with that of the first channel: the questions of
  * openvino_plugin.h about them. */
+#include "engine/formats/openvino_edits.h"
 #include "engine/formats/openvino_plugin.h"
+#include "engine/formats/quantize_linear.h"
 #include "engine/ir/infer.h"
 
 static bool is_open(const qg_graph *g, const qg_value *v)
@@ -61,13 +63,6 @@ static bool adds_bias(const qg_node *n)
            n->in[2] && differs(n->in[2]->constant);
 }
 
-/* Whether the plugin computes a function of v in the kernel that makes v. */
-static bool is_fused(const qg_value *v, bool shapes)
-{
-    return v->def && v->use.n == 1 && !v->is_output && !shapes &&
-           qg_node_has(v->def, QG_OP_COMPUTE | QG_OP_ACTIVATION | QG_OP_NORMALIZE);
-}
-
 /* The constant with which n computes element by element, *v: what with; NULL: none. */
 static const qg_tensor *constant_of(const qg_node *n, const char *const *names,
                                     size_t count, const qg_value **v)
@@ -79,12 +74,12 @@ static const qg_tensor *constant_of(const qg_node *n, const char *const *names,
     return (*v)->constant ? NULL : n->in[1 - slot]->constant;
 }
 
-/* Whether n computes with a constant per channel in a kernel of its own. */
-static bool is_apart(const qg_node *n, bool shapes)
+/* Whether n has a factor or a summand per channel. */
+static bool has_channels(const qg_node *n)
 {
     static const char *const names[] = { "Mul", "Div", "Add", "Sub" };
     const qg_value *v;
-    return differs(constant_of(n, names, 4, &v)) && !is_fused(v, shapes);
+    return qg_node_has(n, QG_OP_NORMALIZE) || differs(constant_of(n, names, 4, &v));
 }
 
 /* Whether n divides a sum with a constant by one per channel: transformations make
@@ -97,14 +92,140 @@ static bool divides_sum(const qg_node *n)
            constant_of(v->def, sums, 2, &inner);
 }
 
-bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *n, bool shapes)
+/* Maps of one element. */
+static bool is_single(const qg_value *v)
+{
+    bool single = v->type.rank > 2;
+    for (int32_t k = 2; k < v->type.rank; k++)
+        single &= v->type.dim[k] == 1;
+    return single;
+}
+
+static bool stays_in_place(const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_ELEMENTWISE | QG_OP_ACTIVATION | QG_OP_NORMALIZE);
+}
+
+/* A way from a quantizer, in a copy of the graph g. */
+typedef struct way {
+    const qg_graph *g;
+    bool shapes;   /* are read: qg_plugin_reads_shapes */
+    bool channels; /* a constant per channel was met */
+    bool moves;    /* a node that pools or moves elements */
+} way;
+
+enum { FAR = 16 }; /* nodes that are looked through */
+
+/* The node of g that n copies; n itself when the file alone has it. */
+static const qg_node *original(const way *w, const qg_node *n)
+{
+    return n->id < w->g->node.n ? w->g->node.at[n->id] : n;
+}
+
+static bool ends(const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_COMPUTE | QG_OP_QUANTIZER) || qg_plugin_is_barrier(n);
+}
+
+/* --- down: limits of its output --- */
+
+/* Whether a constant per channel computes with v; sets w->moves when it is pooled or
+ * moved before. */
+static bool feeds_channels(way *w, const qg_value *v, int left)
+{
+    for (size_t i = 0; left > 0 && i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        if (v->use.at[i].slot == 0 && qg_is_dequantize_linear(n)) {
+            if (feeds_channels(w, n->out[0], left - 1))
+                return true;
+            continue;
+        }
+        if (ends(n) || !n->n_out || !n->out[0])
+            continue;
+        if (has_channels(original(w, n)))
+            return true;
+        if (!feeds_channels(w, n->out[0], left - 1))
+            continue;
+        w->moves |= !stays_in_place(n);
+        return true;
+    }
+    return false;
+}
+
+/* --- up: limits of its input --- */
+
+static bool takes(way w, const qg_value *v, int left);
+
+/* Through the operands of n; a function of several values ends the way. */
+static bool goes_on(way w, const qg_node *n, int left)
+{
+    size_t operands = 0;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        operands += n->in[k] && !n->in[k]->constant && n->in[k]->type.dtype == QG_F32;
+    if (operands > 1 &&
+        (stays_in_place(n) || !qg_node_has(n, QG_OP_JOIN | QG_OP_PASSIVE)))
+        return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if (n->in[k] && takes(w, n->in[k], left - 1))
+            return true;
+    return false;
+}
+
+static bool takes(way w, const qg_value *v, int left)
 {
     static const char *const expand = "Expand";
-    if (!n->n_out || !n->out[0] || n->out[0]->type.rank < 2)
+    const qg_node *n = v->def;
+    if (!n || v->constant || left == 0 || v->type.rank < 2 || v->type.dtype != QG_F32 ||
+        qg_node_has(n, QG_OP_QUANTIZER) || qg_plugin_is_barrier(n))
         return false;
-    if (!is_open(g, n->out[0]))
-        return divides_sum(n);
+    const qg_node *from = original(&w, n);
+    const bool open = is_open(w.g, from->out[0]);
+    if (w.channels && (w.moves || open || is_single(from->out[0])))
+        return true;
+    if (qg_node_has(n, QG_OP_COMPUTE))
+        return open && w.shapes && adds_bias(from);
     if (qg_node_is_onnx(n, &expand, 1))
-        return n->in[0] && differs(n->in[0]->constant);
-    return (shapes && adds_bias(n)) || is_apart(n, shapes);
+        return open && from->in[0] && differs(from->in[0]->constant);
+    w.channels |= has_channels(from);
+    w.moves |= !stays_in_place(n);
+    return (w.channels && (w.moves || open || is_single(from->out[0]))) ||
+           divides_sum(from) || goes_on(w, n, left);
+}
+
+bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *quantizer,
+                                   bool shapes)
+{
+    way w = { .g = g, .shapes = shapes };
+    w.channels = feeds_channels(&w, quantizer->out[0], FAR);
+    return takes(w, quantizer->in[0], FAR);
+}
+
+/* Whether n gives the channels of a map another order. */
+static bool orders_channels(const qg_node *n)
+{
+    static const char *const name = "Gather";
+    return qg_node_is_onnx(n, &name, 1) && n->in[1] && n->in[1]->constant &&
+           n->in[1]->type.rank == 1 && qg_attr_at(n, "axis", 0, 0) == 1;
+}
+
+/* Whether n turns a map, and does not move its channels from the end. */
+static bool turns_map(const qg_node *n)
+{
+    static const char *const name = "Transpose";
+    return qg_node_is_onnx(n, &name, 1) && n->out[0]->type.rank == 4 &&
+           (qg_attr_at(n, "perm", 1, 2) != 3 || qg_attr_at(n, "perm", 2, 1) != 1);
+}
+
+bool qg_plugin_moves_into_weights(const qg_node *n)
+{
+    static const char *const product = "Conv";
+    if (n->n_out != 1 || !n->out[0] || n->out[0]->type.rank < 3 ||
+        n->out[0]->type.dtype != QG_F32)
+        return false;
+    if (orders_channels(n))
+        return true;
+    for (size_t i = 0; turns_map(n) && i < n->out[0]->use.n; i++)
+        if (qg_node_is_onnx(n->out[0]->use.at[i].node, &product, 1))
+            return true;
+    return false;
 }

@@ -66,6 +66,15 @@ qg_status qg_plugin_add_barrier(qg_graph *g, const qg_node *n, qg_value **x)
     return qg_plugin_add_limit(g, n, "Max", -FLT_MAX, &number, x);
 }
 
+bool qg_plugin_is_barrier(const qg_node *n)
+{
+    static const char *const name = "Max";
+    const qg_tensor *t = n->n_in == 2 && n->in[1] && qg_node_is_onnx(n, &name, 1)
+                             ? n->in[1]->constant
+                             : NULL;
+    return t && t->dtype == QG_F32 && qg_tensor_count(t) == 1 && t->f32[0] <= -FLT_MAX;
+}
+
 qg_status qg_plugin_replace(qg_graph *g, qg_value *y, qg_value *x)
 {
     bool output = y->is_output;

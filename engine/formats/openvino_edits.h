@@ -22,6 +22,9 @@ QG_NODISCARD qg_status qg_plugin_add_limit(qg_graph *g, const qg_node *n,
 QG_NODISCARD qg_status qg_plugin_add_barrier(qg_graph *g, const qg_node *n,
                                              qg_value **x);
 
+/* A Max with the least float, as qg_plugin_add_barrier makes. */
+bool qg_plugin_is_barrier(const qg_node *n);
+
 /* Readers of y, and the interface, get x, which has its name, unless an output keeps
  * it. */
 QG_NODISCARD qg_status qg_plugin_replace(qg_graph *g, qg_value *y, qg_value *x);

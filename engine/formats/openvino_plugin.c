@@ -26,21 +26,11 @@ static bool is_by_constant(const qg_node *n)
            (n->in[0] && n->in[1] && (n->in[0]->constant || n->in[1]->constant));
 }
 
-/* A Max with the least float, as add_barrier makes. */
-static bool is_barrier(const qg_node *n)
-{
-    static const char *const name = "Max";
-    const qg_tensor *t = n->n_in == 2 && n->in[1] && qg_node_is_onnx(n, &name, 1)
-                             ? n->in[1]->constant
-                             : NULL;
-    return t && t->dtype == QG_F32 && qg_tensor_count(t) == 1 && t->f32[0] <= -FLT_MAX;
-}
-
 /* Whether the transformations move codes through n: surely, or perhaps. */
 static bool carries(const qg_node *n, bool surely)
 {
     float low, high;
-    if (is_barrier(n))
+    if (qg_plugin_is_barrier(n))
         return false;
     if (qg_node_has(n, QG_OP_PASSIVE) || qg_node_clamps(n, &low, &high))
         return true;
@@ -434,6 +424,15 @@ static qg_status keep_strides(qg_graph *g, const qg_node *n, qg_node *copy)
     return qg_edit_set_input(g, copy, 0, x);
 }
 
+/* The same behind copy: over it nothing is moved into the weights of a product. */
+static qg_status keep_out_of_weights(qg_graph *g, const qg_node *n, const qg_node *copy)
+{
+    qg_value *y = copy->out[0], *x = y;
+    QG_TRY(qg_plugin_add_pool(g, n, (size_t)n->out[0]->type.rank - 2, &x));
+    QG_TRY(qg_plugin_replace(g, y, x));
+    return qg_edit_set_input(g, x->def, 0, y);
+}
+
 /* The same in front of a node of two dims, which it needs three for. */
 static qg_status keep_apart(qg_graph *g, const qg_node *n, qg_node *copy, uint32_t slot,
                             int64_t rows)
@@ -446,65 +445,16 @@ static qg_status keep_apart(qg_graph *g, const qg_node *n, qg_node *copy, uint32
     return qg_edit_set_input(g, copy, slot, x);
 }
 
-/* The node that makes what a quantizer of a copy rounds, perhaps limited before; NULL:
- * there is none.  *reader is the node behind it. */
-static qg_node *rounded_by(qg_node *quantizer, qg_node **reader)
-{
-    static const char *const relu = "Relu";
-    float low, high;
-    *reader = quantizer;
-    qg_node *n = quantizer->in[0]->def;
-    for (int k = 0; k < CHAIN && n; k++) {
-        if (qg_node_is_onnx(n, &relu, 1) ||
-            !(is_barrier(n) || qg_node_clamps(n, &low, &high)))
-            return n;
-        *reader = n;
-        n = n->in[0]->def;
-    }
-    return NULL;
-}
-
-/* The same between n, of the copy g, and an input that reads its output. */
-static qg_status keep_output(qg_graph *g, qg_node *n, qg_node *reader, uint32_t slot)
-{
-    qg_value *x = reader->in[slot];
-    const int rank = x->type.rank;
-    if (rank == 2)
-        return keep_apart(g, n, reader, slot, -1);
-    if (rank < 2)
-        return QG_OK;
-    QG_TRY(qg_plugin_add_pool(g, n, (size_t)rank - 2, &x));
-    return qg_edit_set_input(g, reader, slot, x);
-}
-
-/* The same behind constants per channel, up from the node that a quantizer rounds: a
- * mean and a deviation are two. */
-static qg_status keep_chain(qg_export *e, qg_graph *g, qg_node *quantizer, size_t old,
-                            bool shapes)
-{
-    const qg_graph *from = e->quant->graph;
-    qg_node *reader, *made = rounded_by(quantizer, &reader);
-    uint32_t slot = 0;
-    for (int k = 0; k < CHAIN && made && made->id < old; k++) {
-        const qg_node *n = from->node.at[made->id];
-        if (!qg_plugin_takes_first_channel(from, n, shapes))
-            break;
-        QG_TRY(keep_output(g, made, reader, slot));
-        slot = n->n_in > 1 && n->in[0] && n->in[0]->constant ? 1 : 0;
-        reader = made;
-        made = made->in[slot] ? made->in[slot]->def : NULL;
-    }
-    return QG_OK;
-}
-
+/* A barrier in front of quantizers that would take constants of channels. */
 static qg_status keep_channels(qg_export *e, qg_graph *g, size_t old)
 {
     bool shapes;
     QG_TRY(qg_plugin_reads_shapes(e->quant->graph, g->arena, &shapes));
     for (size_t i = old, all = g->node.n; i < all; i++) {
         qg_node *n = g->node.at[i];
-        if (qg_is_fake_quantize(n->op) || qg_is_quantize_linear(n))
-            QG_TRY(keep_chain(e, g, n, old, shapes));
+        if ((qg_is_fake_quantize(n->op) || qg_is_quantize_linear(n)) &&
+            qg_plugin_takes_first_channel(e->quant->graph, n, shapes))
+            QG_TRY(qg_plugin_keep_in_front(g, n->in[0]->def, n, 0));
     }
     return QG_OK;
 }
@@ -768,6 +718,8 @@ qg_status qg_plugin_obey(qg_export *e, qg_graph *g)
                 QG_TRY(qg_plugin_keep_in_front(g, n, copy, k));
         if (mapped_maximum(n))
             QG_TRY(qg_plugin_keep_behind(g, n, copy));
+        if (qg_plugin_moves_into_weights(n))
+            QG_TRY(keep_out_of_weights(g, n, copy));
         if (is_chained(n))
             QG_TRY(keep_apart(g, n, copy, 0, n->in[0]->type.dim[0]));
         QG_TRY(obey_float(g, n, copy));

@@ -87,10 +87,18 @@ bool qg_plugin_batched_column(const qg_node *n);
 QG_NODISCARD qg_status qg_plugin_reads_shapes(const qg_graph *g, qg_arena *scratch,
                                               bool *reads);
 
-/* Whether n, of g, computes with a constant per channel that the plugin takes into the
- * limits of a rounding behind it, that of the first channel for all of them: where dims
- * are open, and the quotient of a sum in any case.  shapes: they are read, as above. */
-bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *n, bool shapes);
+/* Whether the plugin takes a constant per channel into the limits of a quantizer, which
+ * is of a copy of g, and that of the first channel for all of them: where dims are open
+ * or maps have one element, where a pool or a node that moves elements lies in front of
+ * the quantizer, too, and for the quotient of a sum in any case.  shapes: they are read,
+ * as above. */
+bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *quantizer,
+                                   bool shapes);
+
+/* Whether n gives the channels of a map another order, which the plugin moves to the
+ * weights behind it the wrong way round, or turns a map in front of a convolution, of
+ * which it makes a product whose rows do not fit. */
+bool qg_plugin_moves_into_weights(const qg_node *n);
 
 /* Whether our files have the weight of n as floats: n is one of those above. */
 bool qg_plugin_weight_stays_float(const qg_node *n);
