@@ -3,8 +3,8 @@
  *
  * Read   stored and deflated members, also zip64; sizes and offsets are checked before
  *        use, duplicate names refused.  Stored arrays are read in parts from the file,
- *        after qg_npz_check; deflated ones are inflated into memory as a whole, checksum
- *        included.
+ *        after qg_npz_check; deflated ones are inflated into memory as a whole and
+ *        their checksum is compared.
  * Write  stored or deflated, always zip64, dated 1980-01-01: equal arrays give equal
  *        bytes (with the same zlib).
  * Source APPNOTE.TXT 6.3.10 of PKWARE, sections 4.3 and 4.5.3.

@@ -14,7 +14,7 @@
 
 #include "engine/core/vec.h"
 
-/* The key of a change, in the order of the file, and whether its changes have a body. */
+/* The keys of changes, in the order of the file, and whether changes have bodies. */
 /* clang-format off */
 #define QG_DRAFT_MAP(X)                    \
     X(DEFAULTS,      "defaults",   false)  \

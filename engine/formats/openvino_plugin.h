@@ -87,11 +87,10 @@ bool qg_plugin_batched_column(const qg_node *n);
 QG_NODISCARD qg_status qg_plugin_reads_shapes(const qg_graph *g, qg_arena *scratch,
                                               bool *reads);
 
-/* Whether the plugin takes a constant per channel into the limits of a quantizer, which
- * is of a copy of g, and that of the first channel for all of them: where dims are open
- * or maps have one element, where a pool or a node that moves elements lies in front of
- * the quantizer, too, and for the quotient of a sum in any case.  shapes: they are read,
- * as above. */
+/* Whether the plugin takes a constant per channel, in front of a quantizer of a copy of
+ * g or behind it, into its limits, and that of the first channel for all of them: where
+ * dims are open, maps have one element, or a pool or a node that moves elements lies on
+ * the way, and for the quotient of a sum.  shapes: they are read, as above. */
 bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *quantizer,
                                    bool shapes);
 

@@ -25,8 +25,8 @@ static bool next_word(const char **at, const char **word, size_t *n)
     return *n > 0;
 }
 
-/* *found: the row of an option's table that is called word, [n]; name(row) is NULL after
- * the last. */
+/* *found: the row of an option's table that is called word, [n]; name(row) is NULL
+ * after the last. */
 static qg_status find_word(const qg_tensor_job *j, const char *option,
                            const char *(*name)(int row), const char *word, size_t n,
                            int *found)

@@ -221,7 +221,8 @@ static void add_npz(bytes *b, entry *e, size_t n)
         add_number(b, 0x02014b50, 4);
         add_number(b, 20, 2);
         add_header(b, &e[i]);
-        add_number(b, 0, 2 + 2 + 2 + 4);
+        add_number(b, 0, 2 + 2 + 2);
+        add_number(b, 0, 4);
         add_number(b, e[i].at, 4);
         add(b, e[i].name, strlen(e[i].name));
     }

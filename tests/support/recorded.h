@@ -67,7 +67,7 @@ void recorded_hide(recorded *r, const char *text);
 /* Calls work(r, ud), which opens and closes a context for some cases.  In the suites
  * test_places_recorded_X, which are these suites with places.c, it is called once for
  * each request for memory that fails, and its cases are not compared with the file:
- * work must give the same as without a failure, or a status QG_ENOMEM with a message. */
+ * work must give the same as without one, or a status QG_ENOMEM with a message. */
 typedef void recorded_work(recorded *r, void *ud);
 void recorded_try(recorded *r, recorded_work *work, void *ud);
 /* In those suites alone. */

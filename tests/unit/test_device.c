@@ -255,7 +255,7 @@ static void test_earlier_traces(void **state)
         { "{\"arrays\": []}",                                              false},
         { "{\"array\": [{\"file\": \"old.npy\"}]}",                        false},
         { "[{\"file\": \"old.npy\"}]",                                     false},
-        { "{\"arrays\": [{\"file\": \"old.npy\"}]",                        false}, /* no JSON */
+        { "{\"arrays\": [{\"file\": \"old.npy\"}]",                        false},
         { "",                                                              false},
     };
     char folder[SCRATCH_PATH];
