@@ -82,6 +82,25 @@ static bool has_channels(const qg_node *n)
     return qg_node_has(n, QG_OP_NORMALIZE) || differs(constant_of(n, names, 4, &v));
 }
 
+/* Whether the constants of n differ along another axis than the channels of the product
+ * that n computes with. */
+static bool is_aside(const qg_node *n)
+{
+    static const char *const names[] = { "Mul", "Div", "Add", "Sub" }, *const maps[] = {
+        "Conv", "ConvTranspose"
+    };
+    const qg_value *v;
+    const qg_tensor *k = constant_of(n, names, 4, &v);
+    if (!differs(k) || !v->def || !qg_node_has(v->def, QG_OP_COMPUTE))
+        return false;
+    const int32_t rank = n->out[0]->type.rank;
+    const int32_t channels = qg_node_is_onnx(v->def, maps, 2) ? 1 : rank - 1;
+    for (int32_t i = 0; i < k->rank; i++)
+        if (k->dim[i] > 1 && i + rank - k->rank != channels)
+            return true;
+    return false;
+}
+
 /* Whether n divides a sum with a constant by one per channel: transformations make
  * other limits of the two, whatever the dims are. */
 static bool divides_sum(const qg_node *n)
@@ -178,8 +197,10 @@ static bool takes(way w, const qg_value *v, int left)
     if (!n || v->constant || left == 0 || v->type.rank < 2 || v->type.dtype != QG_F32 ||
         qg_node_has(n, QG_OP_QUANTIZER) || qg_plugin_is_barrier(n))
         return false;
+    static const char *const turned = "ConvTranspose";
     const qg_node *from = original(&w, n);
     const bool open = is_open(w.g, from->out[0]);
+    w.moves |= is_aside(from) || qg_node_is_onnx(n, &turned, 1);
     if (w.channels && (w.moves || open || is_single(from->out[0])))
         return true;
     if (qg_node_has(n, QG_OP_COMPUTE))
@@ -208,12 +229,34 @@ static bool orders_channels(const qg_node *n)
            n->in[1]->type.rank == 1 && qg_attr_at(n, "axis", 0, 0) == 1;
 }
 
-/* Whether n turns a map, and does not move its channels from the end. */
-static bool turns_map(const qg_node *n)
+/* Whether n joins parts of one split of channels. */
+static bool joins_split(const qg_node *n)
+{
+    static const char *const join = "Concat", *const split = "Split";
+    const qg_node *from = n->n_in > 1 && n->in[0] ? n->in[0]->def : NULL;
+    if (!qg_node_is_onnx(n, &join, 1) || !from || !qg_node_is_onnx(from, &split, 1) ||
+        qg_attr_at(n, "axis", 0, 0) != 1)
+        return false;
+    for (uint32_t k = 1; k < n->n_in; k++)
+        if (!n->in[k] || n->in[k]->def != from)
+            return false;
+    return true;
+}
+
+/* Whether n turns a map for a convolution of single elements: false where it moves the
+ * channels from the end, and the convolution is a product of rows. */
+static bool turns_map(const qg_node *n, const qg_node *reader)
 {
     static const char *const name = "Transpose";
-    return qg_node_is_onnx(n, &name, 1) && n->out[0]->type.rank == 4 &&
-           (qg_attr_at(n, "perm", 1, 2) != 3 || qg_attr_at(n, "perm", 2, 1) != 1);
+    const qg_tensor *w = reader->in[1] ? &reader->in[1]->type : NULL;
+    if (!qg_node_is_onnx(n, &name, 1) || n->out[0]->type.rank != 4 || !w ||
+        w->rank != 4 || w->dim[2] != 1 || w->dim[3] != 1)
+        return false;
+    bool plain = qg_attr_at(n, "perm", 1, 2) == 3 && qg_attr_at(n, "perm", 2, 1) == 1;
+    for (size_t k = 0; k < 4; k++)
+        plain &= qg_attr_at(reader, "pads", k, 0) == 0 &&
+                 (k > 1 || qg_attr_at(reader, "strides", k, 1) == 1);
+    return !plain;
 }
 
 bool qg_plugin_moves_into_weights(const qg_node *n)
@@ -222,10 +265,12 @@ bool qg_plugin_moves_into_weights(const qg_node *n)
     if (n->n_out != 1 || !n->out[0] || n->out[0]->type.rank < 3 ||
         n->out[0]->type.dtype != QG_F32)
         return false;
-    if (orders_channels(n))
+    if (orders_channels(n) || joins_split(n))
         return true;
-    for (size_t i = 0; turns_map(n) && i < n->out[0]->use.n; i++)
-        if (qg_node_is_onnx(n->out[0]->use.at[i].node, &product, 1))
+    for (size_t i = 0; i < n->out[0]->use.n; i++) {
+        const qg_node *reader = n->out[0]->use.at[i].node;
+        if (qg_node_is_onnx(reader, &product, 1) && turns_map(n, reader))
             return true;
+    }
     return false;
 }

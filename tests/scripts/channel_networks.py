@@ -62,13 +62,18 @@ class Network:
                  self.const(np.float32(self.draw.choice([0.5, 2, -1.5]))))
 
     def move(self):
-        what = self.draw.choice(["order", "slice", "turn", "shape", "join", "pad"])
+        what = self.draw.choice(["order", "slice", "turn", "shape", "join", "pad", "swap"])
         ints = {"order": self.rng.permutation(self.dims[1]), "shape": [0, self.dims[1], -1]}
         if what == "order":
             self.add("Gather", self.const(np.int64(ints["order"])), axis=1)
         elif what == "slice" and self.dims[1] > 2:
             self.add("Slice", *[self.const(np.int64([k])) for k in (1, self.dims[1], 1)])
             self.dims[1] -= 1
+        elif what == "swap" and self.dims[1] % 2 == 0:
+            halves = [f"{self.last}_{k}" for k in "ab"]
+            self.nodes.append(("Split", [self.last], halves, {"axis": 1}))
+            self.last = halves[1]
+            self.add("Concat", halves[0], axis=1)
         elif what == "turn":
             self.add("Transpose", perm=[0, 1, 3, 2])
         elif what == "shape":
