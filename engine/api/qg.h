@@ -68,8 +68,9 @@ QG_API const char *qg_version(void); /* "0.1.0" */
  * versions append fields: `size` gives the version it was compiled against. */
 typedef struct qg_open_options {
     size_t size; /* sizeof, by the init function */
-    /* The folder that contains backends/, pipelines/ ...; NULL: that of the source tree
-     * the library was built from if it still exists, else the installed one. */
+    /* The folder that contains backends/, pipelines/ ...; NULL: share/quantgraph beside
+     * the installed library, wherever that was moved to; else that of the source tree
+     * it was built from if it still exists, else where it was to be installed. */
     const char *config_dir;
     void (*log)(void *ud, int level, const char *text); /* 0 warning, 1 info, 2 debug */
     void *log_ud;

@@ -306,7 +306,11 @@ static qg_status torch_widen(qg_ctx *ctx, qg_arena *a, qg_histogram_growth *g,
     double edges = ceil((double)(absmax + width) / (double)width);
     qg_histogram h;
     QG_TRY(check_bins(ctx, bins));
-    assert(bins >= (double)old->bins);
+    if (bins < (double)old->bins || !isfinite(edges)) /* the width, or a sum, rounded */
+        return qg_fail(ctx, QG_ENUMERIC,
+                       "histogram: largest |x| %g after %g: bins of %g cannot be "
+                       "added, expected values that float32 tells apart",
+                       (double)absmax, g->threshold, (double)width);
     QG_TRY(allocate(ctx, a, (size_t)bins, &h));
     for (size_t k = 0; k <= h.bins; k++)
         h.edge[k] = (double)(float)((double)k * (double)width);

@@ -218,6 +218,8 @@ enum qg_argument { QG_ARG_NONE, QG_ARG_NUMBER, QG_ARG_WORDS };
       "are at most so many")                                                           \
     X(INPUT_BELOW, "input-below", NUMBER, "s_x / s_y of a data input is below")        \
     X(INPUT_ABOVE, "input-above", NUMBER, "s_x / s_y of a data input is above")        \
+    X(BEYOND_FLOAT, "beyond-float", NUMBER, "2^n times s_y, or twice s_x of a data "   \
+      "input, is infinite in float32")                                                 \
     X(RATIO_ABOVE, "ratio-above", NUMBER, "s_x s_w / s_y of a channel is above")       \
     X(RATIO_BELOW, "ratio-below", NUMBER, "s_x s_w / s_y of a channel is below")       \
     X(BIAS_ABOVE, "bias-above", NUMBER, "|bias / (s_x s_w)| of a channel is above")    \

@@ -177,7 +177,7 @@ qg_predicate_test qg_test_turns_apart, qg_test_pads_one_axis, qg_test_fractional
 qg_predicate_test qg_test_exact_softmax, qg_test_row_of_one, qg_test_ratio_above,
     qg_test_ratio_below, qg_test_bias_above, qg_test_sum_above, qg_test_sum_calibrated,
     qg_test_pairs, qg_test_pairs_calibrated, qg_test_input_below, qg_test_input_above,
-    qg_test_pairs_within, qg_test_uses_below;
+    qg_test_beyond_float, qg_test_pairs_within, qg_test_uses_below;
 
 /* --- fates.c --- */
 

@@ -24,6 +24,7 @@
  * Source    docs/evidence/integers.md#onnx-runtime, number/integer_sum.h */
 #include "engine/lint/lint.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -198,6 +199,20 @@ bool qg_test_input_below(const qg_lint *l, qg_lint_site *s, const qg_condition *
     double least, most;
     return input_ratios(l, s->node, &least, &most) &&
            !above(s, "factor of an input", least, c->number) && least < c->number;
+}
+
+/* Of sums, whose kernels have n bits of headroom. */
+bool qg_test_beyond_float(const qg_lint *l, qg_lint_site *s, const qg_condition *c)
+{
+    const qg_tqc *y = qg_lint_output_grid(l, s->node);
+    double most = is_linear(y, 1) ? ldexp(scale_of(y, 0), (int)c->number) : 0;
+    for (uint32_t k = 0; k < s->node->n_in && most > 0; k++) {
+        const qg_tqc *x =
+            qg_lint_is_data(s->node, k) ? qg_lint_input_grid(l, s->node, k) : NULL;
+        if (is_linear(x, 1))
+            most = fmax(most, 2 * scale_of(x, 0));
+    }
+    return above(s, "float32 would need", most, (double)FLT_MAX);
 }
 
 static bool ratio(const qg_lint *l, qg_lint_site *s, double *least, double *most)

@@ -745,6 +745,7 @@ qg_predicate_test *const qg_predicate_table[QG_NPREDICATE] = {
     [QG_PREDICATE_EQUAL_PARTS] = qg_test_equal_parts,
     [QG_PREDICATE_INPUT_BELOW] = qg_test_input_below,
     [QG_PREDICATE_INPUT_ABOVE] = qg_test_input_above,
+    [QG_PREDICATE_BEYOND_FLOAT] = qg_test_beyond_float,
     [QG_PREDICATE_RATIO_ABOVE] = qg_test_ratio_above,
     [QG_PREDICATE_RATIO_BELOW] = qg_test_ratio_below,
     [QG_PREDICATE_BIAS_ABOVE] = qg_test_bias_above,

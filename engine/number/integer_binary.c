@@ -51,6 +51,22 @@ static void span_squared(const qg_int_binary *p, const qg_int_operands *o, int32
     }
 }
 
+/* Twice the larger scale, and the output's with the headroom, are float32 there, and
+ * must be finite: runtimes abort on the multipliers that follow. */
+static qg_status check_finite(qg_ctx *ctx, const char *what, const qg_int_binary *p,
+                              int left)
+{
+    const qg_int_binary_spec *s = &p->spec;
+    float twice = 2.0f * fmaxf(s->a.scale, s->b.scale), y = ldexpf(s->y.scale, left);
+    if (isfinite(twice) && isfinite(y))
+        return QG_OK;
+    return qg_fail(ctx, QG_EUNSUPPORTED,
+                   "integer %s: scales %g and %g -> %g, expected twice the larger one, "
+                   "and 2^%d times that of the output, within float32",
+                   what, (double)s->a.scale, (double)s->b.scale, (double)s->y.scale,
+                   left);
+}
+
 /* twice is 2 max(sa, sb), hence both input multipliers are at most 1/2 and the sum
  * of the two shifted operands cannot overflow; the square of a difference of 8-bit
  * codes with 7 bits of headroom fits 32 bits as well. */
@@ -73,6 +89,7 @@ static qg_status prepare_fixed(qg_ctx *ctx, const char *what, qg_int_binary *p)
                        "integer %s: scheme '%s', expected fix-double or fix-single",
                        what,
                        qg_requant_scheme_name((qg_requant_scheme)row->requant.scheme));
+    QG_TRY(check_finite(ctx, what, p, squared ? 2 * p->left : p->left));
     double out = squared
                      ? twice * twice / (ldexp(1, 2 * p->left) * (double)p->spec.y.scale)
                      : twice / (ldexp(1, p->left) * (double)p->spec.y.scale);

@@ -1,5 +1,10 @@
 #include "engine/session/session.h"
 
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "engine/core/reads.h"
 #include "ops/families.h"
 
@@ -16,12 +21,43 @@ static void write_log(void *ud, enum qg_log_level level, const char *text)
     o->log(o->log_ud, (int)level, text);
 }
 
-/* The source tree the library was built from, while it is there; else the installed
- * files. */
-static const char *default_config_dir(void)
+/* --- the folder of configurations --- */
+
+/* The file of the library, or of the program that it is linked into: its real path. */
+static bool own_file(char path[PATH_MAX])
 {
-    return qg_is_directory(QG_CONFIG_DIR "/backends") ? QG_CONFIG_DIR
-                                                      : QG_INSTALLED_CONFIG_DIR;
+    static const char here;
+    Dl_info info;
+    if (!dladdr(&here, &info) || !info.dli_fname)
+        return false;
+    /* The dynamic linker knows a program by the word it was called with. */
+    return realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe",
+                    path);
+}
+
+enum { PLACE_BYTES = 2 * PATH_MAX };
+
+static bool has_configs(const char *dir)
+{
+    char backends[PLACE_BYTES + 16];
+    (void)snprintf(backends, sizeof backends, "%s/backends", dir);
+    return qg_is_directory(backends);
+}
+
+/* What is installed beside the library, wherever that was moved to; the source tree it
+ * was built from, while it is there; where it was to be installed. */
+static const char *default_config_dir(char place[PLACE_BYTES])
+{
+    static const char *const beside[] = { QG_CONFIG_DIR_OF_LIBRARY,
+                                          QG_CONFIG_DIR_OF_PROGRAM };
+    char own[PATH_MAX];
+    const int known = own_file(own) ? (int)(qg_path_base(own) - own) : 0;
+    for (size_t i = 0; known && i < sizeof beside / sizeof *beside; i++) {
+        (void)snprintf(place, PLACE_BYTES, "%.*s%s", known, own, beside[i]);
+        if (has_configs(place))
+            return place;
+    }
+    return has_configs(QG_CONFIG_DIR) ? QG_CONFIG_DIR : QG_INSTALLED_CONFIG_DIR;
 }
 
 /* The options are kept in the context's arena, since the log outlives the call. */
@@ -45,7 +81,8 @@ qg_status qg_open(const qg_open_options *given, qg_ctx **out)
     if (o.max_ratio)
         ctx->limits.ratio = o.max_ratio;
     qg_open_options *kept = QG_NEW(ctx->arena, qg_open_options);
-    const char *dir = o.config_dir ? o.config_dir : default_config_dir();
+    char place[PLACE_BYTES];
+    const char *dir = o.config_dir ? o.config_dir : default_config_dir(place);
     ctx->config_dir = qg_arena_strdup(ctx->arena, dir);
     if (!kept || !ctx->config_dir) {
         qg_close(ctx);

@@ -175,6 +175,7 @@ qg_status qg_model_evaluate(qg_model *m, const qg_run_options *given,
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     qg_mode_request mode = { o.mode, o.profile, o.require_integer, o.codes, false };
     QG_TRY(qg_executable_make(m, &mode, &e));
+    qg_executable_warn_quantizers(&e);
     qg_arena *a = qg_arena_new(m->ctx->alloc);
     qg_status s = a ? evaluate(&e, &o, labels, a, report) : qg_nomem(m->ctx);
     qg_arena_free(a);

@@ -65,10 +65,8 @@ static qg_status load_profile(const qg_model *m, const char *name, qg_arena *a,
 
 static bool has_quantizers(const qg_model *m)
 {
-    bool any = m->quant->tqc.n > 0;
-    for (size_t i = 0; i < m->graph->node.n && !any; i++)
-        any = qg_node_has(m->graph->node.at[i], QG_OP_QUANTIZER);
-    return any;
+    size_t n;
+    return m->quant->tqc.n > 0 || qg_model_own_quantizers(m, &n);
 }
 
 /* In a copy, since sessions of the model may be running. */
@@ -128,6 +126,22 @@ static qg_status make_program(qg_model *m, const qg_mode_request *r, bool file,
 
 /* --- all modes --- */
 
+static qg_status nothing_to_simulate(const qg_model *m)
+{
+    size_t n;
+    const qg_node *first = qg_model_own_quantizers(m, &n);
+    if (!first)
+        return qg_fail(m->ctx, QG_ESTATE,
+                       "mode simulate: the model is not quantized, expected a "
+                       "snapshot of qg quantize");
+    return qg_fail(m->ctx, QG_ESTATE,
+                   "mode simulate: %s: has %zu quantizers as nodes, the first is "
+                   "'%.1000s' (%s), and no records, expected a snapshot (qg import "
+                   "--format onnx-qdq makes one of it) or mode float or integer, which "
+                   "take it as it is",
+                   m->path, n, first->name, first->op->name);
+}
+
 static qg_status check_request(qg_model *m, const qg_mode_request *r, qg_run_mode mode)
 {
     const char *option = r->profile           ? "profile"
@@ -138,9 +152,7 @@ static qg_status check_request(qg_model *m, const qg_mode_request *r, qg_run_mod
         return qg_fail(m->ctx, QG_ECONFIG, "mode %s: %s is given, expected mode %s",
                        mode_words[mode], option, mode_words[QG_RUN_INTEGER]);
     if (mode == QG_RUN_SIMULATE && !m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "mode simulate: the model is not quantized, expected a "
-                       "snapshot of qg quantize");
+        return nothing_to_simulate(m);
     return QG_OK;
 }
 
@@ -162,6 +174,19 @@ qg_status qg_executable_make(qg_model *m, const qg_mode_request *r, qg_executabl
     }
     *out = e;
     return QG_OK;
+}
+
+void qg_executable_warn_quantizers(const qg_executable *e)
+{
+    const qg_model *m = e->model;
+    size_t n;
+    const qg_node *first = qg_model_own_quantizers(m, &n);
+    if (first && e->mode == QG_RUN_FLOAT)
+        qg_warn(m->ctx,
+                "mode float: %s: has %zu quantizer%s of its own, the first is node "
+                "'%.1000s' (%s), which round as in the file (`qg import` makes a "
+                "snapshot of it, which has a float run without them)",
+                m->path, n, n == 1 ? "" : "s", first->name, first->op->name);
 }
 
 void qg_executable_free(qg_executable *e)

@@ -655,14 +655,14 @@ static qg_status run_passes(job *j, qg_report **report)
  * one would be added. */
 static void warn_quantizers(const qg_model *m)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < m->graph->node.n; i++)
-        n += qg_node_has(m->graph->node.at[i], QG_OP_QUANTIZER);
-    if (n)
+    size_t n;
+    const qg_node *first = qg_model_own_quantizers(m, &n);
+    if (first)
         qg_warn(m->ctx,
-                "quantize: %s: has %zu quantizers of its own, which stay: it may be "
-                "quantized already (`qg import` makes a snapshot of such a file)",
-                m->path, n);
+                "quantize: %s: has %zu quantizer%s of its own, the first is node "
+                "'%.1000s' (%s), which stay as they are: the backend's come on top of "
+                "them (`qg import` makes a snapshot of such a file)",
+                m->path, n, n == 1 ? "" : "s", first->name, first->op->name);
 }
 
 qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,

@@ -92,6 +92,7 @@ qg_status qg_model_run(qg_model *m, const qg_run_options *given, const char *fol
     qg_mode_request mode = { o.mode, o.profile, o.require_integer, o.codes, false };
     qg_executable e;
     QG_TRY(qg_executable_make(m, &mode, &e));
+    qg_executable_warn_quantizers(&e);
     qg_plan *p = NULL;
     qg_api_feed f = { 0 };
     qg_sink k = { 0 };

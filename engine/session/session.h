@@ -156,6 +156,8 @@ typedef struct qg_executable {
 QG_NODISCARD qg_status qg_executable_make(qg_model *m, const qg_mode_request *r,
                                           qg_executable *out);
 void qg_executable_free(qg_executable *e); /* also of a zeroed one */
+/* In mode float: a file that is quantized already rounds there, too. */
+void qg_executable_warn_quantizers(const qg_executable *e);
 
 /* The samples; float32 data for integer inputs are accepted in mode integer: then the
  * program is made anew. */

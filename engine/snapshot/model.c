@@ -131,12 +131,18 @@ qg_status qg_model_begin_float32(qg_model *m)
     return changed ? qg_infer(m->graph, NULL, 0) : QG_OK;
 }
 
-static bool has_quantizers(const qg_graph *g)
+const qg_node *qg_model_own_quantizers(const qg_model *m, size_t *n)
 {
-    for (size_t i = 0; i < g->node.n; i++)
-        if (qg_node_has(g->node.at[i], QG_OP_QUANTIZER))
-            return true;
-    return false;
+    const qg_graph *g = m->graph;
+    const qg_node *first = NULL;
+    *n = 0;
+    for (size_t i = 0; i < g->node.n; i++) {
+        if (!qg_node_has(g->node.at[i], QG_OP_QUANTIZER))
+            continue;
+        first = first ? first : g->node.at[i];
+        ++*n;
+    }
+    return first;
 }
 
 qg_status qg_model_expect_quantized(const qg_model *m, const char *what)
@@ -144,11 +150,14 @@ qg_status qg_model_expect_quantized(const qg_model *m, const char *what)
     QG_TRY(qg_model_expect_finished(m, what));
     if (m->quant)
         return QG_OK;
-    if (has_quantizers(m->graph))
+    size_t n;
+    const qg_node *first = qg_model_own_quantizers(m, &n);
+    if (first)
         return qg_fail(m->ctx, QG_ESTATE,
-                       "%s: %s has quantizers as nodes, expected a snapshot (qg import "
-                       "--format onnx-qdq makes one of it)",
-                       what, m->path);
+                       "%s: %s has quantizers as nodes (%zu, the first is '%.1000s', "
+                       "%s), expected a snapshot (qg import --format onnx-qdq makes "
+                       "one of it)",
+                       what, m->path, n, first->name, first->op->name);
     return qg_fail(m->ctx, QG_ESTATE,
                    "%s: %s is not quantized, expected a snapshot of qg quantize", what,
                    m->path);

@@ -84,6 +84,8 @@ QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what
 QG_NODISCARD qg_status qg_model_begin_float32(qg_model *m);
 /* QG_ESTATE when m is none. */
 QG_NODISCARD qg_status qg_model_expect_quantized(const qg_model *m, const char *what);
+/* The first of the nodes that quantize by themselves, and their number; NULL: none. */
+const qg_node *qg_model_own_quantizers(const qg_model *m, size_t *n);
 /* QG_ECONFIG for a path that is NULL, such as a missing argv[1]. */
 QG_NODISCARD qg_status qg_model_expect_path(qg_ctx *ctx, const char *what,
                                             const char *path);

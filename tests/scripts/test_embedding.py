@@ -170,6 +170,13 @@ def command_line(copy):
     for tool in (program, copy.prefix / "bin" / "qg"):
         listed = copy.run(tool, "list", "backends", "--config-dir", copy.config)
         assert "trt-int8" in listed, f"{tool} list backends lacks trt-int8"
+    beside = copy.config / "backends" / "beside.yaml"  # in the moved folder alone
+    beside.write_text("name: beside\ntitle: beside the library\nextends: trt-int8\n")
+    by_name = {**copy.env, "PATH": f"{copy.prefix / 'bin'}:{os.environ['PATH']}"}
+    for tool in (program, copy.prefix / "bin" / "qg", "qg"):
+        listed = run(tool, "list", "backends", env=by_name, cwd=copy.work)
+        assert "beside" in listed, f"{tool} does not find {copy.config} beside the library"
+    beside.unlink()
     model, data = copy.config / "models/digits.onnx", copy.config / "data/digits_calib.npy"
     copy.run(program, "quantize", model, "-b", "trt-int8", "-d", data, "-o", "snap",
              "--config-dir", copy.config)

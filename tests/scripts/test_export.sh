@@ -40,8 +40,22 @@ for jobs in trt trt2; do
         --report "$work/$jobs.json"
 done
 same "$work/trt.onnx" "$work/trt2.onnx"
-expect 1 'has quantizers as nodes, expected a snapshot .qg import --format onnx-qdq' \
-    "$qg" analyse "$work/trt.onnx" -d "$data"
+nodes="quantizers as nodes.*the first is '[^']+'.*, expected a snapshot .qg import"
+expect 1 "has $nodes --format onnx-qdq" "$qg" analyse "$work/trt.onnx" -d "$data"
+expect 1 "has [0-9]+ $nodes --format onnx-qdq .* mode float or integer" \
+    "$qg" run "$work/trt.onnx" -d "$data" --mode simulate -o "$work/out"
+tells() { # PATTERN COMMAND...: succeeds, with one warning
+    local pattern="^qg: warning: $1$"
+    shift
+    checks=$((checks + 1))
+    "$@" >"$work/stdout" 2>"$work/stderr" || complain "$*: exit status $?"
+    [ "$(grep -cE "$pattern" "$work/stderr")" = 1 ] || complain "$*: no '$pattern'"
+}
+own="has [0-9]+ quantizers of its own, the first is node '[^']+' .QuantizeLinear., which"
+tells "mode float: .*trt.onnx: $own round as in the file .*" \
+    "$qg" run "$work/trt.onnx" -d "$data" -n 4 -o "$work/ran"
+tells "quantize: .*trt.onnx: $own stay as they are.*" \
+    "$qg" quantize "$work/trt.onnx" -b trt-int8 -d "$data" -n 4 -o "$work/twice"
 same "$work/trt/quant.json" "$work/trt2/quant.json"
 expect 0 '' "$qg" export "$work/trt" --format onnx-qdq -o "$work/again.onnx" --strict
 same "$work/trt.onnx" "$work/again.onnx"

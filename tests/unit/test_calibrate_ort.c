@@ -2,6 +2,7 @@
  * docs/evidence/observers.md#bins, wrong input. */
 #include "tests/support/calibration.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "engine/calib/ort.h"
@@ -83,6 +84,21 @@ static void degenerate_batches(void **state)
     assert_cmp_f64(s.h.edge[0], ==, -1);
     assert_cmp_f64(s.h.edge[4], ==, 1);
     same_counts(&s.h, 4, (int64_t[]){ 0, 0, 3, 1 });
+}
+
+/* A bin of 1.51 units of the smallest float is two wide: fewer would reach further. */
+static void torch_growth_keeps_its_bins(void **state)
+{
+    const fixture *f = *state;
+    static const float first[] = { 3100 * 0x1p-149f }, more[] = { 3200 * 0x1p-149f },
+                       large[] = { 3e38f }, larger[] = { FLT_MAX };
+    qg_histogram_growth g = { .bins = 2048 }, h = { .bins = 4 };
+    assert_ok(f->ctx, qg_histogram_add_torch(f->ctx, f->arena, &g, first, 1));
+    assert_fails(f->ctx, qg_histogram_add_torch(f->ctx, f->arena, &g, more, 1),
+                 QG_ENUMERIC, "cannot be added, expected values that float32 tells");
+    assert_ok(f->ctx, qg_histogram_add_torch(f->ctx, f->arena, &h, large, 1));
+    assert_fails(f->ctx, qg_histogram_add_torch(f->ctx, f->arena, &h, larger, 1),
+                 QG_ENUMERIC, "cannot be added, expected values that float32 tells");
 }
 
 static void growth_refuses_what_it_cannot_count(void **state)
@@ -221,6 +237,7 @@ static void scales_and_zero_points(void **state)
 QG_TEST_MAIN(TEST(absolute_growth_of_the_specification),
              TEST(signed_growth_of_the_specification),
              TEST(torch_growth_keeps_what_it_counted), TEST(degenerate_batches),
+             TEST(torch_growth_keeps_its_bins),
              TEST(growth_refuses_what_it_cannot_count), TEST(quantiles_are_left_edges),
              TEST(default_entropy_never_clips),
              TEST(too_many_empty_bins_cannot_be_smoothed),

@@ -269,6 +269,16 @@ static void what_a_form_lacks_is_refused(void **state)
                  QG_EUNSUPPORTED, "20 bits of headroom for int8, expected 8-bit codes");
     assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, up, i8, i8), QG_EUNSUPPORTED,
                  "scheme 'fix-double-up', expected fix-double or fix-single");
+    qg_grid least = { QG_I8, 0x1p108f, 0 }, most = { QG_I8, 0x1p127f, 0 };
+    qg_grid half = { QG_I8, 0x1p107f, 0 };
+    assert_ok(ctx, prepare(ctx, QG_INT_BINARY_ADD, fixed, half, half));
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, fixed, least, least),
+                 QG_EUNSUPPORTED,
+                 "3.24519e+32 -> 3.24519e+32, expected twice the larger one, and 2^20 "
+                 "times that of the output, within float32");
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, fixed, most, half),
+                 QG_EUNSUPPORTED,
+                 "1.70141e+38 -> 1.62259e+32, expected twice the larger one");
     qg_grid tiny = { QG_I8, 1e-9f, 0 };
     assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, fixed, i8, tiny), QG_EUNSUPPORTED,
                  "expected below 1: the output scale is too small");

@@ -125,6 +125,25 @@ static qg_status lose_sum(qg_tflite_writer *w)
                           "optimized kernel wraps it, its reference kernel does not");
 }
 
+/* A node that is quantized, and whose kernel upstream does not have on these grids: the
+ * file computes it as the simulation does. */
+static qg_status lose_kernels(qg_tflite_writer *w)
+{
+    const qg_program *p = w->program;
+    for (size_t i = 0; i < p->from->node.n; i++) {
+        const qg_node *n = p->from->node.at[i];
+        const qg_value *y = n->n_out ? n->out[0] : NULL;
+        const qg_tqc *t = y ? qg_producer_tqc(y) : NULL;
+        if (p->node[n->id].how != QG_LOWERED_REFUSED || !t)
+            continue;
+        QG_TRY(qg_export_lose(w->e, QG_SAYS_ENDPOINT, t,
+                              "its node computes in floats between grids: %.1000s",
+                              p->node[n->id].why));
+        w->e->loss.at[w->e->loss.n - 1].computes = false;
+    }
+    return QG_OK;
+}
+
 static qg_status build_file(qg_tflite_writer *w, qg_tflite_file *file)
 {
     const qg_graph *g = w->program->graph;
@@ -173,6 +192,7 @@ static qg_status write_program(qg_export *e, const qg_program *p, built *out)
     QG_TRY(qg_tflite_rewrite_axes(p->graph));
     QG_TRY(begin(&w));
     QG_TRY(build_file(&w, &file));
+    QG_TRY(lose_kernels(&w));
     return qg_tflite_pack(e->ctx, e->arena, &file, tool ? tool : "quantgraph",
                           &out->bytes, &out->size);
 }
