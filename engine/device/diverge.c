@@ -392,13 +392,13 @@ static qg_status report_hypotheses(const comparison *c, qg_report *r)
     return QG_OK;
 }
 
-/* Floats that lie on no code of the value's grid. */
+/* Floats that lie on no code of the value's grid, but for inputs as they are fed. */
 static qg_status report_off(const comparison *c, qg_report *r)
 {
     qg_table *t = NULL;
     for (size_t i = 0; i < c->d.n_step; i++) {
         const qg_finding *f = &c->finding[i];
-        if (!f->tally.off)
+        if (!f->tally.off || f->step->pair->fed)
             continue;
         if (!t)
             QG_TRY(qg_report_table(r, "off_the_grid", "value elements of", &t));

@@ -420,6 +420,51 @@ void qg_device_hide_doubted(qg_device *d)
         }
 }
 
+/* --- inputs --- */
+
+/* Whether one sample of the array is that of input k of the network. */
+static qg_status is_sample(sight *s, uint32_t k, const qg_trace_data *data,
+                           size_t sample, bool *is)
+{
+    const qg_device *d = s->d;
+    const qg_feed *feed = &d->feed.feed;
+    qg_arena *a = qg_arena_new(d->ctx->alloc);
+    const qg_tensor **fed =
+        a ? QG_NEWN(a, d->exe.graph->input.n, const qg_tensor *) : NULL;
+    double *x = NULL;
+    qg_status status =
+        fed ? feed->fetch(feed->ud, d->ctx, a, sample, fed) : qg_nomem(d->ctx);
+    if (status == QG_OK)
+        status = qg_pair_read(d->ctx, &d->pair[s->v->id], data, sample, a, &x);
+    *is = status == QG_OK && fed[k]->dtype == QG_F32 &&
+          qg_tensor_count(fed[k]) == (int64_t)data->array->count;
+    for (size_t i = 0; *is && i < data->array->count; i++)
+        *is = (float)x[i] == fed[k]->f32[i];
+    qg_arena_free(a);
+    return status;
+}
+
+/* Whether floats of an input are those that the network is fed: the device rounds them
+ * later, and they show no grid. */
+static qg_status find_fed(sight *s)
+{
+    qg_device *d = s->d;
+    uint32_t k = 0;
+    qg_trace_data data;
+    bool is = true;
+    while (k < d->m->graph->input.n && d->m->graph->input.at[k] != s->v)
+        k++;
+    if (k == d->m->graph->input.n)
+        return QG_OK;
+    QG_TRY(qg_trace_load(d->ctx, d->trace, d->pair[s->v->id].array, &data));
+    qg_status status = QG_OK;
+    for (size_t i = 0; is && i < d->samples && i < SAMPLES && status == QG_OK; i++)
+        status = is_sample(s, k, &data, i, &is);
+    qg_trace_unload(&data);
+    d->pair[s->v->id].fed = is && d->samples > 0;
+    return status;
+}
+
 /* --- all --- */
 
 /* Float arrays of values that the program stores as codes. */
@@ -435,7 +480,9 @@ static qg_status look(qg_device *d, const qg_value *v, census *c)
     bool floats = p->array && !codes && own->codes && own->n == 1;
     bool inner = codes && !own->codes && v->type.dtype == QG_F32 && v->def;
     sight s = { .d = d, .v = v, .low = INFINITY, .high = -INFINITY };
-    if (!p->array || p->array->grid || (!floats && !inner))
+    if (floats)
+        QG_TRY(find_fed(&s));
+    if (!p->array || p->array->grid || p->fed || (!floats && !inner))
         return QG_OK;
     s.arena = qg_arena_new(d->ctx->alloc);
     s.x = s.arena ? QG_NEWN(s.arena, MOST, double) : NULL;

@@ -34,6 +34,7 @@ typedef struct qg_pair {
                        * those of the grid, but what the node itself clamps in real
                        * numbers must not lie beyond */
     bool real;        /* a float value, of which the trace holds codes with a grid */
+    bool fed;         /* floats of an input of the network, as its samples have them */
     bool refuted;     /* the trace gives another grid, which its codes contradict */
     bool other;       /* that is another grid than the program's: */
     int32_t zero;     /* grid.zero points here, */

@@ -148,7 +148,8 @@ static qg_status collect(court *c)
 static qg_status judge_off(court *c)
 {
     const qg_tally *t = &c->f->tally;
-    if (!t->off || c->f->step->pair->other || c->d->unrounded)
+    const qg_pair *p = c->f->step->pair;
+    if (!t->off || p->other || p->fed || c->d->unrounded)
         return QG_OK;
     const char *text = qg_arena_printf(
         c->d->arena,

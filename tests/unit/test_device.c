@@ -6,6 +6,7 @@
 #include "tests/support/test.h"
 
 #include "engine/api/qg.h"
+#include "engine/data/npy.h"
 #include "tests/support/scratch.h"
 
 static const char MODEL[] = "configs/models/digits.onnx";
@@ -110,6 +111,40 @@ static void test_a_folder_is_a_trace(void **state)
     qg_report_free(r);
     o.work.samples = SAMPLES + 1;
     assert_fails(f->ctx, qg_model_diverge(f->m, &o, path, &r), QG_EDATA, "3 samples");
+}
+
+/* An input in the floats of its samples, which its quantizer rounds: they are no codes
+ * of another grid, and lie beside those of their own. */
+static void test_floats_as_they_are_fed(void **state)
+{
+    fixture *f = *state;
+    char path[SCRATCH_PATH + 16], image[SCRATCH_PATH + 32];
+    qg_diverge_options o;
+    const qg_tensor *all;
+    qg_report *r;
+    (void)snprintf(path, sizeof path, "%s/floats", f->folder);
+    (void)snprintf(image, sizeof image, "%s/image.npy", path);
+    write_trace(f, NULL, path);
+    assert_ok(f->ctx, qg_npy_load(f->ctx, f->ctx->arena, DATA, &all));
+    qg_tensor some = *all, shifted;
+    some.dim[0] = SAMPLES;
+    assert_ok(f->ctx, qg_npy_save(f->ctx, image, &some));
+    qg_diverge_options_init(&o, sizeof o);
+    o.work = work();
+    assert_ok(f->ctx, qg_model_diverge(f->m, &o, path, &r));
+    assert_cmp_int((int)number(r, "differing"), ==, 0);
+    assert_null(qg_report_table_named(r, "off_the_grid"));
+    assert_null(qg_report_table_named(r, "grids"));
+    qg_report_free(r);
+    shifted = some;
+    assert_ok(f->ctx, qg_tensor_alloc(f->ctx, f->ctx->arena, &shifted));
+    for (int64_t i = 0; i < qg_tensor_count(&some); i++)
+        shifted.f32[i] = some.f32[i] + 0.01f;
+    assert_ok(f->ctx, qg_npy_save(f->ctx, image, &shifted));
+    assert_ok(f->ctx, qg_model_diverge(f->m, &o, path, &r));
+    assert_cmp_int((int)number(r, "differing"), ==, 2);
+    assert_non_null(qg_report_table_named(r, "off_the_grid"));
+    qg_report_free(r);
 }
 
 static void test_fit_and_its_profile(void **state)
@@ -283,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_diverge),
         cmocka_unit_test(test_a_folder_is_a_trace),
         cmocka_unit_test(test_earlier_traces),
+        cmocka_unit_test(test_floats_as_they_are_fed),
         cmocka_unit_test(test_fit_and_its_profile),
         cmocka_unit_test(test_probe),
         cmocka_unit_test(test_premise),
