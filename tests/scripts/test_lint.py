@@ -134,6 +134,13 @@ def cancelling(path):
                 node("Conv", "s w", "y")], {"w": weight, "v": -0.999 * weight})
 
 
+def enormous(path):
+    """A sum whose scale times 2^20 no float32 holds."""
+    weight = np.random.RandomState(2).normal(0, 1e35, (4, 4, 1, 1))
+    save(path, [node("Conv", "x w", "c"), node("Conv", "x v", "d"), node("Add", "c d", "s"),
+                node("Conv", "s u", "y")], {"w": weight, "v": 0.5 * weight, "u": 1e-70 * weight})
+
+
 def digits(path):
     """Among others, codes that a MaxPool behind a sum passes on to two convolutions."""
     pathlib.Path(path).write_bytes(pathlib.Path("configs/models/digits.onnx").read_bytes())
@@ -530,6 +537,7 @@ CASES = {
     "odd-levels": ("openvino", (conv, "openvino-int8", "op=Conv slot=input range=-64,63"),
                    (conv, "openvino-int8", "op=Conv slot=weight range=-63,63")),
     "sum-beyond-16-bits": ("tflite", (cancelling, TFLITE), (residual, TFLITE)),
+    "sum-beyond-float": ("tflite", (enormous, TFLITE), (residual, TFLITE)),
     "more-than-eight-bits": ("openvino", (conv, "openvino-int8", WIDE.format("input")),
                              (conv, "openvino-int8")),
 }
