@@ -74,12 +74,22 @@ static const qg_tensor *constant_of(const qg_node *n, const char *const *names,
     return (*v)->constant ? NULL : n->in[1 - slot]->constant;
 }
 
+/* Limits of a quantizer differ along one axis at most. */
+static bool is_along_one_axis(const qg_tensor *t)
+{
+    int axes = 0;
+    for (int32_t k = 0; t && k < t->rank; k++)
+        axes += t->dim[k] > 1;
+    return axes == 1;
+}
+
 /* Whether n has a factor or a summand per channel. */
 static bool has_channels(const qg_node *n)
 {
     static const char *const names[] = { "Mul", "Div", "Add", "Sub" };
     const qg_value *v;
-    return qg_node_has(n, QG_OP_NORMALIZE) || differs(constant_of(n, names, 4, &v));
+    const qg_tensor *k = constant_of(n, names, 4, &v);
+    return qg_node_has(n, QG_OP_NORMALIZE) || (differs(k) && is_along_one_axis(k));
 }
 
 /* Whether the constants of n differ along another axis than the channels of the product
@@ -199,9 +209,9 @@ static bool takes(way w, const qg_value *v, int left)
         return false;
     static const char *const turned = "ConvTranspose";
     const qg_node *from = original(&w, n);
-    const bool open = is_open(w.g, from->out[0]);
+    const bool open = is_open(w.g, v);
     w.moves |= is_aside(from) || qg_node_is_onnx(n, &turned, 1);
-    if (w.channels && (w.moves || open || is_single(from->out[0])))
+    if (w.channels && (w.moves || open || is_single(v)))
         return true;
     if (qg_node_has(n, QG_OP_COMPUTE))
         return open && w.shapes && adds_bias(from);
@@ -209,8 +219,8 @@ static bool takes(way w, const qg_value *v, int left)
         return open && from->in[0] && differs(from->in[0]->constant);
     w.channels |= has_channels(from);
     w.moves |= !stays_in_place(n);
-    return (w.channels && (w.moves || open || is_single(from->out[0]))) ||
-           divides_sum(from) || goes_on(w, n, left);
+    return (w.channels && (w.moves || open || is_single(v))) || divides_sum(from) ||
+           goes_on(w, n, left);
 }
 
 bool qg_plugin_takes_first_channel(const qg_graph *g, const qg_node *quantizer,
